@@ -1,0 +1,61 @@
+# Every target can be the first command in a fresh clone: it sets up what it needs, once.
+
+VENV ?= .venv
+BIN  := $(VENV)/bin
+
+# A Spark or packages of someone else's would shadow those of the virtual environment.
+unexport SPARK_HOME PYTHONPATH PYTHONHOME
+
+# The first that is new enough and can make a virtual environment (Debian's needs python3-venv for that).
+PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
+  $$python -c 'import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
+
+# Prefix of whatever starts Spark.
+WITH_JAVA = JAVA_HOME=$$(scripts/java) && export JAVA_HOME &&
+
+.PHONY: help demo test bench lint venv clean java
+
+help: ## list the targets (default)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: java venv ## see Millstream at work
+	@$(WITH_JAVA) $(BIN)/millstream demo
+
+test: java lint ## all checks: lint, then the tests and the examples in docstrings
+	@echo "== pytest"
+	@$(WITH_JAVA) $(BIN)/pytest
+
+bench: java $(VENV)/.installed-bench ## measure
+	@$(WITH_JAVA) $(BIN)/python -m benchmarks
+
+lint: venv ## style, types and import direction
+	@echo "== ruff"
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+	@echo "== mypy"
+	@$(BIN)/mypy
+	@echo "== import-linter"
+	@$(BIN)/lint-imports --no-logo
+
+venv: $(VENV)/.installed-dev ## set up the virtual environment, .venv or VENV=...
+
+# One stamp per group of optional dependencies, older than its sources when there is something to install again.
+# pip itself comes first: only newer ones can pin what packages are built with.
+$(VENV)/.installed-%: pyproject.toml constraints.txt
+	@[ -n "$(PYTHON)" ] || { echo "Millstream needs Python 3.11 or newer with its venv module. Install it (Debian:" \
+	  "apt-get install python3-venv), or name one: make PYTHON=/path/to/python3" >&2; exit 1; }
+	@echo "== $(VENV): installing Millstream and its group '$*'." \
+	  "The first time this takes minutes: PySpark alone is 450 MB"
+	@[ -x $(BIN)/pip ] || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt pip
+	@$(BIN)/python -m pip install --quiet -c constraints.txt --build-constraint constraints.txt -e '.[$*]'
+	@touch $@
+
+# First of all prerequisites, so that a missing Java is known before the download, not after it.
+java:
+	@scripts/java >/dev/null
+
+clean: ## remove the virtual environments, caches and what Spark left behind
+	rm -rf .venv .ci/venv build dist artifacts metastore_db spark-warehouse derby.log \
+	  .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find src tests benchmarks -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true

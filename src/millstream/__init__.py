@@ -1,0 +1,52 @@
+"""Millstream: a data stream management system on Spark.
+
+>>> import millstream as ms
+>>> mill = ms.connect()                                   # embedded local Spark  # doctest: +SKIP
+>>> mill.execute("CREATE STREAM s (a INT) USING csv OPTIONS (path 's.csv')")      # doctest: +SKIP
+>>> for row in mill.start("SELECT a FROM s WHERE a > 1").results(): print(row)    # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from millstream.errors import (
+    AnalysisError,
+    EslSyntaxError,
+    ExecutionError,
+    MillstreamError,
+    NotExecutableError,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from millstream.runtime.mill import Mill
+
+__all__ = [
+    "AnalysisError",
+    "EslSyntaxError",
+    "ExecutionError",
+    "MillstreamError",
+    "NotExecutableError",
+    "connect",
+]
+
+__version__ = "0.1.0"
+
+
+def connect(
+    spark: SparkSession | None = None,
+    *,
+    master: str | None = None,
+    settings: Mapping[str, str] | None = None,
+) -> Mill:
+    """A connection: to embedded local Spark, to a ``master``, or on a Spark session of the caller's.
+
+    Spark is started when it is first needed. ``settings`` are Spark's own.
+    """
+    # Imported here so that `import millstream` costs nothing.
+    from millstream.runtime.mill import Mill
+
+    return Mill(spark, master=master, settings=settings)

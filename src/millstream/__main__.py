@@ -1,0 +1,5 @@
+"""``python -m millstream`` is the command."""
+
+from millstream.cli import main
+
+main()

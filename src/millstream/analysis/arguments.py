@@ -1,0 +1,31 @@
+"""Arguments of functions and aggregates that users have defined."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from millstream.analysis.coercion import converts
+from millstream.errors import AnalysisError
+from millstream.syntax.positions import span_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sqlglot import exp
+
+    from millstream.catalog.entries import Aggregate, ScalarFunction
+    from millstream.types import Type
+
+
+def check_arguments(called: Aggregate | ScalarFunction, node: exp.Expr, given: Sequence[Type]) -> None:
+    """As many arguments as parameters, of types that Spark converts without being asked."""
+    wanted = called.parameters
+    if len(wanted) != len(given):
+        count = f"{len(wanted)} argument{'' if len(wanted) == 1 else 's'}"
+        raise AnalysisError(f"'{called.name}' takes {count}, not {len(given)}", span=span_of(node))
+    for parameter, type_ in zip(wanted, given, strict=True):
+        if not converts(type_, parameter.type):
+            raise AnalysisError(
+                f"'{called.name}' takes {parameter.type} as '{parameter.name}', not {type_}",
+                span=span_of(node),
+            )

@@ -1,0 +1,66 @@
+"""Calls of aggregates: plain, over a window, over a star of a pattern."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from millstream.analysis.expressions import ColumnRef, Expr
+from millstream.catalog.entries import Aggregate
+from millstream.errors import Span
+from millstream.quantity import Distance, Duration, Rows
+from millstream.types import Type
+
+
+@dataclass(frozen=True)
+class AggregateCall:
+    """``sum(price)``; the result goes on as a column of its own, ``result``."""
+
+    name: str
+    arguments: tuple[Expr, ...]
+    type: Type
+    result: ColumnRef
+    distinct: bool = False
+    filter: Expr | None = None
+    user: Aggregate | None = None
+    text: str = field(default="", compare=False)
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"{self.text} AS {self.result}"
+
+
+@dataclass(frozen=True)
+class Frame:
+    """How far an OVER window reaches back: so many rows, so far along the timestamp, or (None) for ever."""
+
+    rows: bool
+    preceding: Rows | Duration | Distance | None
+
+    def __str__(self) -> str:
+        reach = "UNBOUNDED" if self.preceding is None else self.preceding
+        if isinstance(self.preceding, Rows):
+            reach = str(self.preceding.count)
+        return f"{'ROWS' if self.rows else 'RANGE'} {reach} PRECEDING"
+
+
+@dataclass(frozen=True)
+class OverCall:
+    """``agg(...) OVER (...)``."""
+
+    call: AggregateCall
+    partition_by: tuple[Expr, ...]
+    frame: Frame
+    slide: Rows | Duration | Distance | None = None
+    active_expiration: bool = False
+    emit_every: Rows | Duration | Distance | None = None
+
+    def __str__(self) -> str:
+        parts = [f"PARTITION BY {', '.join(map(str, self.partition_by))}"] if self.partition_by else []
+        parts.append(str(self.frame))
+        if self.slide:
+            parts.append(f"SLIDE {self.slide}")
+        if self.active_expiration:
+            parts.append("ACTIVE EXPIRATION")
+        if self.emit_every:
+            parts.append(f"EMIT EVERY {self.emit_every}")
+        return f"{self.call.text} OVER ({' '.join(parts)}) AS {self.call.result}"

@@ -1,0 +1,113 @@
+"""Resolved expressions: the user's own text, with its columns known.
+
+Catalyst will run most expressions, and printing a tree for Spark loses something for some functions. So an
+expression keeps the text that was written, cut at the places where it names a column or calls an aggregate;
+putting other names (or other expressions) into these holes is all that planning ever has to do to it. The
+tree stays beside it for those who must understand what it says: the type checker, pattern and aggregate
+compilers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+from sqlglot import exp
+
+from millstream.errors import Span
+from millstream.types import UNKNOWN, Type
+
+
+@dataclass(frozen=True)
+class ColumnRef:
+    """A column of a relation in scope; generated columns have no relation."""
+
+    relation: str
+    name: str
+    type: Type = field(default=UNKNOWN, compare=False)
+
+    @property
+    def sql(self) -> str:
+        """As Spark reads it, whatever characters the names have."""
+        name = _quoted(self.name)
+        return f"{_quoted(self.relation)}.{name}" if self.relation else name
+
+    def __str__(self) -> str:
+        return f"{self.relation}.{self.name}" if self.relation else self.name
+
+
+Part = str | ColumnRef
+
+
+@dataclass(frozen=True)
+class Expr:
+    """A resolved scalar expression."""
+
+    parts: tuple[Part, ...]
+    type: Type = field(default=UNKNOWN, compare=False)
+    tree: exp.Expr | None = field(default=None, compare=False, repr=False)
+    span: Span | None = field(default=None, compare=False, repr=False)
+    movable: bool = True
+    """False where the text depends on where it stands: random functions, subqueries."""
+
+    @property
+    def sql(self) -> str:
+        """The text for Spark."""
+        return "".join(part if isinstance(part, str) else part.sql for part in self.parts)
+
+    def __str__(self) -> str:
+        return " ".join("".join(str(part) for part in self.parts).split())
+
+    def columns(self) -> Iterator[ColumnRef]:
+        return (part for part in self.parts if isinstance(part, ColumnRef))
+
+    def relations(self) -> frozenset[str]:
+        return frozenset(column.relation for column in self.columns())
+
+    @property
+    def column(self) -> ColumnRef | None:
+        """The column, if the expression is nothing else."""
+        match self.parts:
+            case (ColumnRef() as only,):
+                return only
+            case _:
+                return None
+
+    def substitute(self, value: Callable[[ColumnRef], Expr | ColumnRef]) -> Expr:
+        """Put something else into the holes."""
+        parts: list[Part] = []
+        for part in self.parts:
+            if isinstance(part, str):
+                parts.append(part)
+                continue
+            parts += _filled(value(part))
+        return replace(self, parts=tuple(parts), tree=None)
+
+
+def of_column(column: ColumnRef) -> Expr:
+    return Expr((column,), column.type)
+
+
+def cut(text: str, span: Span, holes: Iterable[tuple[Span, ColumnRef | Expr]]) -> tuple[Part, ...]:
+    """A piece of text with some of its places replaced by columns or by other expressions."""
+    parts: list[Part] = []
+    position = span[0]
+    for (start, end), filling in sorted(holes, key=lambda hole: hole[0]):
+        if text[position:start]:
+            parts.append(text[position:start])
+        parts += _filled(filling)
+        position = end + 1
+    if text[position : span[1] + 1]:
+        parts.append(text[position : span[1] + 1])
+    return tuple(parts)
+
+
+def _filled(filling: Expr | ColumnRef) -> tuple[Part, ...]:
+    """What goes into a hole; parentheses keep an expression together."""
+    if isinstance(filling, ColumnRef):
+        return (filling,)
+    return filling.parts if filling.column is not None else ("(", *filling.parts, ")")
+
+
+def _quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"

@@ -1,0 +1,198 @@
+"""Where an expression of a pattern query speaks of the pattern: of tuples, of complete or growing stars.
+
+An aggregate with a star in its argument (``count(*Y)``) and FIRST and LAST are final: they have a value when
+the star is complete. ``ccount(Y)`` and its like, non-blocking aggregates of users and moving windows are
+running: they have one with every tuple (semantics, section 5).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from millstream.analysis.pattern_names import ENDS, RUNNING, PatternNames, Variable
+from millstream.analysis.resolver import aggregate_name, is_aggregate_call
+from millstream.errors import AnalysisError, did_you_mean
+from millstream.syntax import nodes
+from millstream.syntax.positions import span_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from millstream.catalog import Catalog
+
+
+class How(Enum):
+    """In what way a variable is spoken of."""
+
+    TUPLE = "tuple"
+    RUNNING = "running"
+    FINAL = "final"
+
+
+@dataclass(frozen=True)
+class Mention:
+    """A variable in an expression, or (None) a table beside the pattern."""
+
+    variable: Variable | None
+    how: How
+    node: exp.Expr
+
+
+class Mentions:
+    """Finds the mentions of an expression, and refuses aggregates that a pattern cannot have."""
+
+    def __init__(self, names: PatternNames, catalog: Catalog) -> None:
+        self.names = names
+        self.catalog = catalog
+
+    def of(self, node: exp.Expr) -> Iterator[Mention]:
+        if isinstance(node, exp.Query):
+            return
+        if self.is_aggregate(node):
+            yield self._aggregate(node)
+            return
+        if isinstance(node, nodes.Starred):
+            raise AnalysisError("a star belongs in an aggregate", span=span_of(node), hint="count(*Y)")
+        if isinstance(node, exp.Column):
+            variable = self.names.variable_of(node)
+            if variable is not None:
+                yield Mention(variable, How.TUPLE, node)
+            elif self.names.table_of(node) is not None:
+                yield Mention(None, How.TUPLE, node)
+            return
+        for child in node.iter_expressions():
+            yield from self.of(child)
+
+    # ------------------------------------------------------------ aggregates
+
+    def is_aggregate(self, node: exp.Expr) -> bool:
+        running = isinstance(node, exp.Anonymous) and node.name.lower() in RUNNING
+        return running or is_aggregate_call(node, self.catalog)
+
+    def _aggregate(self, node: exp.Expr) -> Mention:
+        name = aggregate_name(node)
+        call = node.this if isinstance(node, exp.Window) else node
+        if not isinstance(call, exp.Anonymous):
+            raise AnalysisError(f"'{name}' takes only arguments in a pattern", span=span_of(node))
+        self._check_not_nested(node, name)
+        starred = list(call.find_all(nodes.Starred))
+        variable = self._variable(node, name)
+        if name.lower() in ENDS and not self.catalog.has_aggregate(name):
+            return self._end(node, name, variable)
+        if not variable.star:
+            raise AnalysisError(
+                f"'{variable.name}' is one tuple, and aggregates are for stars",
+                span=span_of(node),
+                hint=f"put a star before it in the pattern: *{variable.name}",
+            )
+        if isinstance(node, exp.Window):
+            return self._moving(node, variable, starred)
+        self._check_base_version(node, name)
+        if starred:
+            self._check_all_starred(node, variable, len(starred))
+            return Mention(variable, How.FINAL, node)
+        if not self._is_running(name):
+            raise self._needs_star(node, name, variable)
+        return Mention(variable, How.RUNNING, node)
+
+    def _check_not_nested(self, node: exp.Expr, name: str) -> None:
+        calls = [p for p in node.walk() if isinstance(p, exp.Anonymous) and self.is_aggregate(p)]
+        if len(calls) > 1:
+            raise AnalysisError(f"aggregate '{calls[1].name}' inside '{name}'", span=span_of(calls[1]))
+
+    def _variable(self, node: exp.Expr, name: str) -> Variable:
+        """The one variable that an aggregate is about."""
+        found = [v for c in node.find_all(exp.Column) if (v := self.names.variable_of(c)) is not None]
+        if not found:
+            raise self._no_variable(node, name)
+        if any(variable != found[0] for variable in found):
+            raise AnalysisError(
+                f"'{name}' is about more than one variable of the pattern", span=span_of(node)
+            )
+        return found[0]
+
+    def _no_variable(self, node: exp.Expr, name: str) -> AnalysisError:
+        column = next(node.find_all(exp.Column), None)
+        head = column.parts[0].name if column is not None else ""
+        unqualified = column is not None and len(column.parts) == 1 and self.names.relation.find(head)
+        if column is not None and not unqualified and self.names.table_of(column) is None:
+            variables = [v.name for v in self.names.variables]
+            return AnalysisError(
+                f"unknown pattern variable '{head}'",
+                span=span_of(column),
+                hint=did_you_mean(head, variables) or f"there are {', '.join(variables)}",
+            )
+        star = next((v for v in self.names.variables if v.star), self.names.variables[0])
+        return AnalysisError(
+            f"'{name}' is not about a variable of the pattern",
+            span=span_of(node),
+            hint=f"write {name}(*{star.name}{f'.{head}' if unqualified else ''})",
+        )
+
+    def _end(self, node: exp.Expr, name: str, variable: Variable) -> Mention:
+        if isinstance(node, exp.Window):
+            raise AnalysisError(f"{name.upper()} takes no OVER in a pattern", span=span_of(node))
+        if not variable.star:
+            raise AnalysisError(
+                f"'{variable.name}' is one tuple, and {name.upper()} is for stars",
+                span=span_of(node),
+                hint=f"write {variable.name} and the column",
+            )
+        return Mention(variable, How.FINAL, node)
+
+    def _moving(self, node: exp.Window, variable: Variable, starred: list[nodes.Starred]) -> Mention:
+        """``avg(Y.v) OVER (ROWS 4 PRECEDING)``: over the last tuples of the star, as it grows."""
+        if starred:
+            raise AnalysisError(
+                "a moving window is about a growing star, without *", span=span_of(starred[0])
+            )
+        spec = node.args.get("spec")
+        if not isinstance(spec, nodes.OverSpec) or not _counts_back(node, spec):
+            raise AnalysisError(
+                "a moving window of a pattern counts tuples",
+                span=span_of(node),
+                hint="OVER (ROWS n PRECEDING)",
+            )
+        return Mention(variable, How.RUNNING, node)
+
+    def _check_base_version(self, node: exp.Expr, name: str) -> None:
+        if self.catalog.aggregate(name, window=True) is not None and self.catalog.aggregate(name) is None:
+            raise AnalysisError(
+                f"'{name}' has only a window version",
+                span=span_of(node),
+                hint=f"over a star the base version is used: CREATE AGGREGATE {name}",
+            )
+
+    def _check_all_starred(self, node: exp.Expr, variable: Variable, starred: int) -> None:
+        columns = [c for c in node.find_all(exp.Column) if self.names.variable_of(c) is not None]
+        if len(columns) > starred:
+            raise AnalysisError(
+                f"'{variable.name}' has a star in one argument and none in another", span=span_of(node)
+            )
+
+    def _is_running(self, name: str) -> bool:
+        user = self.catalog.aggregate(name)
+        return not user.blocking if user is not None else name.lower() in RUNNING
+
+    def _needs_star(self, node: exp.Expr, name: str, variable: Variable) -> AnalysisError:
+        column = next(node.find_all(exp.Column))
+        argument = ".".join(part.name for part in column.parts)
+        running = next((r for r, complete in RUNNING.items() if complete == name.lower()), None)
+        instead = f", or {running}({argument}) for its value with every tuple" if running else ""
+        return AnalysisError(
+            f"'{name}' has no value before '{variable.name}' is complete",
+            span=span_of(node),
+            hint=f"write {name}(*{argument}){instead}",
+        )
+
+
+def _counts_back(node: exp.Window, spec: nodes.OverSpec) -> bool:
+    """Whether a window is ROWS n PRECEDING and nothing else."""
+    more = [node.args.get("partition_by"), node.args.get("order")]
+    more += [spec.args.get(clause) for clause in ("slide", "active", "emit")]
+    frame = [str(spec.args.get(part)).upper() for part in ("kind", "start_side", "end")]
+    return not any(more) and frame == ["ROWS", "PRECEDING", "CURRENT ROW"]

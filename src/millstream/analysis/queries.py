@@ -1,0 +1,456 @@
+"""Queries: FROM, joins, set operations, subqueries; which queries are about streams and which are Spark's."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from millstream.analysis.coercion import common_type
+from millstream.analysis.expressions import ColumnRef, Expr
+from millstream.analysis.patterns import analyse_pattern_query
+from millstream.analysis.resolved import (
+    FromItem,
+    JoinClause,
+    Query,
+    ReadQuery,
+    ReadStream,
+    ReadTable,
+    Select,
+    SetOperation,
+    TableQuery,
+)
+from millstream.analysis.resolver import Resolver
+from millstream.analysis.scope import Scope, ScopeRelation
+from millstream.analysis.selects import SelectAnalyser, window_of
+from millstream.analysis.windows import StreamFacts, WindowAnalyser, implicit_columns
+from millstream.catalog import Catalog
+from millstream.catalog.entries import Derived, Relation, Stream, Timestamp, TimestampKind
+from millstream.errors import AnalysisError, Source, did_you_mean
+from millstream.syntax import nodes
+from millstream.syntax.positions import span_of
+from millstream.types import UNKNOWN, Field, Type
+from millstream.windows.spec import Window
+
+_EXOTIC = (exp.Window, exp.Lateral, exp.Pivot, exp.Values, exp.Unnest, exp.Qualify, exp.Rollup, exp.Cube)
+"""Parts of SQL that, on tables, are left to Spark without a check of our own."""
+
+
+def analyse_query(node: exp.Expr, catalog: Catalog, source: Source) -> Query:
+    """What a query means; an AnalysisError says which rule it breaks."""
+    return QueryAnalyser(catalog, source).query(node)
+
+
+class QueryAnalyser:
+    """Analyses a query and the queries inside it."""
+
+    def __init__(
+        self, catalog: Catalog, source: Source, named: dict[str, Query] | None = None, outer: Scope | None = None
+    ) -> None:
+        self.catalog = catalog
+        self.source = source
+        self.named = named or {}
+        self.outer = outer
+
+    def query(self, node: exp.Expr) -> Query:
+        while isinstance(node, exp.Subquery) and not isinstance(node, nodes.WindowedSubquery):
+            node = node.this
+        if not self._reads_stream(node) and self._is_plain(node):
+            return self._table_query(node)
+        inner = self._with(node)
+        if isinstance(node, exp.SetOperation):
+            return inner._set_operation(node)
+        if isinstance(node, exp.Select):
+            return inner._select(node)
+        raise AnalysisError("this kind of query is not for streams", span=span_of(node))
+
+    # ------------------------------------------------------------ what it reads
+
+    def _reads_stream(self, node: exp.Expr) -> bool:
+        names = [t.name for t in node.find_all(exp.Table)]
+        return any(
+            isinstance(self.catalog.relation(name), Stream)
+            or (name.lower() in self.named and self.named[name.lower()].facts is not None)
+            for name in names
+        )
+
+    def _is_plain(self, node: exp.Expr) -> bool:
+        for part in node.walk():
+            if isinstance(part, nodes.StreamWindow | nodes.Pattern | nodes.Starred):
+                return False
+            if isinstance(part, nodes.OverSpec) and any(part.args.get(a) for a in ("slide", "active", "emit")):
+                return False
+            if isinstance(part, exp.Anonymous) and self.catalog.has_aggregate(part.name):
+                return False
+            if isinstance(part, exp.Select) and part.args.get("operation_modifiers"):
+                return False
+        return True
+
+    def _with(self, node: exp.Expr) -> QueryAnalyser:
+        """An analyser that also knows the queries named by WITH."""
+        clause = node.args.get("with_")
+        if clause is None:
+            return self
+        if clause.args.get("recursive"):
+            raise AnalysisError("WITH RECURSIVE is not for streams", span=span_of(clause))
+        named = dict(self.named)
+        for cte in clause.expressions:
+            inner = QueryAnalyser(self.catalog, self.source, named, self.outer)
+            named[cte.alias.lower()] = inner.query(cte.this)
+        return QueryAnalyser(self.catalog, self.source, named, self.outer)
+
+    # ------------------------------------------------------------ tables only
+
+    def _table_query(self, node: exp.Expr) -> TableQuery:
+        ctes = {cte.alias.lower() for cte in node.find_all(exp.CTE)}
+        tables = [t for t in node.find_all(exp.Table) if t.name.lower() not in ctes and isinstance(t.this, exp.Identifier)]
+        for table in tables:
+            if not table.db:
+                self._entry(table)
+        span = span_of(node)
+        assert span is not None
+        return TableQuery(
+            text=self.source.text[span[0] : span[1] + 1],
+            tables=tuple(dict.fromkeys(t.name for t in tables)),
+            fields=self._table_fields(node),
+            span=span,
+        )
+
+    def _table_fields(self, node: exp.Expr) -> tuple[Field, ...] | None:
+        """The columns of a query over tables, checked where the query is of a simple shape."""
+        if isinstance(node, exp.SetOperation) and not node.args.get("with_"):
+            left = QueryAnalyser(self.catalog, self.source, self.named).query(node.this).fields
+            right = QueryAnalyser(self.catalog, self.source, self.named).query(node.expression).fields
+            return _united(node, left, right) if left is not None and right is not None else None
+        simple = isinstance(node, exp.Select) and not node.args.get("with_") and node.find(*_EXOTIC) is None
+        qualified = any(t.db for t in node.find_all(exp.Table))
+        if not simple or qualified or not isinstance(node, exp.Select):
+            return None
+        if node.args.get("from_") is None:
+            resolver = self._resolver(Scope())
+            return tuple(
+                Field(item.alias_or_name or "column", resolver.type_of(item.unalias()))
+                for item in node.expressions
+            )
+        select = self._select(node)
+        return None if any(_columns_of(item) is None for item in select.items()) else select.fields
+
+    # ------------------------------------------------------------ SELECT
+
+    def _select(self, node: exp.Select) -> Select:
+        clause = node.args.get("from_")
+        if clause is None:
+            raise AnalysisError("a query over a stream needs FROM", span=span_of(node))
+        scope = Scope(outer=self.outer)
+        pattern = next((t for t in _tables(node) if t.args.get("pattern") is not None), None)
+        source = self._from_item(clause.this, scope)
+        joins = [self._join(join, scope) for join in _joins(node, clause)]
+        facts = self._facts([source, *(join.item for join in joins)], node)
+        resolver = self._resolver(scope)
+        if isinstance(pattern, nodes.StreamTable):
+            return analyse_pattern_query(node, pattern, source, joins, resolver, facts)
+        return SelectAnalyser(node, source, joins, resolver, facts).analyse()
+
+    def _resolver(self, scope: Scope) -> Resolver:
+        return Resolver(scope, self.catalog, self.source, on_subquery=self._subquery)
+
+    def _subquery(self, node: exp.Query, scope: Scope) -> Type:
+        """A query inside an expression: over tables only, and possibly about the tuple outside."""
+        if self._reads_stream(node):
+            raise AnalysisError(
+                "a stream cannot be read inside an expression",
+                span=span_of(node),
+                hint="join the two streams over windows instead",
+            )
+        inner = QueryAnalyser(self.catalog, self.source, self.named, outer=scope)
+        fields = inner.query(node).fields
+        return fields[0].type if fields else UNKNOWN
+
+    def _facts(self, items: list[FromItem], node: exp.Select) -> StreamFacts | None:
+        """The order of what FROM gives; several streams can only be joined over windows."""
+        streams = [item for item in items if _facts_of(item) is not None]
+        if not streams:
+            return None
+        if len(streams) > 1:
+            for item in streams:
+                window = window_of(item)
+                if window is None:
+                    raise AnalysisError(
+                        f"'{item.alias}' is joined with another stream and needs a window",
+                        span=item.span or span_of(node),
+                        hint=f"without one all of it would have to be kept: {item.alias} [RANGE 1 MINUTE]",
+                    )
+                if not window.has_state:
+                    raise AnalysisError(
+                        f"a {type(window).__name__.removesuffix('Window').upper()} window cannot be joined",
+                        span=item.span,
+                        hint="it has no content at an instant; use RANGE, ROWS, LANDMARK, NOW or UNBOUNDED",
+                    )
+        facts = [f for f in map(_facts_of, streams) if f is not None]
+        return StreamFacts(
+            facts[0].timestamp,
+            facts[0].promised if len(facts) == 1 else frozenset(),
+            all(f.bounded for f in facts),
+        )
+
+    # ------------------------------------------------------------ FROM
+
+    def _from_item(self, node: exp.Expr, scope: Scope) -> FromItem:
+        if isinstance(node, exp.Subquery):
+            return self._from_query(node, scope)
+        if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
+            raise AnalysisError("this cannot be read together with a stream", span=span_of(node))
+        alias = node.alias or node.name
+        named = self.named.get(node.name.lower())
+        if named is not None and not node.db:
+            return self._windowed(node, scope, ReadQuery(alias, named, span=span_of(node)))
+        entry = self._entry(node)
+        if isinstance(entry, Stream):
+            return self._windowed(node, scope, ReadStream(alias, entry, span=span_of(node)))
+        return self._windowed(node, scope, ReadTable(alias, entry, span=span_of(node)))
+
+    def _from_query(self, node: exp.Subquery, scope: Scope) -> FromItem:
+        query = QueryAnalyser(self.catalog, self.source, self.named).query(node.this)
+        alias = node.alias or f"__query{len(scope.relations)}"
+        return self._windowed(node, scope, ReadQuery(alias, query, span=span_of(node)))
+
+    def _windowed(self, node: exp.Expr, scope: Scope, item: FromItem) -> FromItem:
+        """Enter an item into the scope, with its window if it has one."""
+        facts = _facts_of(item)
+        relation = ScopeRelation(item.alias, _columns_of(item), is_stream=facts is not None)
+        bracket = node.args.get("window")
+        if not isinstance(bracket, nodes.StreamWindow):
+            scope.add(relation, node)
+            return item
+        if facts is None:
+            facts = _order_of_table(bracket, relation)
+        alone = Scope([relation])
+        window = WindowAnalyser(bracket, relation, facts).analyse(self._resolver(alone))
+        scope.add(
+            ScopeRelation(
+                relation.alias,
+                relation.fields,
+                implicit_columns(window, facts, relation),
+                is_stream=relation.is_stream,
+            ),
+            node,
+        )
+        return _with_window(item, window)
+
+    def _entry(self, node: exp.Table) -> Relation:
+        entry = self.catalog.relation(node.name)
+        if entry is None:
+            sink = self.catalog.sink(node.name)
+            if sink is not None:
+                raise AnalysisError(f"'{node.name}' is a sink and cannot be read", span=span_of(node.this))
+            raise AnalysisError(
+                f"unknown stream or table '{node.name}'",
+                span=span_of(node.this),
+                hint=did_you_mean(node.name, self.catalog.relation_names())
+                or "create it first: CREATE STREAM or CREATE TABLE",
+            )
+        return entry
+
+    def _join(self, join: exp.Join, scope: Scope) -> JoinClause:
+        kind = _join_kind(join)
+        before = list(scope.relations)
+        item = self._from_item(join.this, scope)
+        using = join.args.get("using")
+        condition: Expr | None = None
+        if using:
+            condition = self._using(using, before, scope.relations[-1], scope)
+        elif join.args.get("on") is not None and not (isinstance(join.args["on"], exp.Boolean)):
+            condition = self._resolver(scope).with_aggregates(None, "in ON").condition(join.args["on"], "ON")
+        left_streams = any(relation.is_stream for relation in before)
+        right_stream = scope.relations[-1].is_stream
+        if left_streams != right_stream:
+            preserved_table = {"left": right_stream, "right": left_streams, "full": True}.get(kind, False)
+            if preserved_table or (kind in ("semi", "anti") and right_stream):
+                raise AnalysisError(
+                    f"a {kind.upper()} join would keep rows of the table that no tuple has met yet",
+                    span=span_of(join.this),
+                    hint="only the stream can be the side that is kept whole",
+                )
+        return JoinClause(kind, item, condition)
+
+    def _using(
+        self, names: list[exp.Identifier], before: list[ScopeRelation], right: ScopeRelation, scope: Scope
+    ) -> Expr:
+        parts: list[str | ColumnRef] = []
+        for name in names:
+            left_column = next((c for c in (r.find(name.name) for r in before) if c is not None), None)
+            right_column = right.find(name.name)
+            if left_column is None or right_column is None:
+                raise AnalysisError(
+                    f"USING column '{name.name}' is not on both sides of the join", span=span_of(name)
+                )
+            parts += [" AND " if parts else "", left_column, " = ", right_column]
+            scope.merged[name.name.lower()] = left_column.relation
+        return Expr(tuple(p for p in parts if p != ""))
+
+    # ------------------------------------------------------------ set operations
+
+    def _set_operation(self, node: exp.SetOperation) -> SetOperation:
+        kind = node.key.upper()
+        left, right = self.query(node.this), self.query(node.expression)
+        if (left.facts is None) != (right.facts is None):
+            raise AnalysisError(
+                f"{kind} of a stream and a table",
+                span=span_of(node),
+                hint="a table has no order to merge by; join the stream with the table instead",
+            )
+        if kind in ("INTERSECT", "EXCEPT"):
+            for side in (left, right):
+                _require_windows(side, kind, node)
+        for argument in ("limit", "offset"):
+            if node.args.get(argument):
+                raise AnalysisError(f"{argument.upper()} has no meaning on a stream", span=span_of(node))
+        assert left.fields is not None and right.fields is not None
+        fields = _united(node, left.fields, right.fields)
+        return SetOperation(
+            kind=kind,
+            all=not node.args.get("distinct"),
+            left=left,
+            right=right,
+            fields=fields,
+            facts=_united_facts(node, left, right),
+            span=span_of(node),
+        )
+
+
+def _tables(node: exp.Select) -> list[exp.Expr]:
+    clause = node.args.get("from_")
+    return [clause.this, *(join.this for join in _joins(node, clause))] if clause else []
+
+
+def _joins(node: exp.Select, clause: exp.Expr) -> list[exp.Join]:
+    return [*(clause.this.args.get("joins") or ()), *(node.args.get("joins") or ())]
+
+
+def _columns_of(item: FromItem) -> tuple[Field, ...] | None:
+    match item:
+        case ReadStream():
+            return item.stream.schema
+        case ReadTable():
+            return item.table.schema
+        case ReadQuery():
+            return item.query.fields
+
+
+def _facts_of(item: FromItem) -> StreamFacts | None:
+    match item:
+        case ReadStream():
+            return facts_of_stream(item.stream)
+        case ReadQuery():
+            return item.query.facts
+        case _:
+            return None
+
+
+def facts_of_stream(stream: Stream) -> StreamFacts:
+    """What windows must know of a stream of the catalog."""
+    if isinstance(stream.origin, Derived) and isinstance(stream.origin.definition, Select | SetOperation):
+        facts = stream.origin.definition.facts
+        if facts is not None:
+            return facts
+    return StreamFacts(stream.timestamp, stream.promised(), stream.is_bounded)
+
+
+def _with_window(item: FromItem, window: Window) -> FromItem:
+    match item:
+        case ReadStream():
+            return ReadStream(item.alias, item.stream, window, item.span)
+        case ReadQuery():
+            return ReadQuery(item.alias, item.query, window, item.span)
+        case ReadTable():
+            raise AnalysisError(
+                f"a window on the table '{item.alias}' is not possible yet",
+                span=item.span,
+                hint="make a stream of it: CREATE STREAM s (...) ORDER BY column USING ... ",
+            )
+
+
+def _order_of_table(bracket: nodes.StreamWindow, relation: ScopeRelation) -> StreamFacts:
+    """A table has no order of its own: the window must name one."""
+    attribute = bracket.args.get("wattr") or bracket.args.get("rattr")
+    if attribute is None:
+        raise AnalysisError(
+            f"'{relation.alias}' is a table and has no order of its own",
+            span=span_of(bracket),
+            hint="name the attribute: [RANGE r SLIDE s WATTR a]",
+        )
+    column = relation.find(attribute.name)
+    timestamp = Timestamp(TimestampKind.EXTERNAL, attribute.name, column.type if column else UNKNOWN)
+    return StreamFacts(timestamp, frozenset(), bounded=True)
+
+
+def _join_kind(join: exp.Join) -> str:
+    side, kind = (join.side or "").lower(), (join.kind or "").lower()
+    if join.method:
+        raise AnalysisError(f"{join.method.upper()} JOIN", span=span_of(join.this), hint="name the columns: ON or USING")
+    if kind in ("semi", "anti"):
+        return kind
+    if side:
+        return side
+    return "cross" if kind == "cross" else "inner"
+
+
+def _united(
+    node: exp.SetOperation, left: tuple[Field, ...], right: tuple[Field, ...]
+) -> tuple[Field, ...]:
+    kind = node.key.upper()
+    if len(left) != len(right):
+        raise AnalysisError(
+            f"{kind} of {len(left)} columns with {len(right)}", span=span_of(node.expression)
+        )
+    fields = []
+    for a, b in zip(left, right, strict=True):
+        type_ = common_type(a.type, b.type)
+        if type_ is None:
+            raise AnalysisError(
+                f"{kind} of column '{a.name}' of type {a.type} with '{b.name}' of type {b.type}",
+                span=span_of(node.expression),
+                hint="CAST one of them",
+            )
+        fields.append(Field(a.name, type_))
+    return tuple(fields)
+
+
+def _united_facts(node: exp.SetOperation, left: Query, right: Query) -> StreamFacts | None:
+    """A merge by timestamp; a latent input makes the result latent (semantics, section 1)."""
+    if left.facts is None or right.facts is None:
+        return None
+    a, b = left.facts, right.facts
+    bounded = a.bounded and b.bounded
+    if TimestampKind.LATENT in (a.timestamp.kind, b.timestamp.kind):
+        return StreamFacts(Timestamp(TimestampKind.LATENT), frozenset(), bounded)
+    type_ = common_type(a.timestamp.type or UNKNOWN, b.timestamp.type or UNKNOWN)
+    if type_ is None:
+        raise AnalysisError(
+            f"streams ordered by {a.timestamp.type} and by {b.timestamp.type} cannot be merged",
+            span=span_of(node),
+        )
+    names = [f.name.lower() for f in left.fields or ()]
+    others = [f.name.lower() for f in right.fields or ()]
+    column = None
+    if a.timestamp.column and b.timestamp.column:
+        position = names.index(a.timestamp.column.lower())
+        same = others.index(b.timestamp.column.lower()) == position
+        column = a.timestamp.column if same else None
+    timestamp = Timestamp(a.timestamp.kind, column, type_)
+    return StreamFacts(timestamp, frozenset({column.lower()} if column else ()), bounded)
+
+
+def _require_windows(query: Query, kind: str, node: exp.SetOperation) -> None:
+    match query:
+        case SetOperation():
+            _require_windows(query.left, kind, node)
+            _require_windows(query.right, kind, node)
+        case Select() if query.facts is not None:
+            for item in query.items():
+                if _facts_of(item) is not None and window_of(item) is None:
+                    raise AnalysisError(
+                        f"{kind} needs a window on '{item.alias}'",
+                        span=item.span,
+                        hint=f"without one all of it would have to be kept: {item.alias} [RANGE 1 MINUTE]",
+                    )
+
+

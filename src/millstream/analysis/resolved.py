@@ -1,0 +1,157 @@
+"""Resolved queries: what a query means, before anybody decides how to run it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from millstream.analysis.calls import AggregateCall, OverCall
+from millstream.analysis.expressions import Expr
+from millstream.analysis.windows import StreamFacts
+from millstream.catalog.entries import Stream, Table, View
+from millstream.errors import Span
+from millstream.types import Field
+from millstream.windows.spec import Window
+
+
+@dataclass(frozen=True)
+class Output:
+    """A column of a result."""
+
+    name: str
+    expr: Expr
+
+    @property
+    def field(self) -> Field:
+        return Field(self.name, self.expr.type)
+
+
+# ---------------------------------------------------------------- FROM
+
+
+@dataclass(frozen=True)
+class ReadStream:
+    alias: str
+    stream: Stream
+    window: Window | None = None
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class ReadTable:
+    alias: str
+    table: Table | View
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class ReadQuery:
+    """A query in FROM, or one named by WITH."""
+
+    alias: str
+    query: Query
+    window: Window | None = None
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+FromItem = ReadStream | ReadTable | ReadQuery
+
+
+@dataclass(frozen=True)
+class JoinClause:
+    """How an item of FROM is joined to what stands before it."""
+
+    kind: str
+    item: FromItem
+    condition: Expr | None
+
+
+# ---------------------------------------------------------------- patterns
+
+
+@dataclass(frozen=True)
+class PatternElement:
+    """A variable of a sequence pattern with the conditions that belong to it."""
+
+    name: str
+    star: bool
+    per_tuple: tuple[Expr, ...] = ()
+    final: tuple[Expr, ...] = ()
+
+
+@dataclass(frozen=True)
+class PatternClause:
+    """``PARTITION BY ... SEQUENCE BY ... AS (X, *Y, Z)`` with its conditions (semantics, section 5)."""
+
+    alias: str
+    partition_by: tuple[str, ...]
+    sequence_by: tuple[str, ...]
+    elements: tuple[PatternElement, ...]
+    after_match: tuple[Expr, ...] = ()
+    """Conditions on tables, tested on the matched rows."""
+
+
+# ---------------------------------------------------------------- queries
+
+
+@dataclass(frozen=True)
+class GroupKey:
+    """An expression of GROUP BY and the name under which it goes on."""
+
+    name: str
+    expr: Expr
+
+
+@dataclass(frozen=True)
+class Select:
+    """One SELECT over at least one stream, or over tables with constructs that only ESL has."""
+
+    source: FromItem
+    joins: tuple[JoinClause, ...]
+    outputs: tuple[Output, ...]
+    where: tuple[Expr, ...] = ()
+    group_by: tuple[GroupKey, ...] = ()
+    having: tuple[Expr, ...] = ()
+    aggregates: tuple[AggregateCall, ...] = ()
+    overs: tuple[OverCall, ...] = ()
+    pattern: PatternClause | None = None
+    distinct: bool = False
+    to_stream: str | None = None
+    facts: StreamFacts | None = None
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return tuple(output.field for output in self.outputs)
+
+    def items(self) -> Iterator[FromItem]:
+        yield self.source
+        for join in self.joins:
+            yield join.item
+
+
+@dataclass(frozen=True)
+class SetOperation:
+    """UNION, INTERSECT or EXCEPT."""
+
+    kind: str
+    all: bool
+    left: Query
+    right: Query
+    fields: tuple[Field, ...]
+    facts: StreamFacts | None = None
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class TableQuery:
+    """A query over tables only, in plain SQL: Spark's own affair. ``fields`` is None where only Spark knows."""
+
+    text: str
+    tables: tuple[str, ...]
+    fields: tuple[Field, ...] | None
+    facts: StreamFacts | None = None
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+Query = Select | SetOperation | TableQuery

@@ -1,0 +1,405 @@
+"""One SELECT: its columns, groups and aggregates, and what a stream allows of them."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from millstream.analysis.calls import AggregateCall, OverCall
+from millstream.analysis.expressions import ColumnRef, Expr, of_column
+from millstream.analysis.overs import analyse_over, check_together
+from millstream.analysis.resolved import (
+    FromItem,
+    GroupKey,
+    JoinClause,
+    Output,
+    ReadQuery,
+    ReadStream,
+    Select,
+)
+from millstream.analysis.resolver import Resolver, aggregate_name
+from millstream.analysis.windows import StreamFacts
+from millstream.catalog.entries import Timestamp, TimestampKind
+from millstream.catalog.functions import FunctionKind, builtin
+from millstream.errors import AnalysisError, did_you_mean
+from millstream.syntax.positions import span_of
+from millstream.types import Type
+from millstream.windows.spec import Window
+
+WINDOW_COLUMNS = ("window_start", "window_end", "wid", "complete")
+
+
+class SelectAnalyser:
+    """Analyses a SELECT whose FROM clause has been resolved into a scope."""
+
+    def __init__(
+        self,
+        node: exp.Select,
+        source: FromItem,
+        joins: list[JoinClause],
+        resolver: Resolver,
+        facts: StreamFacts | None,
+    ) -> None:
+        self.node = node
+        self.source = source
+        self.joins = joins
+        self.resolver = resolver
+        self.facts = facts
+        self.windows = [w for w in map(window_of, (source, *(j.item for j in joins))) if w is not None]
+        self.aggregates: list[AggregateCall] = []
+        self.overs: list[OverCall] = []
+        self.group_by: list[GroupKey] = []
+
+    def analyse(self) -> Select:
+        if self.facts is not None:
+            self._refuse_on_streams()
+        where = self._where()
+        outputs, having = self._columns()
+        self._check_aggregation(outputs)
+        check_together(self.overs)
+        facts = self._result_facts(outputs) if self.facts else None
+        self._check_order_by(outputs)
+        return Select(
+            source=self.source,
+            joins=tuple(self.joins),
+            outputs=tuple(outputs),
+            where=where,
+            group_by=tuple(self.group_by),
+            having=having,
+            aggregates=tuple(self.aggregates),
+            overs=tuple(self.overs),
+            distinct=self.node.args.get("distinct") is not None,
+            to_stream=self._to_stream(),
+            facts=facts,
+            span=span_of(self.node),
+        )
+
+    # ------------------------------------------------------------ clauses
+
+    def _refuse_on_streams(self) -> None:
+        for argument, what, hint in _NOT_ON_STREAMS:
+            part = self.node.args.get(argument)
+            if part:
+                part = part[0] if isinstance(part, list) else part
+                raise AnalysisError(f"{what} on a stream", span=span_of(part) or span_of(self.node), hint=hint)
+        if self.node.args.get("distinct") is not None and not self.windows:
+            raise AnalysisError(
+                "DISTINCT on a stream needs a window",
+                span=span_of(self.node),
+                hint="without one every value ever seen would have to be kept: FROM s [RANGE 10 SECONDS]",
+            )
+
+    def _where(self) -> tuple[Expr, ...]:
+        where = self.node.args.get("where")
+        if where is None:
+            return ()
+        return self.resolver.with_aggregates(None, "in WHERE").conditions(where.this, "WHERE")
+
+    def _columns(self) -> tuple[list[Output], tuple[Expr, ...]]:
+        self._group_keys()
+        resolver = self.resolver.with_aggregates(self._take_aggregate)
+        resolver.stand_ins = [(key.expr.tree, of_column(ColumnRef("", key.name, key.expr.type)))
+                              for key in self.group_by if key.expr.column is None and key.expr.tree is not None]
+        outputs: list[Output] = []
+        for item in self.node.expressions:
+            for output in self._outputs(item, resolver):
+                outputs.append(output)
+                resolver.aliases.setdefault(output.name.lower(), output.expr)
+        having = self.node.args.get("having")
+        conditions = resolver.conditions(having.this, "HAVING") if having else ()
+        if having and not self.aggregates and not self.group_by:
+            raise AnalysisError("HAVING without an aggregate", span=span_of(having), hint="use WHERE")
+        return outputs, conditions
+
+    def _outputs(self, item: exp.Expr, resolver: Resolver) -> list[Output]:
+        star = _star(item)
+        if star is not None:
+            return self._expand(item, star)
+        if isinstance(item, exp.Aliases):
+            raise AnalysisError("several names for one column", span=span_of(item), hint="name one: e AS x")
+        alias = item.alias if isinstance(item, exp.Alias) else None
+        value = item.this if isinstance(item, exp.Alias) else item
+        expr = resolver.resolve(value)
+        if alias is None:
+            alias = value.name if isinstance(value, exp.Column | exp.Dot) else str(self._written(value))
+        return [Output(alias, expr)]
+
+    def _written(self, node: exp.Expr) -> str:
+        span = span_of(node)
+        text = self.resolver.source.text[span[0] : span[1] + 1] if span else node.key
+        return " ".join(text.split())
+
+    def _expand(self, item: exp.Expr, star: exp.Star) -> list[Output]:
+        table = item.table if isinstance(item, exp.Column) else ""
+        relations = self.resolver.scope.relations
+        if table:
+            relation = self.resolver.scope.relation(table)
+            if relation is None:
+                raise AnalysisError(
+                    f"unknown stream or table '{table}' in this query",
+                    span=span_of(item),
+                    hint=did_you_mean(table, [r.alias for r in relations]),
+                )
+            relations = [relation]
+        left_out = {column.name.lower() for column in star.args.get("except_") or ()}
+        outputs = []
+        for relation in relations:
+            if relation.fields is None:
+                raise AnalysisError(
+                    f"the columns of '{relation.alias}' are not known before Spark reads it",
+                    span=span_of(item),
+                    hint="name the columns, or declare them with CREATE TABLE",
+                )
+            for column in relation.fields:
+                home = self.resolver.scope.merged.get(column.name.lower(), relation.alias)
+                if column.name.lower() not in left_out and (table or home.lower() == relation.alias.lower()):
+                    ref = ColumnRef(relation.alias, column.name, column.type)
+                    outputs.append(Output(column.name, of_column(ref)))
+        return outputs
+
+    def _group_keys(self) -> None:
+        group = self.node.args.get("group")
+        if group is None:
+            return
+        if any(group.args.get(kind) for kind in ("rollup", "cube", "grouping_sets", "all", "totals")):
+            raise AnalysisError(
+                "only plain GROUP BY is for streams", span=span_of(group), hint="write a query for each grouping"
+            )
+        resolver = self.resolver.with_aggregates(None, "in GROUP BY")
+        for node in group.expressions:
+            expr = resolver.resolve(self._selected(node))
+            column = expr.column
+            name = column.name if column else f"__group{len(self.group_by)}"
+            self.group_by.append(GroupKey(name, expr))
+
+    def _selected(self, node: exp.Expr) -> exp.Expr:
+        """GROUP BY may name a column of SELECT by its position or alias, as in Spark."""
+        items = self.node.expressions
+        if isinstance(node, exp.Literal) and not node.is_string:
+            position = int(node.name) if node.name.isdigit() else 0
+            if not 1 <= position <= len(items):
+                raise AnalysisError(
+                    f"GROUP BY {node.name} names no column of SELECT", span=span_of(node)
+                )
+            return items[position - 1].unalias()
+        if isinstance(node, exp.Column) and not node.table:
+            known = any(r.find(node.name) for r in self.resolver.scope.relations)
+            aliased = (i for i in items if isinstance(i, exp.Alias) and i.alias.lower() == node.name.lower())
+            match = None if known else next(aliased, None)
+            if match is not None:
+                return match.this
+        return node
+
+    def _to_stream(self) -> str | None:
+        modifiers = self.node.args.get("operation_modifiers") or []
+        if not modifiers:
+            return None
+        if self.facts is None:
+            raise AnalysisError(f"{modifiers[0].name} is for streams", span=span_of(self.node))
+        if len(modifiers) > 1:
+            raise AnalysisError("one of ISTREAM, DSTREAM, RSTREAM and CHANGES", span=span_of(self.node))
+        if not self.windows:
+            raise AnalysisError(
+                f"{modifiers[0].name} needs a window",
+                span=span_of(self.node),
+                hint="a stream without a window only grows: it is its own ISTREAM",
+            )
+        return str(modifiers[0].name)
+
+    # ------------------------------------------------------------ aggregates
+
+    def _take_aggregate(self, node: exp.Expr, type_: Type) -> ColumnRef | None:
+        """Take an aggregate call out of an expression, and put a column in its place."""
+        call = self._aggregate_call(node, type_)
+        if isinstance(node, exp.Window):
+            if self.facts is None:
+                return None
+            if self.windows:
+                raise AnalysisError(
+                    "OVER does not go with a window on the stream",
+                    span=span_of(node),
+                    hint="use one of the two: the bracket, or OVER on a bare stream",
+                )
+            self.overs.append(analyse_over(node, call, self.facts, self.resolver.with_aggregates(None)))
+            return call.result
+        if self.facts is not None and not self.windows:
+            self._check_unwindowed(call)
+        for known in self.aggregates:
+            if (known.name, known.arguments, known.distinct, known.filter) == (
+                *(call.name, call.arguments, call.distinct, call.filter),
+            ):
+                return known.result
+        self.aggregates.append(call)
+        return call.result
+
+    def _aggregate_call(self, node: exp.Expr, type_: Type) -> AggregateCall:
+        name = aggregate_name(node)
+        inner = node.this if isinstance(node, exp.Window) else node
+        condition = None
+        plain = self.resolver.with_aggregates(None, f"inside '{name}'")
+        while not isinstance(inner, exp.Anonymous):
+            if isinstance(inner, exp.Filter):
+                condition = plain.condition(inner.expression.this, "FILTER")
+            if not isinstance(inner.this, exp.Expr):
+                break
+            inner = inner.this
+        known = builtin(name)
+        user = self.resolver.catalog.aggregate(name) or self.resolver.catalog.aggregate(name, window=True)
+        if isinstance(node, exp.Window) and user is None and known is not None and known.kind is not FunctionKind.AGGREGATE:
+            if self.facts is not None:
+                raise AnalysisError(
+                    f"'{name}' is no aggregate, and on a stream only aggregates go with OVER",
+                    span=span_of(node),
+                    hint="rank-like functions need the whole partition; a user-defined aggregate may do instead",
+                )
+        arguments = list(inner.expressions) if isinstance(inner, exp.Anonymous) else []
+        distinct = bool(arguments) and isinstance(arguments[0], exp.Distinct)
+        if distinct:
+            arguments = arguments[0].expressions
+        resolved = tuple(plain.resolve(a) for a in arguments if not isinstance(a, exp.Star))
+        result = ColumnRef("", f"__agg{len(self.aggregates) + len(self.overs)}", type_)
+        return AggregateCall(
+            name.lower(),
+            resolved,
+            type_,
+            result,
+            distinct,
+            condition,
+            user,
+            self._written(inner),
+            span_of(node),
+        )
+
+    def _check_unwindowed(self, call: AggregateCall) -> None:
+        """A bare stream has no end, so an aggregate must not wait for one (ESL paper, section 3)."""
+        if call.user is not None and not call.user.window and not call.user.blocking:
+            return
+        if call.user is not None and call.user.window and self.resolver.catalog.aggregate(call.name) is None:
+            raise AnalysisError(
+                f"'{call.name}' has only a window version",
+                span=call.span,
+                hint=f"call it over a window: {call.text} OVER (ROWS 99 PRECEDING)",
+            )
+        why = (
+            "its TERMINATE is not empty"
+            if call.user is not None and not call.user.python
+            else "it gives its result after the last tuple"
+        )
+        raise AnalysisError(
+            f"'{call.name}' is blocking ({why}) and a stream has no last tuple",
+            span=call.span,
+            hint=f"use a window, as in {call.text} OVER (RANGE INTERVAL 5 MINUTES PRECEDING) or "
+            f"FROM s [RANGE 5 MINUTES SLIDE 1 MINUTE], or a non-blocking aggregate of your own "
+            "(CREATE AGGREGATE with an empty TERMINATE)",
+        )
+
+    def _check_aggregation(self, outputs: list[Output]) -> None:
+        windowed = bool(self.aggregates) and (bool(self.windows) or self.facts is None)
+        if self.overs and (self.aggregates or self.group_by):
+            raise AnalysisError(
+                "OVER does not go with GROUP BY or a plain aggregate in one SELECT",
+                span=self.overs[0].call.span,
+                hint="PARTITION BY inside OVER divides its windows",
+            )
+        if self.group_by and not self.aggregates:
+            if self.facts is not None and not self.windows:
+                raise AnalysisError(
+                    "GROUP BY on a stream without an aggregate", span=span_of(self.node.args["group"])
+                )
+            windowed = True
+        if not windowed:
+            self._check_several_rows()
+            return
+        allowed = {key.expr.column for key in self.group_by} | {
+            ColumnRef(item.alias, name)
+            for item in (self.source, *(j.item for j in self.joins))
+            if (window := window_of(item)) is not None
+            for name in (*WINDOW_COLUMNS, *window.partition_by)
+        }
+        for output in outputs:
+            for column in output.expr.columns():
+                if column.relation and column not in allowed:
+                    raise AnalysisError(
+                        f"column '{column.name}' is neither grouped nor aggregated",
+                        span=output.expr.span,
+                        hint=f"add it to GROUP BY, or use it in an aggregate such as max({column.name})",
+                    )
+
+    def _check_several_rows(self) -> None:
+        rows = [call for call in self.aggregates if call.user is not None and call.user.returns_row]
+        if len(rows) > 1:
+            raise AnalysisError(
+                "at most one aggregate of a SELECT may return rows", span=rows[1].span, hint="write two queries"
+            )
+
+    # ------------------------------------------------------------ order
+
+    def _result_facts(self, outputs: list[Output]) -> StreamFacts:
+        """The order of the result: the timestamp travels with every tuple, selected or not."""
+        facts = self.facts
+        assert facts is not None
+        if self.aggregates and self.windows:
+            end = next((o for o in outputs if o.expr.column and o.expr.column.name == "window_end"), None)
+            type_ = self._edge_type() if end is None else end.expr.type
+            timestamp = Timestamp(TimestampKind.EXTERNAL, end.name if end else None, type_)
+            return StreamFacts(timestamp, _names(timestamp), facts.bounded)
+        selected = {o.expr.column.name.lower(): o.name for o in outputs if o.expr.column is not None}
+        column = selected.get((facts.timestamp.column or "").lower())
+        timestamp = Timestamp(facts.timestamp.kind, column, facts.timestamp.type)
+        promised = {selected[name].lower() for name in facts.promised if name in selected}
+        return StreamFacts(timestamp, frozenset(promised) | _names(timestamp), facts.bounded)
+
+    def _edge_type(self) -> Type | None:
+        for relation in self.resolver.scope.relations:
+            for field in relation.implicit:
+                if field.name == "window_end":
+                    return field.type
+        return self.facts.timestamp.type if self.facts else None
+
+    def _check_order_by(self, outputs: list[Output]) -> None:
+        order = self.node.args.get("order")
+        if order is None or self.facts is None:
+            return
+        resolver = self.resolver.with_aggregates(None, "in ORDER BY")
+        resolver.aliases = {o.name.lower(): o.expr for o in outputs}
+        wanted = {(self.facts.timestamp.column or "").lower()} | ({"window_end"} if self.windows else set())
+        for ordered in order.expressions:
+            column = resolver.resolve(ordered.this).column
+            if column is None or column.name.lower() not in wanted or ordered.args.get("desc"):
+                name = self.facts.timestamp.column
+                raise AnalysisError(
+                    "a stream can only be ordered by its timestamp",
+                    span=span_of(ordered),
+                    hint=f"write ORDER BY {name}, or leave it out" if name else "leave ORDER BY out",
+                )
+
+
+_NOT_ON_STREAMS = (
+    ("limit", "LIMIT has no meaning", "a stream does not end; stop the query when enough has come"),
+    ("offset", "OFFSET has no meaning", None),
+    ("laterals", "LATERAL VIEW is not used", "call the generator in SELECT: SELECT explode(items) AS item"),
+    ("qualify", "QUALIFY is not used", "put the query into FROM (...) and use WHERE outside"),
+    ("windows", "a WINDOW clause is not used", "write the window in OVER (...)"),
+    ("sort", "SORT BY has no meaning", "a stream is ordered by its timestamp"),
+    ("cluster", "CLUSTER BY has no meaning", None),
+    ("distribute", "DISTRIBUTE BY has no meaning", None),
+    ("sample", "TABLESAMPLE is not used", "WHERE rand() < 0.1 samples a stream"),
+    ("pivots", "PIVOT is not used", None),
+    ("connect", "CONNECT BY is not used", None),
+)
+
+
+def window_of(item: FromItem) -> Window | None:
+    return item.window if isinstance(item, ReadStream | ReadQuery) else None
+
+
+def _names(timestamp: Timestamp) -> frozenset[str]:
+    return frozenset({timestamp.column.lower()} if timestamp.column else ())
+
+
+def _star(item: exp.Expr) -> exp.Star | None:
+    if isinstance(item, exp.Star):
+        return item
+    if isinstance(item, exp.Column) and isinstance(item.this, exp.Star):
+        return item.this
+    return None
+

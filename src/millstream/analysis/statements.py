@@ -1,0 +1,389 @@
+"""Statements: what each asks for, checked against the catalog, and entered into it if it defines something."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from millstream.analysis.aggregates import analyse_aggregate
+from millstream.analysis.coercion import stores
+from millstream.analysis.datatypes import from_datatype
+from millstream.analysis.queries import analyse_query
+from millstream.analysis.resolved import Query, Select
+from millstream.analysis.resolver import Resolver
+from millstream.analysis.scope import Scope, ScopeRelation
+from millstream.analysis.streams import analyse_sink, analyse_stream, analyse_table, columns
+from millstream.catalog import Catalog, kind_of
+from millstream.catalog.entries import (
+    Aggregate,
+    Derived,
+    Entry,
+    ScalarFunction,
+    Sink,
+    Stream,
+    Table,
+    View,
+)
+from millstream.catalog.functions import builtin
+from millstream.errors import AnalysisError, MillstreamError, Source, Span, did_you_mean
+from millstream.syntax import ParsedStatement, nodes
+from millstream.syntax.positions import span_of
+from millstream.types import Type
+
+PYTHON_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
+SETTINGS = {"millstream.on_error": ("stop", "bad")}
+"""Our own settings and the values that they take."""
+
+
+@dataclass(frozen=True)
+class Definition:
+    """Something new in the catalog."""
+
+    entries: tuple[Entry, ...]
+
+
+@dataclass(frozen=True)
+class RunQuery:
+    """A bare SELECT: its results go to whoever runs the script."""
+
+    query: Query
+
+
+@dataclass(frozen=True)
+class InsertQuery:
+    sink: Sink
+    query: Query
+
+
+@dataclass(frozen=True)
+class ExplainQuery:
+    mode: str
+    query: Query
+
+
+@dataclass(frozen=True)
+class ShowList:
+    what: str
+
+
+@dataclass(frozen=True)
+class DescribeOne:
+    entries: tuple[Entry, ...]
+
+
+@dataclass(frozen=True)
+class Dropped:
+    entries: tuple[Entry, ...]
+
+
+@dataclass(frozen=True)
+class Setting:
+    key: str
+    value: str
+
+
+Meaning = Definition | RunQuery | InsertQuery | ExplainQuery | ShowList | DescribeOne | Dropped | Setting
+
+
+@dataclass(frozen=True)
+class AnalysedStatement:
+    """A statement and what it means."""
+
+    meaning: Meaning
+    source: Source
+    span: Span
+
+
+def analyse(statement: ParsedStatement, catalog: Catalog) -> AnalysedStatement:
+    """Check a statement; what it defines, drops or sets is in the catalog afterwards."""
+    try:
+        meaning = _StatementAnalyser(catalog, statement.source).meaning(statement.tree)
+    except MillstreamError as error:
+        if error.span is None:
+            error.span = statement.span
+        raise error.locate(statement.source) from None
+    return AnalysedStatement(meaning, statement.source, statement.span)
+
+
+class _StatementAnalyser:
+    def __init__(self, catalog: Catalog, source: Source) -> None:
+        self.catalog = catalog
+        self.source = source
+
+    def meaning(self, node: exp.Expr) -> Meaning:
+        match node:
+            case nodes.CreateStream():
+                return self._define(node, *self._stream(node))
+            case nodes.CreateTable():
+                return self._define(node, self._table(node))
+            case nodes.CreateSink():
+                return self._define(node, analyse_sink(node))
+            case nodes.CreateView():
+                return self._define(node, self._view(node))
+            case nodes.CreateFunction():
+                return self._define(node, self._function(node))
+            case nodes.CreateAggregate():
+                return self._define(node, analyse_aggregate(node, self.catalog, self.source))
+            case nodes.SplitStream():
+                return self._split(node)
+            case nodes.InsertInto():
+                return self._insert(node)
+            case nodes.Explain():
+                return ExplainQuery(node.args.get("mode") or "LOGICAL", self._query(node.this))
+            case nodes.ShowEntries():
+                return ShowList(str(node.this))
+            case nodes.DescribeEntry():
+                return DescribeOne(self._known(node))
+            case nodes.DropEntry():
+                return self._drop(node)
+            case nodes.SetOption():
+                return self._set(node)
+            case _:
+                return RunQuery(self._query(node))
+
+    def _query(self, node: exp.Expr) -> Query:
+        return analyse_query(node, self.catalog, self.source)
+
+    # ------------------------------------------------------------ definitions
+
+    def _define(self, node: exp.Expression, *entries: Entry) -> Definition:
+        kept = []
+        for entry in entries:
+            known = self._namesake(entry)
+            if known is not None and node.args.get("exists"):
+                continue
+            if known is not None and not node.args.get("replace"):
+                raise AnalysisError(
+                    f"there is already a {_label(known)} '{known.name}'",
+                    span=span_of(node.this),
+                    hint=f"choose another name, or say CREATE OR REPLACE {_label(known).upper()}",
+                )
+            kept.append(entry)
+        for entry in kept:
+            self.catalog.add(entry)
+        return Definition(tuple(kept))
+
+    def _namesake(self, entry: Entry) -> Entry | None:
+        match entry:
+            case Aggregate():
+                return self.catalog.aggregate(entry.name, window=entry.window) or self.catalog.function(entry.name)
+            case ScalarFunction():
+                return self.catalog.function(entry.name) or self.catalog.aggregate(entry.name)
+            case _:
+                return self.catalog.named(entry.name)
+
+    def _stream(self, node: nodes.CreateStream) -> tuple[Stream, ...]:
+        query = node.args.get("query")
+        if query is None:
+            return analyse_stream(node, self.catalog, self.source)
+        for argument in ("columns", "order_by", "format", "source", "clauses", "late", "bad"):
+            given = node.args.get(argument)
+            if given:
+                part = given[0] if isinstance(given, list) else given
+                raise AnalysisError(
+                    f"a stream made by a query takes no {_clause_name(argument)}",
+                    span=span_of(part),
+                    hint="its columns, order and progress are those of the query",
+                )
+        return (self._derived(node.this, query),)
+
+    def _derived(self, name: exp.Expr, node: exp.Expr) -> Stream:
+        query = self._query(node)
+        if query.facts is None:
+            raise AnalysisError(
+                f"'{name.name}' would not be a stream, because its query reads none",
+                span=span_of(node),
+                hint=f"CREATE TABLE {name.name} AS ...",
+            )
+        fields = query.fields or ()
+        for i, field in enumerate(fields):
+            if any(field.name.lower() == other.name.lower() for other in fields[:i]):
+                raise AnalysisError(
+                    f"two columns of '{name.name}' are called '{field.name}'",
+                    span=query.outputs[i].expr.span if isinstance(query, Select) else span_of(node),
+                    hint="rename one of them with AS",
+                )
+        return Stream(name.name, fields, Derived(query, query.facts.bounded), query.facts.timestamp)
+
+    def _table(self, node: nodes.CreateTable) -> Table:
+        if node.args.get("query") is None:
+            return analyse_table(node)
+        if node.args.get("columns") or node.args.get("format"):
+            raise AnalysisError("a table made by a query takes no columns and no USING", span=span_of(node.this))
+        query = self._query(node.args["query"])
+        if query.facts is not None:
+            raise AnalysisError(
+                f"'{node.name}' would not be a table, because its query reads a stream",
+                span=span_of(node.args["query"]),
+                hint=f"CREATE STREAM {node.name} AS ..., or CREATE VIEW over a window",
+            )
+        return Table(node.name, query.fields, Derived(query, is_bounded=True))
+
+    def _view(self, node: nodes.CreateView) -> View:
+        query = self._query(node.args["query"])
+        if query.facts is None:
+            raise AnalysisError(
+                "a view shows the current result of a query over streams",
+                span=span_of(node.args["query"]),
+                hint=f"CREATE TABLE {node.name} AS ... for a query over tables",
+            )
+        if isinstance(query, Select) and not any(getattr(item, "window", None) for item in query.items()):
+            raise AnalysisError(
+                "a view needs a window: the current result of a bare stream would grow for ever",
+                span=span_of(node.args["query"]),
+            )
+        return View(node.name, query.fields or (), query)
+
+    def _function(self, node: nodes.CreateFunction) -> ScalarFunction:
+        if builtin(node.name) is not None:
+            raise AnalysisError(f"'{node.name}' is a built-in function", span=span_of(node.this))
+        parameters = columns(node.args.get("parameters") or ())
+        for parameter, declared in zip(parameters, node.args.get("parameters") or (), strict=True):
+            if not parameter.type.is_known:
+                raise AnalysisError(f"parameter '{parameter.name}' needs a type", span=span_of(declared))
+        returns = from_datatype(node.args["returns"])
+        python = node.args.get("python")
+        if python is not None:
+            return ScalarFunction(node.name, parameters, returns, python=python_name(python))
+        body = node.args["body"]
+        resolver = Resolver(
+            Scope([ScopeRelation("", parameters)]), self.catalog, self.source, on_subquery=_no_subquery
+        )
+        given = resolver.resolve(body)
+        if not stores(given.type, returns):
+            raise AnalysisError(
+                f"'{node.name}' returns {returns}, but its expression is of type {given.type}", span=span_of(body)
+            )
+        return ScalarFunction(node.name, parameters, returns, body=given.sql)
+
+    def _split(self, node: nodes.SplitStream) -> Definition:
+        entry = self.catalog.relation(node.name)
+        if not isinstance(entry, Stream):
+            raise AnalysisError(
+                f"unknown stream '{node.name}'",
+                span=span_of(node.this),
+                hint=did_you_mean(node.name, self.catalog.relation_names()),
+            )
+        entries: list[Entry] = []
+        for branch in node.args["branches"]:
+            reads = [t.name.lower() for t in branch.args["query"].find_all(exp.Table)]
+            if entry.name.lower() not in reads:
+                raise AnalysisError(
+                    f"branch '{branch.name}' does not read '{entry.name}'",
+                    span=span_of(branch),
+                    hint=f"a branch is a query on the stream that is split: SELECT ... FROM {entry.name} WHERE ...",
+                )
+            derived = self._derived(branch.this, branch.args["query"])
+            if self.catalog.named(derived.name) or any(derived.name.lower() == e.name.lower() for e in entries):
+                raise AnalysisError(f"the name '{derived.name}' is taken", span=span_of(branch.this))
+            entries.append(derived)
+        for made in entries:
+            self.catalog.add(made)
+        return Definition(tuple(entries))
+
+    # ------------------------------------------------------------ the rest
+
+    def _insert(self, node: nodes.InsertInto) -> InsertQuery:
+        sink = self.catalog.sink(node.name)
+        if sink is None:
+            other = self.catalog.named(node.name)
+            names = [e.name for e in self.catalog.entries(Sink)]
+            raise AnalysisError(
+                f"'{node.name}' is a {kind_of(other)}, not a sink" if other else f"unknown sink '{node.name}'",
+                span=span_of(node.this),
+                hint=did_you_mean(node.name, names) or f"CREATE SINK {node.name} USING format OPTIONS (...)",
+            )
+        if node.args.get("values") or node.args.get("columns"):
+            raise AnalysisError(
+                "a sink takes the rows of a query, with the query's own columns", span=span_of(node.this)
+            )
+        query = self._query(node.args["query"])
+        names = [f.name.lower() for f in query.fields or ()]
+        for name in names:
+            if names.count(name) > 1:
+                raise AnalysisError(
+                    f"two columns are called '{name}'", span=query.span, hint="rename one of them with AS"
+                )
+        return InsertQuery(sink, query)
+
+    def _known(self, node: exp.Expression, kind: str | None = None) -> tuple[Entry, ...]:
+        name = node.name
+        found: list[Entry | None] = [
+            self.catalog.named(name),
+            self.catalog.function(name),
+            self.catalog.aggregate(name),
+            self.catalog.aggregate(name, window=True),
+        ]
+        entries = tuple(e for e in found if e is not None and (kind is None or _is_kind(e, kind)))
+        if not entries:
+            names = self.catalog.relation_names() + self.catalog.function_names()
+            raise AnalysisError(
+                f"unknown {kind or 'name'} '{name}'", span=span_of(node.this), hint=did_you_mean(name, names)
+            )
+        return entries
+
+    def _drop(self, node: nodes.DropEntry) -> Dropped:
+        kind = str(node.args["kind"]).lower()
+        if kind == "query":
+            raise AnalysisError("queries are stopped where they run", span=span_of(node.this), hint="query.stop()")
+        try:
+            entries = self._known(node, kind)
+        except AnalysisError:
+            if node.args.get("exists"):
+                return Dropped(())
+            raise
+        for entry in entries:
+            self.catalog.remove(entry)
+        return Dropped(entries)
+
+    def _set(self, node: nodes.SetOption) -> Setting:
+        key, value = node.this.name, node.args["value"].name
+        if key.lower().startswith("spark."):
+            self.catalog.settings[key] = value
+            return Setting(key, value)
+        allowed = SETTINGS.get(key.lower())
+        if allowed is None:
+            raise AnalysisError(
+                f"unknown setting '{key}'",
+                span=span_of(node.this),
+                hint=did_you_mean(key, SETTINGS) or "settings are millstream.on_error and Spark's own, spark.*",
+            )
+        if value.lower() not in allowed:
+            raise AnalysisError(
+                f"'{value}' is no value of {key}",
+                span=span_of(node.args["value"]),
+                hint=f"it is one of {', '.join(repr(a) for a in allowed)}",
+            )
+        self.catalog.settings[key.lower()] = value.lower()
+        return Setting(key.lower(), value.lower())
+
+
+def python_name(node: exp.Expr) -> str:
+    """``package.module:name``, as Python names things."""
+    if not PYTHON_NAME.fullmatch(node.name):
+        raise AnalysisError(
+            f"'{node.name}' does not name something in Python", span=span_of(node), hint="write 'module:name'"
+        )
+    return str(node.name)
+
+
+def _no_subquery(query: exp.Query, scope: Scope) -> Type:
+    raise AnalysisError("a function cannot contain a query", span=span_of(query))
+
+
+def _label(entry: Entry) -> str:
+    return entry.label if isinstance(entry, Aggregate) else kind_of(entry)
+
+
+def _is_kind(entry: Entry, kind: str) -> bool:
+    if isinstance(entry, Aggregate):
+        return kind == "aggregate" or (kind == "window aggregate" and entry.window)
+    return kind_of(entry) == kind
+
+
+def _clause_name(argument: str) -> str:
+    return {"columns": "columns", "format": "USING", "clauses": "promise about disorder"}.get(
+        argument, argument.upper().replace("_", " ")
+    )

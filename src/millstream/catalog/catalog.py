@@ -1,0 +1,109 @@
+"""The catalog: names to entries. Names are case-insensitive, as in Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from millstream.catalog.entries import (
+    Aggregate,
+    Entry,
+    Relation,
+    ScalarFunction,
+    Sink,
+    Stream,
+    Table,
+    View,
+)
+
+_KINDS: dict[type, str] = {
+    Stream: "stream",
+    Table: "table",
+    View: "view",
+    Sink: "sink",
+    ScalarFunction: "function",
+    Aggregate: "aggregate",
+}
+
+
+def kind_of(entry: Entry) -> str:
+    return _KINDS[type(entry)]
+
+
+class Catalog:
+    """Streams, tables, views and sinks share one name space; functions and aggregates another.
+
+    ``elsewhere`` finds tables that the catalog does not have: those of the user's own Spark session.
+    """
+
+    def __init__(self, elsewhere: Callable[[str], Table | None] | None = None) -> None:
+        self._relations: dict[str, Relation | Sink] = {}
+        self._functions: dict[str, ScalarFunction] = {}
+        self._aggregates: dict[tuple[str, bool], Aggregate] = {}
+        self._elsewhere = elsewhere
+        self.settings: dict[str, str] = {}
+
+    def copy(self) -> Catalog:
+        """A catalog that can be changed without changing this one."""
+        twin = Catalog(self._elsewhere)
+        twin._relations = dict(self._relations)
+        twin._functions = dict(self._functions)
+        twin._aggregates = dict(self._aggregates)
+        twin.settings = dict(self.settings)
+        return twin
+
+    def add(self, entry: Entry) -> None:
+        """Enter or replace; whether replacing is allowed is for the caller to say."""
+        match entry:
+            case Aggregate():
+                self._aggregates[entry.name.lower(), entry.window] = entry
+            case ScalarFunction():
+                self._functions[entry.name.lower()] = entry
+            case _:
+                self._relations[entry.name.lower()] = entry
+
+    def remove(self, entry: Entry) -> None:
+        match entry:
+            case Aggregate():
+                del self._aggregates[entry.name.lower(), entry.window]
+            case ScalarFunction():
+                del self._functions[entry.name.lower()]
+            case _:
+                del self._relations[entry.name.lower()]
+
+    def relation(self, name: str) -> Relation | None:
+        entry = self._relations.get(name.lower())
+        if isinstance(entry, Stream | Table | View):
+            return entry
+        return self._elsewhere(name) if entry is None and self._elsewhere else None
+
+    def sink(self, name: str) -> Sink | None:
+        entry = self._relations.get(name.lower())
+        return entry if isinstance(entry, Sink) else None
+
+    def named(self, name: str) -> Relation | Sink | None:
+        """Whatever has this name among streams, tables, views and sinks."""
+        return self._relations.get(name.lower())
+
+    def function(self, name: str) -> ScalarFunction | None:
+        return self._functions.get(name.lower())
+
+    def aggregate(self, name: str, *, window: bool = False) -> Aggregate | None:
+        return self._aggregates.get((name.lower(), window))
+
+    def has_aggregate(self, name: str) -> bool:
+        return self.aggregate(name) is not None or self.aggregate(name, window=True) is not None
+
+    def entries(self, *kinds: type) -> list[Entry]:
+        """All entries of these kinds, in the order in which they were made."""
+        everything: Iterable[Entry] = (
+            *self._relations.values(),
+            *self._functions.values(),
+            *self._aggregates.values(),
+        )
+        return [entry for entry in everything if isinstance(entry, kinds)]
+
+    def relation_names(self) -> list[str]:
+        return [e.name for e in self._relations.values() if not isinstance(e, Sink)]
+
+    def function_names(self) -> list[str]:
+        return [e.name for e in self._functions.values()] + [e.name for e in self._aggregates.values()]

@@ -1,0 +1,225 @@
+"""What the catalog holds: frozen descriptions of streams, tables, sinks, functions and aggregates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from millstream.quantity import Duration, Quantity
+from millstream.types import Field, Type
+
+Options = tuple[tuple[str, str], ...]
+
+FILE_FORMATS = frozenset({"csv", "json", "parquet", "orc", "text", "avro", "xml", "binaryfile"})
+"""Formats whose input has an end: the files that are there when the query starts."""
+
+
+# ---------------------------------------------------------------- where tuples come from
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Any source of Spark's: ``USING format OPTIONS (...)``."""
+
+    format: str
+    options: Options = ()
+
+    @property
+    def is_bounded(self) -> bool:
+        return self.format.lower() in FILE_FORMATS
+
+    def option(self, name: str) -> str | None:
+        return next((value for key, value in self.options if key.lower() == name.lower()), None)
+
+    def __str__(self) -> str:
+        path = self.option("path")
+        return f"{self.format} '{path}'" if path else self.format
+
+
+@dataclass(frozen=True)
+class Port:
+    """``SOURCE 'port4445'``: lines of JSON or CSV that arrive at a TCP port of the loopback interface."""
+
+    number: int
+    is_bounded = False
+
+    def __str__(self) -> str:
+        return f"port {self.number}"
+
+
+@dataclass(frozen=True)
+class Registered:
+    """A DataFrame that the caller gave; the runtime holds it under the entry's name."""
+
+    is_bounded: bool = False
+
+    def __str__(self) -> str:
+        return "a DataFrame"
+
+
+@dataclass(frozen=True)
+class Derived:
+    """``AS query``; the definition is an analysed query, which only the layers above understand."""
+
+    definition: object = field(repr=False)
+    is_bounded: bool = False
+
+    def __str__(self) -> str:
+        return "a query"
+
+
+@dataclass(frozen=True)
+class Rejected:
+    """What another stream could not take: its late tuples, or its bad records."""
+
+    stream: str
+    reason: str
+    is_bounded: bool = False
+
+    def __str__(self) -> str:
+        return f"the {self.reason} records of {self.stream}"
+
+
+Origin = Reader | Port | Registered | Derived | Rejected
+
+
+# ---------------------------------------------------------------- time
+
+
+class TimestampKind(Enum):
+    """Who says when a tuple happened (ESL paper, section 2)."""
+
+    EXTERNAL = "external"
+    INTERNAL = "internal"
+    LATENT = "latent"
+
+
+@dataclass(frozen=True)
+class Timestamp:
+    """The order of a stream: its column unless latent. The type is needed even when the column is gone."""
+
+    kind: TimestampKind
+    column: str | None = None
+    type: Type | None = None
+
+
+LATENT = Timestamp(TimestampKind.LATENT)
+
+
+@dataclass(frozen=True)
+class SlackPromise:
+    amount: Quantity
+    generous: bool = False
+    on: str | None = None
+
+
+@dataclass(frozen=True)
+class OrderedPerPromise:
+    columns: tuple[str, ...]
+    idle_after: Duration | None = None
+    on: str | None = None
+
+
+@dataclass(frozen=True)
+class PunctuationPromise:
+    predicate: object = field(repr=False)
+    per: tuple[str, ...] = ()
+    on: str | None = None
+
+
+@dataclass(frozen=True)
+class HeartbeatPromise:
+    every: Duration
+    on: str | None = None
+
+
+Promise = SlackPromise | OrderedPerPromise | PunctuationPromise | HeartbeatPromise
+
+
+# ---------------------------------------------------------------- entries
+
+
+@dataclass(frozen=True)
+class Stream:
+    """An append-only, ordered sequence of tuples."""
+
+    name: str
+    schema: tuple[Field, ...]
+    origin: Origin
+    timestamp: Timestamp = LATENT
+    promises: tuple[Promise, ...] = ()
+    late_into: str | None = None
+    late_drop: bool = False
+    bad_into: str | None = None
+
+    @property
+    def is_bounded(self) -> bool:
+        return self.origin.is_bounded
+
+    def promised(self) -> frozenset[str]:
+        """The attributes (in lower case) on which progress is promised."""
+        named = {p.on.lower() for p in self.promises if p.on}
+        if self.timestamp.column:
+            named.add(self.timestamp.column.lower())
+        return frozenset(named)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A stored relation; ``schema`` is None where only Spark knows the columns."""
+
+    name: str
+    schema: tuple[Field, ...] | None
+    origin: Origin
+
+
+@dataclass(frozen=True)
+class View:
+    """The papers' concrete view: the current result of a windowed query."""
+
+    name: str
+    schema: tuple[Field, ...]
+    definition: object = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Sink:
+    name: str
+    format: str
+    options: Options = ()
+
+
+@dataclass(frozen=True)
+class ScalarFunction:
+    """A function of the user's: an SQL expression, or ``module:name`` in Python."""
+
+    name: str
+    parameters: tuple[Field, ...]
+    returns: Type
+    body: str | None = None
+    python: str | None = None
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """A user-defined aggregate, in its base or its window version."""
+
+    name: str
+    parameters: tuple[Field, ...]
+    returns: tuple[Field, ...]
+    window: bool
+    blocking: bool
+    returns_row: bool = False
+    algebraic: bool = False
+    partial: str | None = None
+    final: str | None = None
+    python: str | None = None
+    definition: object = field(default=None, repr=False)
+
+    @property
+    def label(self) -> str:
+        return "window aggregate" if self.window else "aggregate"
+
+
+Relation = Stream | Table | View
+Entry = Stream | Table | View | Sink | ScalarFunction | Aggregate

@@ -1,0 +1,65 @@
+"""``check`` and ``explain``: everything that can be known of a script without Spark."""
+
+from __future__ import annotations
+
+import sys
+
+from millstream.analysis.resolved import Query
+from millstream.analysis.statements import AnalysedStatement, ExplainQuery, InsertQuery, RunQuery, analyse
+from millstream.catalog import Catalog
+from millstream.plan.builder import build
+from millstream.plan.executable import why_not
+from millstream.plan.explain import tree
+from millstream.plan.optimize import optimize
+from millstream.syntax import parse_script
+
+
+def check_script(text: str, name: str) -> None:
+    """Find the first mistake of a script; of what is right but cannot be run yet, say so."""
+    statements = _analysed(text, name)
+    queries = 0
+    for statement in statements:
+        query = _query(statement)
+        if query is None:
+            continue
+        queries += 1
+        reason = why_not(optimize(build(query)))
+        if reason is not None:
+            place = statement.source.place(query.span or statement.span)
+            _tell(f"{place}: note: {reason} cannot be run by this version of Millstream yet")
+    _tell(f"{name}: {_count(len(statements), 'statement')}, {_count(queries, 'query', 'queries')}, no mistakes")
+
+
+def explain_script(text: str, name: str) -> None:
+    """Print the logical plan of every query."""
+    number = 0
+    for statement in _analysed(text, name):
+        query = _query(statement)
+        if query is None:
+            continue
+        match statement.meaning:
+            case InsertQuery(sink, _):
+                title = f"INSERT INTO {sink.name}"
+            case _:
+                number += 1
+                title = f"q{number}"
+        print(f"-- {title}")  # noqa: T201
+        print(tree(optimize(build(query))))  # noqa: T201
+
+
+def _analysed(text: str, name: str) -> list[AnalysedStatement]:
+    catalog = Catalog()
+    return [analyse(statement, catalog) for statement in parse_script(text, name)]
+
+
+def _query(statement: AnalysedStatement) -> Query | None:
+    meaning = statement.meaning
+    return meaning.query if isinstance(meaning, RunQuery | InsertQuery | ExplainQuery) else None
+
+
+def _count(number: int, one: str, many: str | None = None) -> str:
+    return f"{number} {one if number == 1 else many or one + 's'}"
+
+
+def _tell(message: str) -> None:
+    print(message, file=sys.stderr)  # noqa: T201

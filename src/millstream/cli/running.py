@@ -1,0 +1,30 @@
+"""``run``: a script with a live view of its progress, and Ctrl-C that ends it in order."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from pathlib import Path
+
+from millstream.cli.live import live_progress
+from millstream.runtime.scripts import RunOptions, ScriptRun
+
+INTERRUPTED = 130
+"""What shells expect of a program that was stopped by Ctrl-C before its end."""
+
+
+def run_script(
+    text: str, name: str, form: str, out: Path | None, master: str | None, settings: dict[str, str]
+) -> int:
+    """Run a script; the exit code."""
+    run = ScriptRun(
+        RunOptions(form, out, master, settings),
+        say=lambda message: print(message, file=sys.stderr),  # noqa: T201
+        display=live_progress if sys.stderr.isatty() else None,
+    )
+    # The JVM must not get the signal, or Spark would be gone before the queries are stopped.
+    previous = signal.signal(signal.SIGINT, lambda number, frame: run.stop())
+    try:
+        return 0 if run.run(text, name) else INTERRUPTED
+    finally:
+        signal.signal(signal.SIGINT, previous)

@@ -1,0 +1,112 @@
+"""The errors of Millstream: what is wrong, where, and what to do about it.
+
+Whatever goes wrong in a query, the person who wrote it gets one of these. Code that finds a mistake
+knows a *span* (offsets into the text it was given); whoever holds the text turns the span into a
+*place* (file, line, column) with :meth:`MillstreamError.locate`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Self
+
+Span = tuple[int, int]
+"""First and last character (both included) of a piece of source text."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A text and the name that people know it by.
+
+    >>> Source("a.esl", "SELECT x\\nFROM s").place((14, 14))
+    Place(file='a.esl', line=2, column=6, length=1, text='FROM s')
+    """
+
+    name: str
+    text: str
+
+    def place(self, span: Span) -> Place:
+        start = min(span[0], len(self.text))
+        line_start = self.text.rfind("\n", 0, start) + 1
+        line_end = self.text.find("\n", start)
+        line_end = len(self.text) if line_end < 0 else line_end
+        # A span over several lines is underlined to the end of its first.
+        length = max(1, min(span[1] + 1, line_end) - start)
+        line = self.text.count("\n", 0, start) + 1
+        return Place(self.name, line, start - line_start + 1, length, self.text[line_start:line_end])
+
+
+@dataclass(frozen=True)
+class Place:
+    """A place in a source, ready to be shown."""
+
+    file: str
+    line: int
+    column: int
+    length: int
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}"
+
+    def underlined(self) -> str:
+        """The line of text with the place marked under it."""
+        margin = f"{self.line} | "
+        # Tabs are kept in the padding so that the marks stand under what they mark.
+        padding = "".join(c if c == "\t" else " " for c in self.text[: self.column - 1])
+        return f"  {margin}{self.text}\n  {' ' * (len(margin) - 2)}| {padding}{'^' * self.length}"
+
+
+class MillstreamError(Exception):
+    """Something that a person has to know: a message, a hint on what to do, and a place."""
+
+    def __init__(self, message: str, *, hint: str | None = None, span: Span | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.span = span
+        self.place: Place | None = None
+
+    def locate(self, source: Source) -> Self:
+        """Turn the span into a place of this source, unless a place is known already."""
+        if self.place is None and self.span is not None:
+            self.place = source.place(self.span)
+        return self
+
+    def __str__(self) -> str:
+        lines = [f"{self.place}: {self.message}" if self.place else self.message]
+        if self.place and self.place.text.strip():
+            lines.append(self.place.underlined())
+        if self.hint:
+            lines.append(f"Hint: {self.hint}")
+        return "\n".join(lines)
+
+
+class EslSyntaxError(MillstreamError):
+    """The text is not ESL."""
+
+
+class AnalysisError(MillstreamError):
+    """The text is ESL, but breaks one of its rules."""
+
+
+class NotExecutableError(MillstreamError):
+    """The query is right, but this version of Millstream cannot run it yet."""
+
+
+class ExecutionError(MillstreamError):
+    """A query failed while it was running, or could not be started."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str | None:
+    """A hint that names the known word nearest to a wrong one, if any is near.
+
+    >>> did_you_mean("prise", ["price", "itemID"])
+    "did you mean 'price'?"
+    >>> did_you_mean("prise", ["itemID"])
+    """
+    spellings = {word.lower(): word for word in known}
+    close = difflib.get_close_matches(name.lower(), spellings, n=1, cutoff=0.6)
+    return f"did you mean '{spellings[close[0]]}'?" if close else None

@@ -1,0 +1,1 @@
+"""Logical plans: immutable nodes, the builder, and rewrite rules (a file each)."""

@@ -1,0 +1,105 @@
+"""From a resolved query to a logical plan."""
+
+from __future__ import annotations
+
+from millstream.analysis.resolved import (
+    FromItem,
+    Query,
+    ReadQuery,
+    ReadStream,
+    ReadTable,
+    Select,
+    SetOperation,
+    TableQuery,
+)
+from millstream.catalog.entries import Derived, Stream
+from millstream.plan.nodes import (
+    BaseAggregate,
+    Distinct,
+    Node,
+    OverAggregate,
+    PatternMatch,
+    Project,
+    RelationToStream,
+    Rename,
+    SparkQuery,
+    StreamScan,
+    StreamUnion,
+    TableJoin,
+    TableScan,
+    Windowed,
+    WindowAggregate,
+    WindowJoin,
+    WindowSetOperation,
+    edge_field,
+    filtered,
+)
+
+
+def build(query: Query) -> Node:
+    """The plan that says exactly what the query says; rules make it better afterwards."""
+    match query:
+        case TableQuery():
+            return SparkQuery(query.text, query.tables, query.fields, query.span)
+        case SetOperation():
+            return _set_operation(query)
+        case Select():
+            return _select(query)
+
+
+def _select(query: Select) -> Node:
+    plan = _from_item(query.source)
+    for join in query.joins:
+        right = _from_item(join.item)
+        both = plan.streaming and right.streaming
+        plan = (WindowJoin if both else TableJoin)(plan, right, join.kind, join.condition)
+    plan = filtered(plan, query.where)
+    if query.pattern is not None:
+        return PatternMatch(plan, query.pattern, query.outputs)
+    plan = _aggregate(plan, query)
+    plan = filtered(plan, query.having)
+    plan = Project(plan, query.outputs)
+    if query.distinct:
+        plan = Distinct(plan)
+    return RelationToStream(plan, query.to_stream) if query.to_stream else plan
+
+
+def _aggregate(plan: Node, query: Select) -> Node:
+    if query.overs:
+        return OverAggregate(plan, query.overs)
+    if not query.aggregates and not query.group_by:
+        return plan
+    windowed = any(isinstance(node, Windowed) for node in plan.walk()) or query.facts is None
+    return (WindowAggregate if windowed else BaseAggregate)(plan, query.group_by, query.aggregates)
+
+
+def _from_item(item: FromItem) -> Node:
+    match item:
+        case ReadTable():
+            return TableScan(item.table, item.alias)
+        case ReadStream():
+            plan = _stream(item.stream, item.alias)
+            window = item.window
+        case ReadQuery():
+            plan = Rename(build(item.query), item.alias)
+            window = item.window
+    if window is None:
+        return plan
+    return Windowed(plan, item.alias, window, edge_field(window, plan.schema))
+
+
+def _stream(stream: Stream, alias: str) -> Node:
+    """A derived stream is its query; what is shared between queries is found later, by equality."""
+    if isinstance(stream.origin, Derived):
+        definition = stream.origin.definition
+        assert isinstance(definition, Select | SetOperation)
+        return Rename(build(definition), alias)
+    return StreamScan(stream, alias)
+
+
+def _set_operation(query: SetOperation) -> Node:
+    left, right = build(query.left), build(query.right)
+    windowed = any(isinstance(node, Windowed) for side in (left, right) for node in side.walk())
+    if query.kind == "UNION" and not windowed:
+        return StreamUnion(left, right, query.fields, query.all)
+    return WindowSetOperation(left, right, query.kind, query.all, query.fields)

@@ -1,0 +1,447 @@
+"""Logical plan nodes: immutable, typed, each with its schema derived from its inputs.
+
+A node's output columns are addressed by (relation, name), as the expressions above it do; the timestamp and
+the order of arrival travel along unseen and are nobody's columns.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Self
+
+from sqlglot import exp
+
+from millstream.analysis.calls import AggregateCall, OverCall
+from millstream.analysis.expressions import ColumnRef, Expr
+from millstream.analysis.resolved import GroupKey, Output, PatternClause
+from millstream.catalog.entries import Stream, Table, View
+from millstream.errors import Span
+from millstream.types import BIGINT, BOOLEAN, STRING, TIMESTAMP, Field
+from millstream.windows.spec import RowWindow, Window
+
+Schema = tuple[ColumnRef, ...]
+
+
+class PlanError(Exception):
+    """A node was made that makes no sense: a mistake in the planner, never the user's."""
+
+
+@dataclass(frozen=True)
+class Node(ABC):
+    """An operator. Inputs are those fields that are nodes themselves."""
+
+    def __post_init__(self) -> None:
+        self.validate()
+
+    def validate(self) -> None:
+        """Refuse a node that makes no sense."""
+
+    @property
+    @abstractmethod
+    def schema(self) -> Schema:
+        """The columns of the output."""
+
+    @abstractmethod
+    def label(self) -> str:
+        """The node in a line of EXPLAIN."""
+
+    @property
+    def streaming(self) -> bool:
+        """Whether the output is a stream."""
+        return any(node.streaming for node in self.inputs)
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return tuple(value for f in fields(self) if isinstance(value := getattr(self, f.name), Node))
+
+    def map_inputs(self, change: Callable[[Node], Node]) -> Self:
+        """The same node over changed inputs; itself if nothing changed."""
+        changed = {
+            f.name: new
+            for f in fields(self)
+            if isinstance(old := getattr(self, f.name), Node) and (new := change(old)) is not old
+        }
+        return replace(self, **changed) if changed else self
+
+    def walk(self) -> Iterator[Node]:
+        yield self
+        for node in self.inputs:
+            yield from node.walk()
+
+    def require(self, *expressions: Expr) -> None:
+        """Every column of these expressions must come from below."""
+        available = {(c.relation.lower(), c.name.lower()) for node in self.inputs for c in node.schema}
+        for expr in expressions:
+            for column in expr.columns():
+                if (column.relation.lower(), column.name.lower()) not in available:
+                    raise PlanError(f"{type(self).__name__} has no column {column} for '{expr}'")
+
+
+# ---------------------------------------------------------------- leaves
+
+
+@dataclass(frozen=True)
+class StreamScan(Node):
+    """Reads a stream that has a source of its own, or what such a stream rejected."""
+
+    stream: Stream
+    alias: str
+
+    @cached_property
+    def schema(self) -> Schema:  # type: ignore[override]
+        return tuple(ColumnRef(self.alias, f.name, f.type) for f in self.stream.schema)
+
+    @property
+    def streaming(self) -> bool:
+        return True
+
+    def label(self) -> str:
+        timestamp = self.stream.timestamp
+        order = f" ORDER BY {timestamp.column}" if timestamp.column else f" ({timestamp.kind.value} timestamp)"
+        return f"StreamScan {_named(self.stream.name, self.alias)} from {self.stream.origin}{order}"
+
+
+@dataclass(frozen=True)
+class TableScan(Node):
+    table: Table | View
+    alias: str
+
+    @cached_property
+    def schema(self) -> Schema:  # type: ignore[override]
+        return tuple(ColumnRef(self.alias, f.name, f.type) for f in self.table.schema or ())
+
+    def label(self) -> str:
+        kind = "ViewScan" if isinstance(self.table, View) else "TableScan"
+        origin = f" from {self.table.origin}" if isinstance(self.table, Table) else ""
+        return f"{kind} {_named(self.table.name, self.alias)}{origin}"
+
+
+@dataclass(frozen=True)
+class SparkQuery(Node):
+    """A query over tables only, in plain SQL: handed to Spark as it was written."""
+
+    text: str
+    tables: tuple[str, ...]
+    fields: tuple[Field, ...] | None
+    span: Span | None = None
+
+    @property
+    def schema(self) -> Schema:
+        return tuple(ColumnRef("", f.name, f.type) for f in self.fields or ())
+
+    def label(self) -> str:
+        return f"SparkQuery {' '.join(self.text.split())}"
+
+
+# ---------------------------------------------------------------- stateless operators
+
+
+@dataclass(frozen=True)
+class Rename(Node):
+    """Gives a whole input another name: a subquery's alias, a derived stream's."""
+
+    input: Node
+    alias: str
+
+    @cached_property
+    def schema(self) -> Schema:  # type: ignore[override]
+        return tuple(ColumnRef(self.alias, c.name, c.type) for c in self.input.schema)
+
+    def label(self) -> str:
+        return f"Rename AS {self.alias}"
+
+
+@dataclass(frozen=True)
+class Filter(Node):
+    """Keeps the rows for which all conditions hold."""
+
+    input: Node
+    conditions: tuple[Expr, ...]
+
+    def validate(self) -> None:
+        if not self.conditions:
+            raise PlanError("a filter without a condition")
+        if not _has_open_schema(self.input):
+            self.require(*self.conditions)
+
+    @property
+    def schema(self) -> Schema:
+        return self.input.schema
+
+    def label(self) -> str:
+        return f"Filter {' AND '.join(map(_conjunct, self.conditions))}"
+
+
+@dataclass(frozen=True)
+class Project(Node):
+    """SELECT without aggregates; its columns have no relation, only names."""
+
+    input: Node
+    outputs: tuple[Output, ...]
+
+    def validate(self) -> None:
+        if not _has_open_schema(self.input):
+            self.require(*(output.expr for output in self.outputs))
+
+    @cached_property
+    def schema(self) -> Schema:  # type: ignore[override]
+        return tuple(ColumnRef("", o.name, o.expr.type) for o in self.outputs)
+
+    def label(self) -> str:
+        return f"Project {', '.join(_output(o) for o in self.outputs)}"
+
+
+@dataclass(frozen=True)
+class TableJoin(Node):
+    """A stream (or table) with a table: each tuple meets the table as it is."""
+
+    left: Node
+    right: Node
+    kind: str
+    condition: Expr | None
+
+    def validate(self) -> None:
+        if self.left.streaming and self.right.streaming:
+            raise PlanError("two streams are joined over windows, by WindowJoin")
+        if self.condition is not None and not any(map(_has_open_schema, self.inputs)):
+            self.require(self.condition)
+
+    @property
+    def schema(self) -> Schema:
+        return self.left.schema if self.kind in ("semi", "anti") else (*self.left.schema, *self.right.schema)
+
+    def label(self) -> str:
+        return f"TableJoin {self.kind}{f' ON {self.condition}' if self.condition else ''}"
+
+
+# ---------------------------------------------------------------- stateful operators
+
+
+@dataclass(frozen=True)
+class StreamUnion(Node):
+    """UNION [ALL] of bare streams, merged by timestamp."""
+
+    left: Node
+    right: Node
+    fields: tuple[Field, ...]
+    all: bool
+
+    @property
+    def schema(self) -> Schema:
+        return tuple(ColumnRef("", f.name, f.type) for f in self.fields)
+
+    def label(self) -> str:
+        return f"StreamUnion{' ALL' if self.all else ''}, merged by timestamp"
+
+
+@dataclass(frozen=True)
+class Windowed(Node):
+    """A stream seen through a bracket window."""
+
+    input: Node
+    alias: str
+    window: Window
+    edge: Field
+
+    @cached_property
+    def schema(self) -> Schema:  # type: ignore[override]
+        extra = [
+            ColumnRef(self.alias, "window_start", self.edge.type),
+            ColumnRef(self.alias, "window_end", self.edge.type),
+            ColumnRef(self.alias, "wid", BIGINT),
+        ]
+        if self.window.emit_every:
+            extra.append(ColumnRef(self.alias, "complete", BOOLEAN))
+        return (*self.input.schema, *extra)
+
+    def label(self) -> str:
+        return f"Windowed {self.window}"
+
+
+@dataclass(frozen=True)
+class WindowAggregate(Node):
+    """GROUP BY and aggregates over the content of windows (or, on tables, of everything)."""
+
+    input: Node
+    group_by: tuple[GroupKey, ...]
+    aggregates: tuple[AggregateCall, ...]
+
+    def validate(self) -> None:
+        self.require(*(key.expr for key in self.group_by))
+
+    @cached_property
+    def schema(self) -> Schema:  # type: ignore[override]
+        passed = [c for c in self.input.schema if c.name in ("window_start", "window_end", "wid", "complete")]
+        partition = [
+            c
+            for node in self.input.walk()
+            if isinstance(node, Windowed)
+            for c in node.schema
+            if c.name in node.window.partition_by
+        ]
+        keys = [
+            key.expr.column or ColumnRef("", key.name, key.expr.type) for key in self.group_by
+        ]
+        return (*dict.fromkeys((*keys, *partition, *passed)), *(call.result for call in self.aggregates))
+
+    def label(self) -> str:
+        keys = f" GROUP BY {', '.join(str(key.expr) for key in self.group_by)}" if self.group_by else ""
+        return f"WindowAggregate {', '.join(map(str, self.aggregates))}{keys}"
+
+
+@dataclass(frozen=True)
+class OverAggregate(Node):
+    """Aggregates over windows of their own: a result for every tuple, or for every slide."""
+
+    input: Node
+    calls: tuple[OverCall, ...]
+
+    @cached_property
+    def schema(self) -> Schema:  # type: ignore[override]
+        return (*self.input.schema, *(over.call.result for over in self.calls))
+
+    def label(self) -> str:
+        return f"OverAggregate {'; '.join(map(str, self.calls))}"
+
+
+@dataclass(frozen=True)
+class BaseAggregate(Node):
+    """Non-blocking user-defined aggregates on a bare stream: what they return goes out at once."""
+
+    input: Node
+    group_by: tuple[GroupKey, ...]
+    aggregates: tuple[AggregateCall, ...]
+
+    @cached_property
+    def schema(self) -> Schema:  # type: ignore[override]
+        keys = [ColumnRef("", k.name, k.expr.type) for k in self.group_by if k.expr.column is None]
+        return (*self.input.schema, *keys, *(call.result for call in self.aggregates))
+
+    def label(self) -> str:
+        keys = f" GROUP BY {', '.join(str(key.expr) for key in self.group_by)}" if self.group_by else ""
+        return f"BaseAggregate {', '.join(map(str, self.aggregates))}{keys}"
+
+
+@dataclass(frozen=True)
+class PatternMatch(Node):
+    """A sequence pattern; its outputs are computed from the matched tuples."""
+
+    input: Node
+    pattern: PatternClause
+    outputs: tuple[Output, ...]
+
+    @property
+    def schema(self) -> Schema:
+        return tuple(ColumnRef("", o.name, o.expr.type) for o in self.outputs)
+
+    def label(self) -> str:
+        elements = ", ".join(f"{'*' if e.star else ''}{e.name}" for e in self.pattern.elements)
+        by = f" PARTITION BY {', '.join(self.pattern.partition_by)}" if self.pattern.partition_by else ""
+        return f"PatternMatch{by} AS ({elements}) RETURNING {', '.join(map(_output, self.outputs))}"
+
+
+@dataclass(frozen=True)
+class WindowJoin(Node):
+    """A join of the current contents of windows."""
+
+    left: Node
+    right: Node
+    kind: str
+    condition: Expr | None
+
+    def validate(self) -> None:
+        if not (self.left.streaming and self.right.streaming):
+            raise PlanError("a stream is joined with a table by TableJoin")
+
+    @property
+    def schema(self) -> Schema:
+        return self.left.schema if self.kind in ("semi", "anti") else (*self.left.schema, *self.right.schema)
+
+    def label(self) -> str:
+        return f"WindowJoin {self.kind}{f' ON {self.condition}' if self.condition else ''}"
+
+
+@dataclass(frozen=True)
+class Distinct(Node):
+    input: Node
+
+    @property
+    def schema(self) -> Schema:
+        return self.input.schema
+
+    def label(self) -> str:
+        return "Distinct"
+
+
+@dataclass(frozen=True)
+class WindowSetOperation(Node):
+    """UNION, INTERSECT or EXCEPT of the current contents of windows."""
+
+    left: Node
+    right: Node
+    kind: str
+    all: bool
+    fields: tuple[Field, ...]
+
+    @property
+    def schema(self) -> Schema:
+        return tuple(ColumnRef("", f.name, f.type) for f in self.fields)
+
+    def label(self) -> str:
+        return f"WindowSetOperation {self.kind}{' ALL' if self.all else ''}"
+
+
+@dataclass(frozen=True)
+class RelationToStream(Node):
+    """ISTREAM, DSTREAM, RSTREAM or CHANGES of a result that varies with time."""
+
+    input: Node
+    kind: str
+
+    @property
+    def schema(self) -> Schema:
+        return (ColumnRef("", "op", STRING), *self.input.schema) if self.kind == "CHANGES" else self.input.schema
+
+    def label(self) -> str:
+        return f"RelationToStream {self.kind}"
+
+
+def filtered(node: Node, conditions: Iterable[Expr]) -> Node:
+    """A filter, or the node itself where there is no condition."""
+    conditions = tuple(conditions)
+    return Filter(node, conditions) if conditions else node
+
+
+def edge_field(window: Window, schema: Schema) -> Field:
+    """The type of a window's bounds: that of its attribute, or a count of rows."""
+    if isinstance(window, RowWindow):
+        return Field("edge", BIGINT)
+    attribute = next((c for c in schema if c.name == window.attribute), None)
+    return Field("edge", attribute.type if attribute else TIMESTAMP)
+
+
+def _has_open_schema(node: Node) -> bool:
+    """Whether some columns are only known to Spark."""
+    return any(
+        (isinstance(n, TableScan) and n.table.schema is None) or (isinstance(n, SparkQuery) and n.fields is None)
+        for n in node.walk()
+    )
+
+
+def _conjunct(condition: Expr) -> str:
+    is_or = condition.tree is not None and isinstance(condition.tree.unnest(), exp.Or)
+    return f"({condition})" if is_or else str(condition)
+
+
+def _named(name: str, alias: str) -> str:
+    return name if alias.lower() == name.lower() else f"{name} AS {alias}"
+
+
+def _output(output: Output) -> str:
+    column = output.expr.column
+    same = (column is not None and column.name == output.name) or str(output.expr) == output.name
+    return str(output.expr) if same else f"{output.expr} AS {output.name}"
+

@@ -1,0 +1,71 @@
+"""The rule driver: named stages of rules, each applied until nothing changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from millstream.plan.nodes import Node
+from millstream.plan.rules.merge_filters import merge_filters
+from millstream.plan.rules.merge_projects import merge_projects
+from millstream.plan.rules.push_filter_below_project import push_filter_below_project
+from millstream.plan.rules.push_filter_below_rename import push_filter_below_rename
+from millstream.plan.rules.push_filter_into_join import push_filter_into_join
+
+Rule = Callable[[Node], Node]
+
+_MOST_ROUNDS = 100
+"""Far more than any plan needs: rules that undo each other must not hang the planner."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Rules that work towards one end."""
+
+    name: str
+    rules: tuple[Rule, ...]
+
+
+STAGES = (
+    Stage(
+        "filters towards the source",
+        (push_filter_below_project, push_filter_below_rename, push_filter_into_join, merge_filters),
+    ),
+    Stage("fewer projections", (merge_projects,)),
+)
+
+
+@dataclass(frozen=True)
+class Step:
+    """A rule that changed a plan, for EXPLAIN."""
+
+    stage: str
+    rule: str
+    plan: Node
+
+
+def optimize(plan: Node, stages: Iterable[Stage] = STAGES) -> Node:
+    """The plan after all stages; it means the same."""
+    for step in trace(plan, stages):
+        plan = step.plan
+    return plan
+
+
+def trace(plan: Node, stages: Iterable[Stage] = STAGES) -> Iterator[Step]:
+    """Every change that a rule makes, in order."""
+    for stage in stages:
+        for _ in range(_MOST_ROUNDS):
+            before = plan
+            for rule in stage.rules:
+                after = _everywhere(rule, plan)
+                if after != plan:
+                    plan = after
+                    yield Step(stage.name, rule.__name__, plan)
+            if plan == before:
+                break
+
+
+def _everywhere(rule: Rule, node: Node) -> Node:
+    """Apply a rule to a node and then to what it stands on, so that filters sink in one pass."""
+    changed = rule(node)
+    return changed.map_inputs(lambda child: _everywhere(rule, child))

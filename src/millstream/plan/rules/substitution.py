@@ -1,0 +1,48 @@
+"""Moving an expression below an operator: its columns become what they are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from millstream.analysis.expressions import ColumnRef, Expr
+from millstream.plan.nodes import Project, Rename
+
+Key = tuple[str, str]
+
+
+def outputs_of(project: Project) -> dict[Key, Expr]:
+    """What each column of a projection is computed from."""
+    return {("", output.name.lower()): output.expr for output in project.outputs}
+
+
+def columns_of(rename: Rename) -> dict[Key, ColumnRef]:
+    """What each column of a renamed input is called below."""
+    return {
+        (own.relation, own.name.lower()): below
+        for own, below in zip(rename.schema, rename.input.schema, strict=True)
+    }
+
+
+def substituted(expr: Expr, values: Mapping[Key, Expr | ColumnRef]) -> Expr | None:
+    """The expression in terms of the values, or None where it may not be moved."""
+    if not expr.movable:
+        return None
+    for column in expr.columns():
+        value = values.get((column.relation, column.name.lower()))
+        if value is None or (isinstance(value, Expr) and not value.movable):
+            return None
+    return expr.substitute(lambda column: values[column.relation, column.name.lower()])
+
+
+def pushed_below(
+    conditions: Iterable[Expr], values: Mapping[Key, Expr | ColumnRef]
+) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
+    """The conditions that can be tested further down (in terms of the values), and those that cannot."""
+    below, above = [], []
+    for condition in conditions:
+        moved = substituted(condition, values)
+        if moved is None:
+            above.append(condition)
+        else:
+            below.append(moved)
+    return tuple(below), tuple(above)

@@ -1,0 +1,1 @@
+"""Scripts to running queries: connections, results, progress, sinks."""

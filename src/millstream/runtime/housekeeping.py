@@ -1,0 +1,70 @@
+"""Answers to SHOW, DESCRIBE and EXPLAIN."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from millstream.analysis.statements import DescribeOne, ExplainQuery, Meaning, ShowList
+from millstream.catalog import Catalog, kind_of
+from millstream.catalog.entries import Aggregate, Entry, ScalarFunction, Sink, Stream, Table, View
+from millstream.plan.builder import build
+from millstream.plan.explain import tree
+from millstream.plan.optimize import optimize
+from millstream.runtime.query import RunningQuery
+from millstream.types import Field
+
+_KINDS: dict[str, type] = {
+    "STREAMS": Stream,
+    "TABLES": Table,
+    "VIEWS": View,
+    "SINKS": Sink,
+    "FUNCTIONS": ScalarFunction,
+    "AGGREGATES": Aggregate,
+}
+
+
+def answer(meaning: Meaning, catalog: Catalog, queries: Sequence[RunningQuery] = ()) -> str | None:
+    """What a statement wants to know, as text."""
+    match meaning:
+        case ShowList("QUERIES"):
+            return "\n".join(map(repr, queries)) or "no queries"
+        case ShowList(what):
+            return "\n".join(summary(e) for e in catalog.entries(_KINDS[what])) or f"no {what.lower()}"
+        case DescribeOne(entries):
+            return "\n".join(description(entry) for entry in entries)
+        case ExplainQuery(_, query):
+            return tree(optimize(build(query)))
+        case _:
+            return None
+
+
+def summary(entry: Entry) -> str:
+    """An entry in a line."""
+    match entry:
+        case Stream() | Table():
+            return f"{entry.name} ({_fields(entry.schema)}) from {entry.origin}"
+        case View():
+            return f"{entry.name} ({_fields(entry.schema)})"
+        case Sink():
+            return f"{entry.name} using {entry.format}"
+        case ScalarFunction():
+            return f"{entry.name}({_fields(entry.parameters)}) : {entry.returns}"
+        case Aggregate():
+            kind = "blocking" if entry.blocking else "non-blocking"
+            result = ", ".join(str(f.type) for f in entry.returns)
+            return f"{entry.name}({_fields(entry.parameters)}) : {result} ({kind} {entry.label})"
+
+
+def description(entry: Entry) -> str:
+    """An entry in full: a line for its name, then its columns or parameters."""
+    fields = entry.parameters if isinstance(entry, ScalarFunction | Aggregate) else getattr(entry, "schema", None)
+    lines = [f"{kind_of(entry)} {summary(entry)}"]
+    lines += [f"  {field.name}  {field.type}" for field in fields or ()]
+    if isinstance(entry, Stream):
+        column = f" in {entry.timestamp.column}" if entry.timestamp.column else ""
+        lines.append(f"  {entry.timestamp.kind.value} timestamp{column}")
+    return "\n".join(lines)
+
+
+def _fields(fields: Sequence[Field] | None) -> str:
+    return ", ".join(map(str, fields)) if fields is not None else "columns known to Spark"

@@ -1,0 +1,361 @@
+"""A connection: a catalog, a Spark session, and the queries that run on it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+import pyarrow as pa
+
+from millstream.analysis.queries import analyse_query
+from millstream.analysis.resolved import Query
+from millstream.analysis.statements import (
+    AnalysedStatement,
+    Definition,
+    Dropped,
+    InsertQuery,
+    RunQuery,
+    Setting,
+    analyse,
+)
+from millstream.catalog import Catalog
+from millstream.catalog.entries import (
+    Entry,
+    Registered,
+    ScalarFunction,
+    Sink,
+    Stream,
+    Table,
+    Timestamp,
+    TimestampKind,
+)
+from millstream.errors import AnalysisError, ExecutionError, MillstreamError, Source, Span, did_you_mean
+from millstream.plan import nodes
+from millstream.plan.builder import build
+from millstream.plan.executable import require_executable
+from millstream.plan.explain import tree
+from millstream.plan.optimize import optimize
+from millstream.runtime.housekeeping import answer
+from millstream.runtime.query import RunningQuery
+from millstream.runtime.results import ResultLog
+from millstream.runtime.sinks import check_sink, stream_writer, write_batch
+from millstream.syntax import ParsedStatement, parse_script
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from millstream.connectors.port import PortListener
+    from millstream.spark.lower import Lowerer
+
+
+class Mill:
+    """A connection to Millstream, made by :func:`millstream.connect`."""
+
+    def __init__(
+        self,
+        spark: SparkSession | None = None,
+        *,
+        master: str | None = None,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        self.catalog = Catalog(elsewhere=self._table_of_spark)
+        self._given = spark
+        self._session = spark
+        self._master = master
+        self._settings = dict(settings or {})
+        self._frames: dict[str, DataFrame] = {}
+        self._ports: dict[int, PortListener] = {}
+        self._entered: dict[str, Entry] = {}
+        self._directory: tempfile.TemporaryDirectory[str] | None = None
+        self._names = 0
+        self.queries: list[RunningQuery] = []
+
+    # ------------------------------------------------------------ for users
+
+    @property
+    def spark(self) -> SparkSession:
+        """The Spark session, started when it is first needed."""
+        if self._session is None:
+            from millstream.spark.session import embedded_session
+
+            self._session = embedded_session(self._master, self._settings)
+        return self._session
+
+    def execute(self, text: str, name: str = "<script>") -> list[RunningQuery]:
+        """Run all statements of a script; the queries that it starts are returned.
+
+        The whole script is checked before anything of it is done. What SHOW, DESCRIBE and EXPLAIN have to say is
+        printed.
+        """
+        statements = self.analyse(text, name)
+        started = []
+        for statement in statements:
+            query = self.perform(statement)
+            if isinstance(query, RunningQuery):
+                started.append(query)
+            elif query is not None:
+                print(query)  # noqa: T201 (the answer to SHOW, DESCRIBE or EXPLAIN)
+        return started
+
+    def sql(self, query: str) -> DataFrame:
+        """A query as a Spark DataFrame, streaming if it reads a stream."""
+        statement, resolved = self._single_query(query)
+        frame, _ = self._lowered(resolved, statement.source, statement.span)
+        return _shown(frame)
+
+    def start(self, query: str, name: str | None = None) -> RunningQuery:
+        """Start a query and return it; ``query.results()`` yields its rows."""
+        statement, resolved = self._single_query(query)
+        return self._start(resolved, statement.source, statement.span, name or self._next_name())
+
+    def explain(self, query: str) -> str:
+        """The logical plan of a query, as text."""
+        _, resolved = self._single_query(query)
+        return tree(optimize(build(resolved)))
+
+    def register_stream(self, name: str, frame: DataFrame, order_by: str | None = None) -> None:
+        """Make a streaming DataFrame a stream of the catalog, ordered by one of its columns."""
+        from millstream.spark.types import fields_of
+
+        if not frame.isStreaming:
+            raise ExecutionError(
+                f"the DataFrame for stream '{name}' is not a streaming one", hint="use register_table, or readStream"
+            )
+        fields = fields_of(frame.schema)
+        timestamp = Timestamp(TimestampKind.LATENT)
+        if order_by is not None:
+            field = next((f for f in fields if f.name.lower() == order_by.lower()), None)
+            if field is None:
+                raise AnalysisError(
+                    f"unknown column '{order_by}' in order_by", hint=did_you_mean(order_by, [f.name for f in fields])
+                )
+            if not field.type.is_ordered:
+                raise AnalysisError(f"a stream cannot be ordered by '{order_by}', which is of type {field.type}")
+            timestamp = Timestamp(TimestampKind.EXTERNAL, field.name, field.type)
+        self._register(Stream(name, fields, Registered(), timestamp), frame)
+
+    def register_table(self, name: str, frame: DataFrame) -> None:
+        """Make a DataFrame a table of the catalog."""
+        from millstream.spark.types import fields_of
+
+        if frame.isStreaming:
+            raise ExecutionError(f"the DataFrame for table '{name}' is a streaming one", hint="use register_stream")
+        self._register(Table(name, fields_of(frame.schema), Registered(is_bounded=True)), frame)
+
+    def stop(self) -> None:
+        """Stop all queries, and Spark too if it was started here."""
+        for query in self.queries:
+            query.close()
+        for port in self._ports.values():
+            port.close()
+        self._ports.clear()
+        if self._session is not None and self._given is None:
+            self._session.stop()
+            self._session = None
+        if self._directory is not None:
+            self._directory.cleanup()
+            self._directory = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    # ------------------------------------------------------------ statements
+
+    def analyse(self, text: str, name: str = "<script>") -> list[AnalysedStatement]:
+        """Check a whole script and plan its queries; nothing has changed if there is a mistake in it."""
+        scratch = self.catalog.copy()
+        statements = [analyse(statement, scratch) for statement in parse_script(text, name)]
+        for statement in statements:
+            if isinstance(statement.meaning, RunQuery | InsertQuery):
+                self._plan(statement.meaning.query, statement.source)
+        self.catalog = scratch
+        return statements
+
+    def perform(
+        self, statement: AnalysedStatement, collect_sinks: Callable[[Sink], bool] = lambda sink: False
+    ) -> RunningQuery | str | None:
+        """Do what a statement of an analysed script asks for."""
+        match statement.meaning:
+            case RunQuery(query):
+                return self._start(query, statement.source, statement.span, self._next_name())
+            case InsertQuery(sink, query):
+                target = None if collect_sinks(sink) else sink
+                return self._start(query, statement.source, statement.span, sink.name, target)
+            case Setting(key, value):
+                if key.startswith("spark."):
+                    self._set(key, value, statement)
+                return None
+            case Definition() | Dropped():
+                return None
+            case other:
+                return answer(other, self.catalog, self.queries)
+
+    def _set(self, key: str, value: str, statement: AnalysedStatement) -> None:
+        if self._session is None:
+            self._settings[key] = value
+            return
+        try:
+            self._session.conf.set(key, value)
+        except Exception as error:
+            raise self._explained(error, statement.source, statement.span) from None
+
+    def _single_query(self, text: str) -> tuple[ParsedStatement, Query]:
+        statements = parse_script(text, "<query>")
+        if len(statements) != 1:
+            raise AnalysisError(f"expected one query, not {len(statements)} statements", hint="use execute()")
+        statement = statements[0]
+        try:
+            return statement, analyse_query(statement.tree, self.catalog, statement.source)
+        except MillstreamError as error:
+            raise error.locate(statement.source) from None
+
+    # ------------------------------------------------------------ planning and starting
+
+    def _plan(self, query: Query, source: Source) -> nodes.Node:
+        plan = optimize(build(query))
+        try:
+            require_executable(plan, query)
+        except MillstreamError as error:
+            raise error.locate(source) from None
+        return plan
+
+    def _lowered(self, query: Query, source: Source, span: Span) -> tuple[DataFrame, Lowerer]:
+        from millstream.spark.lower import Lowerer
+
+        plan = self._plan(query, source)
+        try:
+            self._enter_into_spark()
+            lowerer = Lowerer(self.spark, self._read_port, self._frames, self._stream)
+            return lowerer.lower(plan), lowerer
+        except Exception as error:
+            raise self._explained(error, source, span) from None
+
+    def _start(
+        self, query: Query, source: Source, span: Span, name: str, sink: Sink | None = None
+    ) -> RunningQuery:
+        frame, lowerer = self._lowered(query, source, span)
+
+        def explain(error: BaseException) -> MillstreamError:
+            return self._explained(error, source, span)
+
+        metrics = {metric: stream.name for metric, stream in lowerer.metrics.items()}
+        running = RunningQuery(name, _log(frame) if sink is None else None, explain, metrics)
+        if sink is not None:
+            try:
+                check_sink(sink, self.spark)
+            except Exception as error:
+                raise explain(error) from None
+        if frame.isStreaming:
+            bounded = query.facts is not None and query.facts.bounded
+            shown = frame if sink is None else _shown(frame)
+            running.start_stream(shown, bounded, lambda frame: stream_writer(frame, _required(sink)))
+        elif sink is None:
+            running.start_batch(frame.toArrow)
+        else:
+            running.start_batch(lambda: write_batch(frame, sink))
+        self.queries.append(running)
+        return running
+
+    def _explained(self, error: BaseException, source: Source, span: Span) -> MillstreamError:
+        """An error in our words, at its place in the query or else at the query itself."""
+        from millstream.spark.session import log_file
+        from millstream.spark.translate import translate
+
+        if isinstance(error, MillstreamError) and error.place is not None:
+            return error
+        text = source.text[span[0] : span[1] + 1]
+        translated = translate(error, text=text, log=log_file())
+        inner = translated.span
+        inside = inner is not None and not isinstance(error, MillstreamError)
+        translated.span = (span[0] + inner[0], span[0] + inner[1]) if inside and inner else inner or span
+        return translated.locate(source)
+
+    def _next_name(self) -> str:
+        self._names += 1
+        return f"q{self._names}"
+
+    # ------------------------------------------------------------ what Spark must know
+
+    def _enter_into_spark(self) -> None:
+        """Functions and tables of the catalog under their names in Spark, for expressions and plain SQL."""
+        from millstream.spark.functions import register_function
+        from millstream.spark.lower import Lowerer
+
+        for entry in self.catalog.entries(ScalarFunction, Table):
+            if self._entered.get(entry.name.lower()) is entry:
+                continue
+            if isinstance(entry, ScalarFunction):
+                register_function(entry, self.spark)
+            elif isinstance(entry, Table) and (not isinstance(entry.origin, Registered) or self._frame(entry)):
+                lowerer = Lowerer(self.spark, self._read_port, self._frames, self._stream)
+                lowerer.table(entry).createOrReplaceTempView(entry.name)
+            self._entered[entry.name.lower()] = entry
+
+    def _frame(self, entry: Table) -> DataFrame | None:
+        return self._frames.get(entry.name.lower())
+
+    def _stream(self, name: str) -> Stream | None:
+        entry = self.catalog.relation(name)
+        return entry if isinstance(entry, Stream) else None
+
+    def _register(self, entry: Stream | Table, frame: DataFrame) -> None:
+        self._frames[entry.name.lower()] = frame
+        self.catalog.add(entry)
+
+    def _table_of_spark(self, name: str) -> Table | None:
+        """A table or temporary view of the session itself."""
+        from millstream.spark.types import fields_of
+
+        if self._session is None or not self._session.catalog.tableExists(name):
+            return None
+        frame = self._session.table(name)
+        if frame.isStreaming:
+            return None
+        self._frames[name.lower()] = frame
+        return Table(name, fields_of(frame.schema), Registered(is_bounded=True))
+
+    def _read_port(self, number: int) -> DataFrame:
+        from millstream.connectors.port import PortListener
+        from millstream.connectors.spool import FORMAT, SPARK_SCHEMA
+
+        directory = self._spool_directory() / f"port{number}"
+        if number not in self._ports:
+            self._ports[number] = PortListener(number, directory)
+        return self.spark.readStream.format(FORMAT).schema(SPARK_SCHEMA).load(str(directory))
+
+    def _spool_directory(self) -> Path:
+        if self._directory is None:
+            self._directory = tempfile.TemporaryDirectory(prefix="millstream-")
+        return Path(self._directory.name)
+
+
+def _shown(frame: DataFrame) -> DataFrame:
+    from millstream.spark.sources import HIDDEN
+
+    return frame.drop(*HIDDEN)
+
+
+def _log(frame: DataFrame) -> ResultLog:
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    from millstream.spark.sources import HIDDEN, ROW
+
+    # Known before the first row comes, so that an empty result has a header too.
+    schema = to_arrow_schema(frame.schema, timezone="UTC")
+    if frame.isStreaming:
+        schema = schema.append(pa.field(ROW, pa.int64()))
+    keys = [name for name in HIDDEN if name in schema.names]
+    return ResultLog(schema, keys=keys, hidden=keys)
+
+
+def _required(sink: Sink | None) -> Sink:
+    assert sink is not None
+    return sink

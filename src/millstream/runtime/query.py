@@ -1,0 +1,173 @@
+"""A query that runs: its results, its progress, its end."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from millstream.errors import MillstreamError
+from millstream.runtime.progress import Progress, ProgressCounter
+from millstream.runtime.results import ResultLog
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, Row
+    from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
+
+Explain = Callable[[BaseException], MillstreamError]
+"""Turns an exception of Spark's into an error with a place in the script."""
+
+_POLL_SECONDS = 0.2
+
+
+class RunningQuery:
+    """A query and what becomes of it.
+
+    Made by :meth:`millstream.Mill.start` and :meth:`millstream.Mill.execute`. Results can be read while the
+    query runs; a query over files ends by itself, any other when it is stopped.
+    """
+
+    def __init__(self, name: str, log: ResultLog | None, explain: Explain, metrics: dict[str, str]) -> None:
+        self.name = name
+        self.log = log
+        self.is_bounded = True
+        self._explain = explain
+        self._counter = ProgressCounter(metrics)
+        self._ended = threading.Event()
+        self._error: MillstreamError | None = None
+        self._streaming: StreamingQuery | None = None
+        self._rows_written = 0
+        self._checkpoint = Path(tempfile.mkdtemp(prefix="millstream-checkpoint-"))
+
+    # ------------------------------------------------------------ starting
+
+    def start_stream(self, frame: DataFrame, bounded: bool, sink: Callable[[DataFrame], DataStreamWriter]) -> None:
+        """Run a streaming DataFrame into a sink, or into the log where there is one."""
+        self.is_bounded = bounded
+        try:
+            writer = frame.writeStream.foreachBatch(self._collect) if self.log is not None else sink(frame)
+            writer = writer.option("checkpointLocation", str(self._checkpoint)).outputMode("append")
+            writer = writer.trigger(availableNow=True) if bounded else writer.trigger(processingTime="0 seconds")
+            self._streaming = writer.start()
+        except Exception as error:
+            self._finish(error)
+            raise self._explain(error) from None
+        threading.Thread(target=self._watch, name=f"millstream-{self.name}", daemon=True).start()
+
+    def start_batch(self, run: Callable[[], Any]) -> None:
+        """Run a job over tables; its result, if it has one, goes to the log."""
+        threading.Thread(target=self._run, args=(run,), name=f"millstream-{self.name}", daemon=True).start()
+
+    def _run(self, run: Callable[[], Any]) -> None:
+        try:
+            result = run()
+            if self.log is not None:
+                self.log.append(0, result)
+        except Exception as error:  # noqa: BLE001 (whatever it is, it is the query's end)
+            self._finish(error)
+        else:
+            self._finish(None)
+
+    def _collect(self, frame: DataFrame, batch_id: int) -> None:
+        from millstream.spark.sources import numbered
+
+        assert self.log is not None
+        try:
+            self.log.append(batch_id, numbered(frame).toArrow())
+        except Exception as error:
+            # Out of foreachBatch only the text of an exception comes back.
+            self._error = self._error or self._explain(error)
+            raise
+
+    def _watch(self) -> None:
+        query = self._streaming
+        assert query is not None
+        error: BaseException | None = None
+        try:
+            while not query.awaitTermination(_POLL_SECONDS):
+                self._counter.update(query)
+            self._counter.update(query)
+        except Exception as raised:  # noqa: BLE001 (whatever it is, it is the query's end)
+            error = raised
+        self._finish(error)
+
+    def _finish(self, error: BaseException | None) -> None:
+        if error is not None and self._error is None:
+            self._error = self._explain(error)
+        if self.log is not None:
+            self.log.finish(self._error)
+        shutil.rmtree(self._checkpoint, ignore_errors=True)
+        self._ended.set()
+
+    # ------------------------------------------------------------ for users
+
+    def results(self) -> Iterator[Row]:
+        """Rows as they come, until the query ends; its error is raised then."""
+        from pyspark.sql import Row
+
+        for table in self.arrow():
+            make = Row(*table.schema.names)
+            for values in zip(*(column.to_pylist() for column in table.columns), strict=True):
+                yield make(*values)
+
+    def arrow(self) -> Iterator[pa.Table]:
+        """Results as Arrow tables, as they come."""
+        if self.log is None:
+            raise MillstreamError(f"the results of '{self.name}' go to its sink")
+        return self.log.follow()
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the results."""
+        schema = self.log.schema if self.log is not None else None
+        if schema is None:
+            raise MillstreamError(f"the results of '{self.name}' go to its sink")
+        return schema
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait for the end of the query; False if it is still running after ``timeout`` seconds.
+
+        Raises the query's error.
+        """
+        ended = self._ended.wait(timeout)
+        if self._error is not None:
+            raise self._error
+        return ended
+
+    def stop(self) -> None:
+        """End the query after what it is doing now."""
+        if self._streaming is not None and not self._ended.is_set():
+            with contextlib.suppress(Exception):
+                self._streaming.stop()
+        self._ended.wait(30)
+
+    def close(self) -> None:
+        """Stop, and forget the results."""
+        self.stop()
+        if self.log is not None:
+            self.log.close()
+
+    @property
+    def is_active(self) -> bool:
+        return not self._ended.is_set()
+
+    @property
+    def error(self) -> MillstreamError | None:
+        """What ended the query, if it did not end well."""
+        return self._error
+
+    @property
+    def progress(self) -> Progress:
+        """How far the query has come."""
+        rows_out = self.log.rows if self.log is not None else self._rows_written
+        return replace(self._counter.progress, rows_out=rows_out)
+
+    def __repr__(self) -> str:
+        state = "running" if self.is_active else ("failed" if self._error else "ended")
+        return f"<RunningQuery {self.name}: {state}>"

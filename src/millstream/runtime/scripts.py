@@ -1,0 +1,201 @@
+"""Running a script from beginning to end: what ``millstream run`` does."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+import pyarrow as pa
+
+from millstream.analysis.statements import InsertQuery, RunQuery
+from millstream.catalog.entries import Sink
+from millstream.errors import ExecutionError
+from millstream.runtime.formats import write, write_file
+from millstream.runtime.mill import Mill
+from millstream.runtime.query import RunningQuery
+
+Display = Callable[[Sequence[RunningQuery]], AbstractContextManager[object]]
+"""Shows how queries are doing while the context is open."""
+Say = Callable[[str], None]
+"""Tells the person something that is no result."""
+
+_POLL_SECONDS = 0.1
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How a script is to be run."""
+
+    format: str = "table"
+    out: Path | None = None
+    master: str | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+class ScriptRun:
+    """One run of a script.
+
+    If all input ends, results are given out whole and in order once everything has ended. Otherwise rows are
+    given out as they come, until somebody stops the run.
+    """
+
+    def __init__(
+        self,
+        options: RunOptions,
+        *,
+        say: Say,
+        display: Display | None = None,
+        stdout: BinaryIO | None = None,
+    ) -> None:
+        self._options = options
+        self._say = say
+        self._display = display or (lambda queries: nullcontext())
+        self._stdout = stdout or sys.stdout.buffer
+        self._stopping = threading.Event()
+
+    def run(self, text: str, name: str) -> bool:
+        """Run the script; False if somebody stopped it before the end of its input."""
+        with Mill(master=self._options.master, settings=self._options.settings) as mill:
+            statements = mill.analyse(text, name)
+            meanings = [statement.meaning for statement in statements]
+            asked = [m for m in meanings if isinstance(m, RunQuery | InsertQuery)]
+            bounded = all(m.query.facts is None or m.query.facts.bounded for m in asked)
+            self._prepare_output()
+            queries = []
+            for statement in statements:
+                outcome = mill.perform(statement, self._collects)
+                if isinstance(outcome, RunningQuery):
+                    queries.append(outcome)
+                elif outcome is not None:
+                    self._say(outcome)
+            with self._display(queries):
+                if bounded or self._options.out is not None:
+                    ended = self._wait(queries)
+                else:
+                    ended = self._follow(queries)
+            self._report(queries)
+            if ended or not bounded:
+                self._give_out(queries, whole=bounded)
+            return ended
+
+    def stop(self) -> None:
+        """Ask the run to end; called from a signal handler."""
+        self._stopping.set()
+
+    # ------------------------------------------------------------ waiting
+
+    def _wait(self, queries: Sequence[RunningQuery]) -> bool:
+        """Until all queries have ended (True) or somebody has stopped them; the first error ends them all."""
+        try:
+            while any(query.is_active for query in queries):
+                if self._stopping.is_set():
+                    return False
+                for query in queries:
+                    if not query.is_active:
+                        query.wait()
+                time.sleep(_POLL_SECONDS)
+            for query in queries:
+                query.wait()
+            return True
+        finally:
+            for query in queries:
+                query.stop()
+
+    def _follow(self, queries: Sequence[RunningQuery]) -> bool:
+        """Give out rows as they come."""
+        shown = [query for query in queries if query.log is not None]
+        turn = threading.Lock()
+
+        def follow(query: RunningQuery) -> None:
+            assert query.log is not None
+            tables = query.log.follow(forget=True)
+            if len(shown) == 1:
+                self._write(None, tables, query.schema)
+                return
+            for table in tables:
+                with turn:
+                    self._write(query.name, [table], query.schema)
+
+        threads = [threading.Thread(target=_quietly(follow), args=(q,), daemon=True) for q in shown]
+        for thread in threads:
+            thread.start()
+        ended = self._wait(queries)
+        for thread in threads:
+            thread.join(5)
+        return ended
+
+    # ------------------------------------------------------------ results
+
+    def _collects(self, sink: Sink) -> bool:
+        return self._options.out is not None
+
+    def _prepare_output(self) -> None:
+        if self._options.out is None:
+            return
+        try:
+            self._options.out.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ExecutionError(
+                f"cannot make the directory '{self._options.out}': {error.strerror or error}",
+                hint="choose another one with --out",
+            ) from None
+
+    def _give_out(self, queries: Sequence[RunningQuery], *, whole: bool) -> None:
+        named: dict[str, list[RunningQuery]] = {}
+        for query in queries:
+            if query.log is not None:
+                named.setdefault(query.name, []).append(query)
+        if self._options.out is not None:
+            form = "json" if self._options.format == "json" else "csv"
+            for name, group in named.items():
+                write_file(_rows(group), _schema(group), form, self._options.out / f"{name}.{form}")
+        elif whole:
+            for name, group in named.items():
+                self._write(name if len(named) > 1 else None, _rows(group), _schema(group))
+
+    def _write(self, name: str | None, tables: Iterable[pa.Table], schema: pa.Schema) -> None:
+        if name is not None:
+            self._stdout.write(f"-- {name}\n".encode())
+        write(tables, schema, self._options.format, self._stdout)
+
+    def _report(self, queries: Sequence[RunningQuery]) -> None:
+        """What was left out must be known, whoever looks."""
+        bad: dict[str, int] = {}
+        for query in queries:
+            for stream, count in query.progress.bad.items():
+                bad[stream] = max(bad.get(stream, 0), count)
+        for stream, count in bad.items():
+            records = "record" if count == 1 else "records"
+            self._say(f"warning: {count} bad {records} in stream {stream} (BAD INTO makes a stream of them)")
+
+
+def _rows(queries: Sequence[RunningQuery]) -> Iterator[pa.Table]:
+    return itertools.chain.from_iterable(query.log.read() for query in queries if query.log is not None)
+
+
+def _schema(queries: Sequence[RunningQuery]) -> pa.Schema:
+    """The columns of a result; queries that share a name, as those into one sink, must agree."""
+    schemas = [query.schema for query in queries]
+    for schema in schemas[1:]:
+        if schema != schemas[0]:
+            raise ExecutionError(f"the queries into '{queries[0].name}' have different columns")
+    return schemas[0]
+
+
+def _quietly(function: Callable[[RunningQuery], None]) -> Callable[[RunningQuery], None]:
+    """An error of the query is reported by whoever waits for it; here it only ends the reading."""
+
+    def run(query: RunningQuery) -> None:
+        try:
+            function(query)
+        except ExecutionError:
+            return
+
+    return run

@@ -1,0 +1,47 @@
+"""The user's scalar functions in Spark: SQL ones as SQL functions, Python ones as Arrow-optimized UDFs."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (Spark's own custom)
+
+from millstream.catalog.entries import ScalarFunction
+from millstream.errors import ExecutionError
+from millstream.spark.types import to_spark_type
+
+
+def register_function(function: ScalarFunction, spark: SparkSession) -> None:
+    """Make a function of the catalog callable in expressions."""
+    if function.python is not None:
+        python = load_python(function.python)
+        udf = F.udf(python, to_spark_type(function.returns), useArrow=True)
+        spark.udf.register(function.name, udf)
+        return
+    parameters = ", ".join(f"`{p.name}` {p.type}" for p in function.parameters)
+    spark.sql(
+        f"CREATE OR REPLACE TEMPORARY FUNCTION `{function.name}`({parameters}) "
+        f"RETURNS {function.returns} RETURN {function.body}"
+    )
+
+
+def load_python(name: str) -> Callable[..., Any]:
+    """The object that ``package.module:attribute`` names."""
+    module_name, _, attribute = name.partition(":")
+    try:
+        found: Any = importlib.import_module(module_name)
+    except ImportError as error:
+        raise ExecutionError(
+            f"cannot import '{module_name}': {error}",
+            hint="the module must be on Python's path, for example beside the script that names it",
+        ) from None
+    for part in attribute.split("."):
+        if not hasattr(found, part):
+            raise ExecutionError(f"module '{module_name}' has no '{attribute}'")
+        found = getattr(found, part)
+    if not callable(found):
+        raise ExecutionError(f"'{name}' is not callable")
+    return found  # type: ignore[no-any-return]

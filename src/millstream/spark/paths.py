@@ -1,0 +1,44 @@
+"""Paths as Spark sees them: on whatever file system their scheme names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from millstream.errors import ExecutionError
+
+_GLOB = frozenset("*?[{")
+
+
+def streamable(path: str, spark: SparkSession, what: str) -> str:
+    """A path that a stream can be read from: a directory, a glob, or a single file in disguise.
+
+    Spark streams directories and globs only, so the last letter of a file's name becomes a set of one letter.
+    """
+    if _GLOB & set(path):
+        return path
+    target, files = _locate(path, spark)
+    if not files.exists(target):
+        raise ExecutionError(f"{what} reads '{path}', which does not exist", hint=_where(path))
+    return f"{path[:-1]}[{path[-1]}]" if files.getFileStatus(target).isFile() else path
+
+
+def is_occupied(path: str, spark: SparkSession) -> bool:
+    """Whether there is a file, or a directory with something in it."""
+    target, files = _locate(path, spark)
+    if not files.exists(target):
+        return False
+    return bool(files.getFileStatus(target).isFile() or len(files.listStatus(target)) > 0)
+
+
+def _locate(path: str, spark: SparkSession) -> tuple[Any, Any]:
+    jvm = spark._jvm
+    assert jvm is not None
+    target = jvm.org.apache.hadoop.fs.Path(path)
+    return target, target.getFileSystem(spark._jsc.hadoopConfiguration())
+
+
+def _where(path: str) -> str | None:
+    absolute = path.startswith("/") or ":" in path
+    return None if absolute else "a relative path is looked up in the directory where Millstream was started"

@@ -1,0 +1,245 @@
+"""An embedded Spark: started quickly, tuned for small batches, and silent.
+
+Spark talks a lot while it starts and works: the JVM, log4j, the Python workers and PySpark's own
+loggers all write to standard error. Here all of that goes into one log file, so that what a person
+sees is results and Millstream's own messages.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import logging
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from py4j.protocol import Py4JError
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException, PySparkRuntimeError
+from pyspark.java_gateway import launch_gateway
+from pyspark.logger import PySparkLogger
+from pyspark.sql import SparkSession
+
+from millstream.errors import ExecutionError
+from millstream.spark import archive
+from millstream.spark.translate import translate
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+OLDEST_JAVA = 17
+"""What PySpark 4.3 was compiled for: any older Java refuses to load it."""
+
+_NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
+
+_DEFAULTS = MappingProxyType(
+    {
+        "spark.app.name": "Millstream",
+        # The 4 lets a task be tried again: in plain local[*] a Python worker that dies ends the query.
+        "spark.master": "local[*,4]",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        # Results are spooled to disk on this side (runtime/results.py), so their size is no danger.
+        "spark.driver.maxResultSize": "0",
+        # One meaning everywhere, whatever the machine's time zone.
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.streaming.stateStore.providerClass": (
+            "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+        ),
+        # Together these two take about 100 ms off every stateful micro-batch.
+        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+        "spark.sql.streaming.checkpointFileManagerClass": (
+            "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+        ),
+    }
+)
+
+_LOG4J = """\
+rootLogger.level = warn
+rootLogger.appenderRef.log.ref = log
+appender.log.type = Console
+appender.log.name = log
+appender.log.target = SYSTEM_ERR
+appender.log.layout.type = PatternLayout
+appender.log.layout.pattern = %d{yyyy-MM-dd HH:mm:ss.SSS} %p %c{1}: %m%n%ex
+"""
+"""Warnings go to the JVM's standard error, which is the log file; so do the Python workers'."""
+
+# The first two get a record for every exception that knows its place in a query, the third one for
+# every exception in foreachBatch. All three are reported by whoever catches the exception.
+_PYTHON_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "py4j")
+
+
+def embedded_session(master: str | None = None, settings: Mapping[str, str] = _NO_SETTINGS) -> SparkSession:
+    """The Spark of this process, started if need be.
+
+    `master` is a Spark master URL, by default all cores of this machine. `settings` are Spark's own,
+    and win over everything that Millstream would choose. A session that runs already is used again:
+    of the settings, those that can still be changed are.
+    """
+    if SparkContext._active_spark_context is None:
+        _start(_configuration(master, settings))
+    session = SparkSession.builder.config(map=dict(settings)).getOrCreate()
+    if "spark.sql.shuffle.partitions" not in settings:
+        # Spark's 200 would be 200 tasks in every micro-batch.
+        cores = session.sparkContext.defaultParallelism
+        session.conf.set("spark.sql.shuffle.partitions", str(cores))
+    return session
+
+
+def log_file() -> Path:
+    """Where everything goes that Spark, the JVM and the Python workers have to say.
+
+    It is in $MILLSTREAM_LOG_DIR if that is set. Otherwise it is temporary and goes away with the
+    process, unless somebody has asked for it here: then it stays for them to read.
+    """
+    atexit.unregister(_remove_directory)
+    return _log_file()
+
+
+def _start(settings: Mapping[str, str]) -> None:
+    """Start the JVM and a Spark context in it, with their output in the log file."""
+    conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+    _set_environment(local=_is_local(settings["spark.master"]))
+    _redirect_python_loggers()
+    try:
+        gateway = None
+        # PySpark keeps the JVM of a stopped context for the next one.
+        if SparkContext._gateway is None:
+            with _log_file().open("ab") as log:
+                gateway = launch_gateway(conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
+        SparkContext(conf=conf, gateway=gateway)
+    except PySparkRuntimeError as error:
+        if error.getCondition() == "JAVA_GATEWAY_EXITED":
+            raise _explain_missing_java() from None
+        raise translate(error) from None
+    except (Py4JError, PySparkException, OSError, ValueError) as error:
+        reason = translate(error)
+        raise ExecutionError(
+            f"Spark did not start with master '{settings['spark.master']}': {reason.message}",
+            hint=reason.hint or f"Spark's log is {log_file()}",
+        ) from None
+
+
+def _configuration(master: str | None, settings: Mapping[str, str]) -> dict[str, str]:
+    """Millstream's settings, and over them the user's."""
+    chosen = dict(_DEFAULTS)
+    chosen["spark.driver.memory"] = f"{_driver_megabytes()}m"
+    # Without it Spark makes a directory of that name wherever it is started.
+    chosen["spark.sql.warehouse.dir"] = (_directory() / "warehouse").as_uri()
+    if master is not None:
+        chosen["spark.master"] = master
+    chosen |= settings
+    if _is_local(chosen["spark.master"]):
+        chosen.setdefault("spark.executorEnv.PYTHONPATH", _import_path())
+    # The only setting that adds up: a user's Java options do not make Spark talk again.
+    log4j = _directory() / "log4j2.properties"
+    log4j.write_text(_LOG4J)
+    given = settings.get("spark.driver.extraJavaOptions", "")
+    options = (f"-Dlog4j2.configurationFile={log4j.as_uri()}", archive.java_options(given), given)
+    chosen["spark.driver.extraJavaOptions"] = " ".join(filter(None, options))
+    return chosen
+
+
+def _is_local(master: str) -> bool:
+    return master.startswith("local")
+
+
+def _import_path() -> str:
+    """Where Python workers should look for modules besides what is installed: where this process does."""
+    installed = (sys.prefix, sys.base_prefix)
+    extra = [path for path in sys.path if path and not path.startswith(installed)]
+    return os.pathsep.join(str(Path(path).absolute()) for path in extra)
+
+
+def _set_environment(*, local: bool) -> None:
+    """What Spark takes from environment variables only."""
+    if local:
+        # Workers must be this very Python, with the same packages.
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+        # The address of the host name may change with the network, or not resolve at all.
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    else:
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    # A small JVM computes the command line of the large one: it is gone before it could be optimized.
+    os.environ.setdefault("SPARK_LAUNCHER_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
+
+def _driver_megabytes() -> int:
+    """Half of the memory that this process may use, up to 8 GB: the other half is for Python workers."""
+    megabytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
+    try:
+        # In a container the machine's memory is not all ours.
+        limit = Path("/sys/fs/cgroup/memory.max").read_text().strip()
+    except OSError:
+        limit = "max"
+    if limit.isdigit():
+        megabytes = min(megabytes, int(limit) // 2**20)
+    return max(512, min(megabytes // 2, 8192))
+
+
+@functools.cache
+def _directory() -> Path:
+    """A directory of this process, for what its Spark needs."""
+    directory = Path(tempfile.mkdtemp(prefix="millstream-"))
+    atexit.register(_remove_directory)
+    return directory
+
+
+def _remove_directory() -> None:
+    shutil.rmtree(_directory(), ignore_errors=True)
+
+
+@functools.cache
+def _log_file() -> Path:
+    asked = os.environ.get("MILLSTREAM_LOG_DIR")
+    directory = Path(asked) if asked else _directory()
+    path = directory.absolute() / f"spark-{os.getpid()}.log"
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    except OSError as error:
+        raise ExecutionError(
+            f"the log file {path} cannot be written: {error.strerror}",
+            hint="set MILLSTREAM_LOG_DIR to a directory that can be written to",
+        ) from None
+    return path
+
+
+def _redirect_python_loggers() -> None:
+    """Send what PySpark logs in this process to the log file instead of standard error."""
+    # Opened at the first record; the handler appends, as the JVM does.
+    handler = logging.FileHandler(_log_file(), delay=True)
+    for name in _PYTHON_LOGGERS:
+        logger = logging.getLogger(name) if name == "py4j" else PySparkLogger.getLogger(name)
+        logger.handlers = [handler]
+        logger.propagate = False
+
+
+def _explain_missing_java() -> ExecutionError:
+    """Why there is no JVM: found out after the fact, since asking Java for its version takes time."""
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home, "bin", "java")) if home else shutil.which("java")
+    hint = f"install Java {OLDEST_JAVA} or newer (a JRE is enough), or set JAVA_HOME to where it is"
+    if java is None:
+        return ExecutionError("Spark needs Java, and there is none on the PATH", hint=hint)
+    try:
+        asked = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=False)
+    except OSError as error:
+        where = f"JAVA_HOME is {home}, but {java}" if home else java
+        return ExecutionError(f"{where} cannot be run: {error.strerror}", hint=hint)
+    version = re.search(r'version "(?:1\.)?(\d+)', asked.stderr)
+    if version and int(version[1]) < OLDEST_JAVA:
+        return ExecutionError(f"Spark needs Java {OLDEST_JAVA}, and {java} is Java {version[1]}", hint=hint)
+    lines = _log_file().read_text(errors="replace").strip().splitlines()
+    reason = f": {lines[-1]}" if lines else ""
+    return ExecutionError(f"the JVM of Spark did not start{reason}", hint=f"Spark's log is {log_file()}")

@@ -1,0 +1,271 @@
+"""The syntax nodes that ESL has and SQL has not.
+
+Everything else is sqlglot's. A node lists its arguments in ``arg_types`` (True: required), as sqlglot's
+own nodes do, so that copying, comparing and walking work on mixed trees.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from sqlglot import exp
+
+ArgTypes = ClassVar[dict[str, bool]]
+
+
+class Statement(exp.Expression):
+    """A statement of a script that is not a query."""
+
+
+# ---------------------------------------------------------------- streams, tables, sinks
+
+
+class CreateStream(Statement):
+    """CREATE STREAM, either with a schema and a source or AS a query."""
+
+    arg_types: ArgTypes = {
+        "this": True,
+        "columns": False,
+        "order_by": False,
+        "format": False,
+        "options": False,
+        "source": False,
+        "clauses": False,
+        "late": False,
+        "bad": False,
+        "query": False,
+        "replace": False,
+        "exists": False,
+    }
+
+
+class CreateTable(Statement):
+    """CREATE TABLE, with a schema and a source or AS a query."""
+
+    arg_types: ArgTypes = {
+        "this": True,
+        "columns": False,
+        "format": False,
+        "options": False,
+        "query": False,
+        "replace": False,
+        "exists": False,
+    }
+
+
+class CreateSink(Statement):
+    arg_types: ArgTypes = {"this": True, "format": True, "options": False, "replace": False, "exists": False}
+
+
+class CreateView(Statement):
+    """CREATE VIEW v AS a windowed query: the papers' concrete view."""
+
+    arg_types: ArgTypes = {"this": True, "query": True, "replace": False, "exists": False}
+
+
+class ColumnDeclaration(exp.Expression):
+    """A column or parameter; old listings leave the type out."""
+
+    arg_types: ArgTypes = {"this": True, "kind": False}
+
+
+class Option(exp.Expression):
+    arg_types: ArgTypes = {"this": True, "value": True}
+
+
+class Slack(exp.Expression):
+    """SLACK INTERVAL t | n ROWS [GENEROUS | CONSISTENT] [ON attr]."""
+
+    arg_types: ArgTypes = {"this": True, "mode": False, "on": False}
+
+
+class OrderedPer(exp.Expression):
+    """ORDERED PER (cols) [IDLE AFTER INTERVAL t] [ON attr]."""
+
+    arg_types: ArgTypes = {"expressions": True, "idle": False, "on": False}
+
+
+class PunctuatedBy(exp.Expression):
+    """PUNCTUATED BY (predicate) [PER (cols)] [ON attr]."""
+
+    arg_types: ArgTypes = {"this": True, "per": False, "on": False}
+
+
+class Heartbeat(exp.Expression):
+    """HEARTBEAT INTERVAL t [ON attr]."""
+
+    arg_types: ArgTypes = {"this": True, "on": False}
+
+
+class Late(exp.Expression):
+    """LATE INTO s, or LATE DROP when there is no name."""
+
+    arg_types: ArgTypes = {"this": False}
+
+
+class SplitStream(Statement):
+    arg_types: ArgTypes = {"this": True, "branches": True}
+
+
+class Branch(exp.Expression):
+    arg_types: ArgTypes = {"this": True, "query": True}
+
+
+# ---------------------------------------------------------------- functions and aggregates
+
+
+class CreateFunction(Statement):
+    """A scalar function: ``body`` is an expression, or ``python`` names a Python function."""
+
+    arg_types: ArgTypes = {
+        "this": True,
+        "parameters": False,
+        "returns": True,
+        "body": False,
+        "python": False,
+        "replace": False,
+        "exists": False,
+    }
+
+
+class CreateAggregate(Statement):
+    """A user-defined aggregate, in ESL (``tables`` and ``blocks``) or in Python (``python``)."""
+
+    arg_types: ArgTypes = {
+        "this": True,
+        "window": False,
+        "parameters": False,
+        "returns": False,
+        "columns": False,
+        "algebraic": False,
+        "tables": False,
+        "blocks": False,
+        "python": False,
+        "replace": False,
+        "exists": False,
+    }
+
+
+class Algebraic(exp.Expression):
+    """ALGEBRAIC [USING (partial, final)]."""
+
+    arg_types: ArgTypes = {"partial": False, "final": False}
+
+
+class LocalTable(exp.Expression):
+    """TABLE t(columns) inside an aggregate."""
+
+    arg_types: ArgTypes = {"this": True, "columns": True}
+
+
+class StateBlock(exp.Expression):
+    """INITIALIZE, ITERATE, TERMINATE or EXPIRE and its statements."""
+
+    arg_types: ArgTypes = {"this": True, "statements": False}
+
+
+class InsertInto(Statement):
+    """INSERT INTO a sink, a local table or RETURN; VALUES may have a WHERE, as in the papers."""
+
+    arg_types: ArgTypes = {"this": True, "columns": False, "values": False, "query": False, "where": False}
+
+
+# ---------------------------------------------------------------- windows and patterns
+
+
+class RowCount(exp.Expression):
+    """n ROWS."""
+
+    arg_types: ArgTypes = {"this": True}
+
+
+class StreamWindow(exp.Expression):
+    """A bracket window over a stream; ``kind`` is one of WINDOW_KINDS."""
+
+    arg_types: ArgTypes = {
+        "kind": True,
+        "range": False,
+        "slide": False,
+        "wattr": False,
+        "rattr": False,
+        "sattr": False,
+        "pattr": False,
+        "start_at": False,
+        "end_at": False,
+        "gap": False,
+        "start_when": False,
+        "end_when": False,
+        "origin": False,
+        "emit": False,
+    }
+
+    @property
+    def kind(self) -> str:
+        return str(self.args["kind"])
+
+
+WINDOW_KINDS = ("RANGE", "ROWS", "TUMBLE", "NOW", "UNBOUNDED", "LANDMARK", "SESSION", "PREDICATE")
+
+
+class OverSpec(exp.WindowSpec):
+    """The frame of an OVER, with what ESL adds to it."""
+
+    arg_types: ArgTypes = {**exp.WindowSpec.arg_types, "slide": False, "active": False, "emit": False}
+
+
+class StreamTable(exp.Table):
+    """A stream or table in FROM with a bracket window or a sequence pattern."""
+
+    arg_types: ArgTypes = {**exp.Table.arg_types, "window": False, "pattern": False}
+
+
+class WindowedSubquery(exp.Subquery):
+    """A query in FROM with a bracket window."""
+
+    arg_types: ArgTypes = {**exp.Subquery.arg_types, "window": True}
+
+
+class Pattern(exp.Expression):
+    """[PARTITION BY cols] [SEQUENCE BY cols] AS (X, *Y, Z)."""
+
+    arg_types: ArgTypes = {"partition_by": False, "sequence_by": False, "elements": True}
+
+
+class Element(exp.Expression):
+    """A variable of a pattern; a star takes one or more tuples."""
+
+    arg_types: ArgTypes = {"this": True, "star": False}
+
+
+class Starred(exp.Expression):
+    """``*Y`` or ``*Y.price`` as the argument of an aggregate: the aggregate is final."""
+
+    arg_types: ArgTypes = {"this": True}
+
+
+# ---------------------------------------------------------------- housekeeping
+
+
+class Explain(Statement):
+    arg_types: ArgTypes = {"this": True, "mode": False}
+
+
+class ShowEntries(Statement):
+    arg_types: ArgTypes = {"this": True}
+
+
+class DescribeEntry(Statement):
+    arg_types: ArgTypes = {"this": True}
+
+
+class DropEntry(Statement):
+    arg_types: ArgTypes = {"this": True, "kind": True, "exists": False}
+
+
+class SetOption(Statement):
+    arg_types: ArgTypes = {"this": True, "value": True}
+
+
+def argument(node: exp.Expression, name: str) -> Any:
+    """An argument that may be missing; sqlglot leaves unset and None alike."""
+    return node.args.get(name)
