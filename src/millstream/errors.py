@@ -18,9 +18,9 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True)
 class Source:
-    """A text and the name that people know it by.
+    r"""A text and the name that people know it by.
 
-    >>> Source("a.esl", "SELECT x\\nFROM s").place((14, 14))
+    >>> Source("a.esl", "SELECT x\nFROM s").place((14, 14))
     Place(file='a.esl', line=2, column=6, length=1, text='FROM s')
     """
 

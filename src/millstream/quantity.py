@@ -47,7 +47,7 @@ class Duration:
             # The largest unit that says it in a whole number.
             unit = "SECOND"
             for name in ("DAY", "HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND"):
-                if self.microseconds % MICROSECONDS[name] == 0:
+                if self.microseconds and self.microseconds % MICROSECONDS[name] == 0:
                     unit = name
                     break
             parts.append(_with_unit(self.microseconds // MICROSECONDS[unit], unit))

@@ -136,12 +136,15 @@ def decimal(precision: int = 10, scale: int = 0) -> Type:
 
 
 def array(element: Type) -> Type:
+    """An array of elements."""
     return Type(Kind.ARRAY, element=element)
 
 
 def map_of(key: Type, element: Type) -> Type:
+    """A map of keys to elements."""
     return Type(Kind.MAP, key=key, element=element)
 
 
 def struct(*fields: Field) -> Type:
+    """A struct of named fields."""
     return Type(Kind.STRUCT, fields=fields)

@@ -29,9 +29,9 @@ _MIN_SCALE = 6
 def arithmetic(operator: str, left: Type, right: Type) -> Type | None:
     """The type of a binary arithmetic operation.
 
-    >>> from millstream.types import TIMESTAMP
-    >>> print(arithmetic("+", INT, decimal(10, 2)), arithmetic("/", INT, INT), arithmetic("+", TIMESTAMP, INT))
-    decimal(13,2) double None
+    >>> print(arithmetic("+", INT, decimal(10, 2)), arithmetic("/", INT, INT))
+    decimal(13,2) double
+    >>> arithmetic("+", TIMESTAMP, INT)
     """
     if not (left.is_known and right.is_known):
         return UNKNOWN

@@ -197,9 +197,10 @@ class BodyTyper:
                 span=span_of(node),
                 hint="TABLE inwindow(...), with a column for each parameter",
             )
-        position = node.expressions[0] if len(given) == 1 else None
         whole = all(type_.is_integral or not type_.is_known for type_ in given)
-        if len(given) > 1 or not whole or (isinstance(position, exp.Literal) and position.name == "0"):
+        # A position is mostly written as a number, and what is written can be checked.
+        positive = all(n.name != "0" and not isinstance(n, exp.Neg) for n in node.expressions)
+        if len(given) > 1 or not whole or not positive:
             raise AnalysisError(
                 "oldest() takes at most a position: 1 is the oldest tuple, 2 the next", span=span_of(node)
             )
@@ -225,6 +226,12 @@ class BodyTyper:
 
     def _check_unseen_query(self, node: exp.Expr) -> None:
         """The queries of EXISTS, and of IN with several values, have no type, but must be right too."""
+        if isinstance(node, exp.All | exp.Any) and isinstance(node.this.unnest(), exp.Query):
+            raise AnalysisError(
+                f"{node.key.upper()} takes no query",
+                span=span_of(node),
+                hint="compare with (SELECT max(a) FROM t)",
+            )
         if isinstance(node, exp.Exists) and isinstance(node.this, exp.Query):
             self._query(node.this, self.scope)
         if isinstance(node, exp.In) and isinstance(node.this, exp.Tuple) and node.args.get("query"):

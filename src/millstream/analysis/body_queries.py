@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from millstream.analysis.body_expressions import BodyNames, BodyTyper, Fields, walk
 from millstream.analysis.coercion import common_type
-from millstream.analysis.resolver import is_aggregate_call
+from millstream.analysis.resolver import aggregate_name, is_aggregate_call
 from millstream.analysis.scope import Scope, ScopeRelation
 from millstream.catalog.entries import Stream
 from millstream.errors import AnalysisError, did_you_mean
@@ -80,7 +80,7 @@ class _BodySelect:
         for key in keys:
             self.typer.plain(key, "in GROUP BY")
         fields = self._outputs()
-        self._check_having_order_limit(fields)
+        self._check_having_order_limit()
         self._check_grouping(keys)
         return fields
 
@@ -209,7 +209,7 @@ class _BodySelect:
             return next((item.this for item in named), node)
         return node
 
-    def _check_having_order_limit(self, fields: Fields | None) -> None:
+    def _check_having_order_limit(self) -> None:
         having, order, limit = (self.node.args.get(name) for name in ("having", "order", "limit"))
         if having is not None:
             self.typer.condition(having.this, "HAVING", aggregates=True)
@@ -228,25 +228,30 @@ class _BodySelect:
         having, order = self.node.args.get("having"), self.node.args.get("order")
         parts = [*self.node.expressions, *([having.this] if having else ())]
         parts += [self._selected(ordered.this) for ordered in (order.expressions if order else ())]
-        aggregated = any(is_aggregate_call(p, self.names.catalog) for part in parts for p in walk(part))
-        if not aggregated and not keys:
+        calls = [p for part in parts for p in walk(part) if is_aggregate_call(p, self.names.catalog)]
+        for call in calls:
+            self._check_not_nested(call)
+        # Beside aggregates that return something with every tuple stand columns of that tuple.
+        if not (keys or calls) or (calls and all(map(self._is_streaming, calls))):
             return
         grouped = {column for column in map(self._column, keys) if column is not None}
         for part in parts:
             self._check_grouped(part, keys, grouped)
 
+    def _is_streaming(self, call: exp.Expr) -> bool:
+        user = self.names.catalog.aggregate(aggregate_name(call))
+        return user is not None and not user.blocking
+
     def _check_grouped(self, node: exp.Expr, keys: list[exp.Expr], grouped: set[ColumnRef]) -> None:
-        if node in keys or isinstance(node, exp.Query):
-            return
-        if is_aggregate_call(node, self.names.catalog):
-            self._check_not_nested(node)
+        if node in keys or isinstance(node, exp.Query) or is_aggregate_call(node, self.names.catalog):
             return
         column = self._column(node)
-        if column is not None and column not in grouped:
+        if node.is_star or (column is not None and column not in grouped):
+            name = column.name if column is not None else "*"
             raise AnalysisError(
-                f"column '{column.name}' is neither grouped nor aggregated",
+                f"column '{name}' is neither grouped nor aggregated",
                 span=span_of(node),
-                hint=f"add it to GROUP BY, or use it in an aggregate such as max({column.name})",
+                hint="add it to GROUP BY, or use it in an aggregate such as max()",
             )
         for child in node.iter_expressions():
             self._check_grouped(child, keys, grouped)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import IntEnum
-from functools import reduce
 
 from millstream.types import (
     BIGINT,
@@ -73,11 +72,13 @@ def common_type(a: Type, b: Type, widening: Widening = Widening.STRINGS) -> Type
 
 def common_type_of(types: Iterable[Type], widening: Widening = Widening.STRINGS) -> Type | None:
     """The common type of any number of types; void for none."""
-
-    def widen(so_far: Type | None, next_: Type) -> Type | None:
-        return None if so_far is None else common_type(so_far, next_, widening)
-
-    return reduce(widen, types, NULL)
+    so_far = NULL
+    for type_ in types:
+        wider = common_type(so_far, type_, widening)
+        if wider is None:
+            return None
+        so_far = wider
+    return so_far
 
 
 def _common_number(a: Type, b: Type, widening: Widening) -> Type | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
@@ -13,7 +13,7 @@ from millstream.analysis.builtins.call import beside
 from millstream.analysis.builtins.scalars import concatenated
 from millstream.errors import AnalysisError
 from millstream.syntax.positions import span_of
-from millstream.types import BOOLEAN, INT, NULL, STRING, UNKNOWN, Kind, Type
+from millstream.types import BOOLEAN, INT, NULL, STRING, UNKNOWN, Type
 
 if TYPE_CHECKING:
     from millstream.analysis.typer import Typer
@@ -175,7 +175,7 @@ def _error(node: exp.Expr, message: str, hint: str | None = None) -> AnalysisErr
     return AnalysisError(message, span=span_of(node), hint=hint)
 
 
-RULES: dict[type, Any] = {
+RULES: dict[type[exp.Expr], Callable[[Typer, Any], Type]] = {
     **dict.fromkeys(_ARITHMETIC, _arithmetic),
     **dict.fromkeys((exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor), _bitwise),
     exp.BitwiseNot: _bitwise_not,

@@ -18,9 +18,7 @@ from millstream.syntax.positions import span_of
 from millstream.types import TIMESTAMP, UNKNOWN
 
 
-def analyse_over(
-    node: exp.Window, call: AggregateCall, facts: StreamFacts, resolver: Resolver
-) -> OverCall:
+def analyse_over(node: exp.Window, call: AggregateCall, facts: StreamFacts, resolver: Resolver) -> OverCall:
     """``call OVER (...)``; the call itself has been analysed."""
     spec = node.args.get("spec")
     if not isinstance(spec, nodes.OverSpec):
@@ -67,7 +65,12 @@ def _check_order(node: exp.Window, facts: StreamFacts, resolver: Resolver) -> No
     for ordered in order.expressions if order else ():
         column = resolver.resolve(ordered.this).column
         wanted = facts.timestamp.column
-        if column is None or wanted is None or column.name.lower() != wanted.lower() or ordered.args.get("desc"):
+        if (
+            column is None
+            or wanted is None
+            or column.name.lower() != wanted.lower()
+            or ordered.args.get("desc")
+        ):
             raise AnalysisError(
                 "a window over a stream is ordered by the stream's timestamp",
                 span=span_of(ordered),

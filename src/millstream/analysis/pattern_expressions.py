@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from millstream.analysis.expressions import ColumnRef, Expr, Part
-from millstream.analysis.pattern_names import PatternTyper
+from millstream.analysis.pattern_names import PatternTyper, is_aggregate
+from millstream.catalog.functions import is_deterministic
 from millstream.errors import AnalysisError
 from millstream.syntax import to_sql
 from millstream.syntax.positions import span_of
@@ -17,7 +18,6 @@ from millstream.types import BOOLEAN, NULL
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from millstream.analysis.pattern_mentions import Mentions
     from millstream.analysis.pattern_names import PatternNames
     from millstream.analysis.resolver import Resolver
 
@@ -27,9 +27,8 @@ _HOLE = re.compile(r"__hole(\d+)__")
 class PatternExpressions:
     """Resolves the expressions of one pattern query."""
 
-    def __init__(self, names: PatternNames, mentions: Mentions, resolver: Resolver) -> None:
+    def __init__(self, names: PatternNames, resolver: Resolver) -> None:
         self.names = names
-        self.mentions = mentions
         self.resolver = resolver
         self._typer = PatternTyper(names, resolver)
 
@@ -51,7 +50,7 @@ class PatternExpressions:
                 column.replace(hole)
         pieces = _HOLE.split(to_sql(tree))
         parts: list[Part] = [columns[int(p)][1] if i % 2 else p for i, p in enumerate(pieces)]
-        movable = node.find(exp.Query) is None
+        movable = not any(_stays(part) for part in node.walk())
         return Expr(tuple(part for part in parts if part != ""), type_, node, span_of(node), movable)
 
     def condition(self, node: exp.Expr, what: str) -> Expr:
@@ -72,7 +71,7 @@ class PatternExpressions:
         """The columns of an expression that stand outside of aggregates and subqueries."""
         if isinstance(node, exp.Column):
             yield node
-        elif not isinstance(node, exp.Query) and not self.mentions.is_aggregate(node):
+        elif not isinstance(node, exp.Query) and not is_aggregate(node, self.resolver.catalog):
             for child in node.iter_expressions():
                 yield from self._plain(child)
 
@@ -88,3 +87,10 @@ class PatternExpressions:
         if column is None or variable is None:
             return column
         return ColumnRef(variable.name, column.name, column.type)
+
+
+def _stays(node: exp.Expr) -> bool:
+    """Whether a part of an expression depends on where it stands."""
+    if isinstance(node, exp.Anonymous):
+        return not is_deterministic(node.name, len(node.expressions))
+    return isinstance(node, exp.Query)

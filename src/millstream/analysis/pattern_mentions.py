@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from millstream.analysis.pattern_names import ENDS, RUNNING, PatternNames, Variable
-from millstream.analysis.resolver import aggregate_name, is_aggregate_call
+from millstream.analysis.pattern_names import ENDS, RUNNING, PatternNames, Variable, is_aggregate
+from millstream.analysis.resolver import aggregate_name
 from millstream.errors import AnalysisError, did_you_mean
 from millstream.syntax import nodes
 from millstream.syntax.positions import span_of
@@ -52,7 +52,7 @@ class Mentions:
     def of(self, node: exp.Expr) -> Iterator[Mention]:
         if isinstance(node, exp.Query):
             return
-        if self.is_aggregate(node):
+        if is_aggregate(node, self.catalog):
             yield self._aggregate(node)
             return
         if isinstance(node, nodes.Starred):
@@ -68,10 +68,6 @@ class Mentions:
             yield from self.of(child)
 
     # ------------------------------------------------------------ aggregates
-
-    def is_aggregate(self, node: exp.Expr) -> bool:
-        running = isinstance(node, exp.Anonymous) and node.name.lower() in RUNNING
-        return running or is_aggregate_call(node, self.catalog)
 
     def _aggregate(self, node: exp.Expr) -> Mention:
         name = aggregate_name(node)
@@ -100,7 +96,7 @@ class Mentions:
         return Mention(variable, How.RUNNING, node)
 
     def _check_not_nested(self, node: exp.Expr, name: str) -> None:
-        calls = [p for p in node.walk() if isinstance(p, exp.Anonymous) and self.is_aggregate(p)]
+        calls = [p for p in node.walk() if isinstance(p, exp.Anonymous) and is_aggregate(p, self.catalog)]
         if len(calls) > 1:
             raise AnalysisError(f"aggregate '{calls[1].name}' inside '{name}'", span=span_of(calls[1]))
 
@@ -147,9 +143,7 @@ class Mentions:
     def _moving(self, node: exp.Window, variable: Variable, starred: list[nodes.Starred]) -> Mention:
         """``avg(Y.v) OVER (ROWS 4 PRECEDING)``: over the last tuples of the star, as it grows."""
         if starred:
-            raise AnalysisError(
-                "a moving window is about a growing star, without *", span=span_of(starred[0])
-            )
+            raise AnalysisError("a moving window is about a star that grows: no *", span=span_of(starred[0]))
         spec = node.args.get("spec")
         if not isinstance(spec, nodes.OverSpec) or not _counts_back(node, spec):
             raise AnalysisError(

@@ -14,18 +14,19 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from millstream.analysis.arguments import check_arguments
-from millstream.analysis.resolver import result_type
+from millstream.analysis.resolver import is_aggregate_call, result_type
 from millstream.analysis.typer import Typer, field_type
 from millstream.errors import AnalysisError, did_you_mean
 from millstream.syntax import nodes
 from millstream.syntax.positions import span_of
-from millstream.types import UNKNOWN, Type, struct
+from millstream.types import UNKNOWN, Field, Type, struct
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from millstream.analysis.resolver import Resolver
     from millstream.analysis.scope import Scope, ScopeRelation
+    from millstream.catalog import Catalog
 
 PREVIOUS = "previous"
 ENDS = ("first", "last")
@@ -100,7 +101,7 @@ class PatternTyper:
             path = path[1:]
         if not path:
             self._check_tuple(node)
-            return self.names.tuple_type
+            return self._tuple_type(node)
         column = self.names.relation.find(path[0])
         if column is None:
             raise AnalysisError(
@@ -110,12 +111,20 @@ class PatternTyper:
             )
         return _part(column.type, path[1:], node)
 
+    def _tuple_type(self, node: exp.Expr) -> Type:
+        """A tuple; sqlglot cuts ``Y.previous.previous.previous.previous.c`` in the middle, at a tuple."""
+        type_ = one = self.names.tuple_type
+        while one.is_known and isinstance(node.parent, exp.Dot) and node.parent.name.lower() == PREVIOUS:
+            type_ = struct(*one.fields, Field(PREVIOUS, type_))
+            node = node.parent
+        return type_
+
     def _check_tuple(self, node: exp.Column) -> None:
         """A whole tuple can be counted, or be the one of which a column is taken."""
         within = node.parent
-        if isinstance(within, exp.Anonymous | nodes.Starred) or (
-            isinstance(within, exp.Dot) and len(node.parts) > 1
-        ):
+        if isinstance(within, exp.Dot) and len(node.parts) > 1:
+            return
+        if within is not None and (isinstance(within, nodes.Starred) or is_aggregate(within, self.catalog)):
             return
         raise self._whole_tuple(".".join(part.name for part in node.parts), node)
 
@@ -193,6 +202,12 @@ class PatternTyper:
         return AnalysisError(
             f"'{written}' is a whole tuple", span=span_of(node), hint=f"name a column: {written}.{column}"
         )
+
+
+def is_aggregate(node: exp.Expr, catalog: Catalog) -> bool:
+    """Whether this node is a whole call of an aggregate, those that only patterns have included."""
+    running = isinstance(node, exp.Anonymous) and node.name.lower() in RUNNING
+    return running or is_aggregate_call(node, catalog)
 
 
 def tuple_argument(call: exp.Expr, names: PatternNames) -> Variable | None:

@@ -112,7 +112,7 @@ class _PatternAnalyser:
             Scope(tables, dict(resolver.scope.merged), resolver.scope.outer),
         )
         self.mentions = Mentions(self.names, resolver.catalog)
-        self.expressions = PatternExpressions(self.names, self.mentions, resolver)
+        self.expressions = PatternExpressions(self.names, resolver)
 
     # ------------------------------------------------------------ the pattern itself
 
@@ -263,6 +263,8 @@ class _PatternAnalyser:
         """A match has the timestamp of its last tuple."""
         order = self.node.args.get("order")
         stamped = next((o.name for o in outputs if self._is_timestamp(o.expr.tree)), None)
+        if [output.name for output in outputs].count(stamped or "") > 1:
+            stamped = None
         for ordered in order.expressions if order is not None else ():
             by_name = isinstance(ordered.this, exp.Column) and stamped == ordered.this.name
             if ordered.args.get("desc") or not (by_name or self._is_timestamp(ordered.this)):

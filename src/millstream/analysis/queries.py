@@ -43,7 +43,11 @@ class QueryAnalyser:
     """Analyses a query and the queries inside it."""
 
     def __init__(
-        self, catalog: Catalog, source: Source, named: dict[str, Query] | None = None, outer: Scope | None = None
+        self,
+        catalog: Catalog,
+        source: Source,
+        named: dict[str, Query] | None = None,
+        outer: Scope | None = None,
     ) -> None:
         self.catalog = catalog
         self.source = source
@@ -76,7 +80,9 @@ class QueryAnalyser:
         for part in node.walk():
             if isinstance(part, nodes.StreamWindow | nodes.Pattern | nodes.Starred):
                 return False
-            if isinstance(part, nodes.OverSpec) and any(part.args.get(a) for a in ("slide", "active", "emit")):
+            if isinstance(part, nodes.OverSpec) and any(
+                part.args.get(a) for a in ("slide", "active", "emit")
+            ):
                 return False
             if isinstance(part, exp.Anonymous) and self.catalog.has_aggregate(part.name):
                 return False
@@ -101,7 +107,11 @@ class QueryAnalyser:
 
     def _table_query(self, node: exp.Expr) -> TableQuery:
         ctes = {cte.alias.lower() for cte in node.find_all(exp.CTE)}
-        tables = [t for t in node.find_all(exp.Table) if t.name.lower() not in ctes and isinstance(t.this, exp.Identifier)]
+        tables = [
+            t
+            for t in node.find_all(exp.Table)
+            if t.name.lower() not in ctes and isinstance(t.this, exp.Identifier)
+        ]
         for table in tables:
             if not table.db:
                 self._entry(table)
@@ -142,6 +152,8 @@ class QueryAnalyser:
         scope = Scope(outer=self.outer)
         pattern = next((t for t in _tables(node) if t.args.get("pattern") is not None), None)
         source = self._from_item(clause.this, scope)
+        if isinstance(pattern, nodes.StreamTable):
+            _refuse_variables_in_joins(pattern, _joins(node, clause))
         joins = [self._join(join, scope) for join in _joins(node, clause)]
         facts = self._facts([source, *(join.item for join in joins)], node)
         resolver = self._resolver(scope)
@@ -176,7 +188,7 @@ class QueryAnalyser:
                     raise AnalysisError(
                         f"'{item.alias}' is joined with another stream and needs a window",
                         span=item.span or span_of(node),
-                        hint=f"without one all of it would have to be kept: {item.alias} [RANGE 1 MINUTE]",
+                        hint=f"without one all of it would have to be kept: {_with_bracket(item)}",
                     )
                 if not window.has_state:
                     raise AnalysisError(
@@ -303,7 +315,8 @@ class QueryAnalyser:
         for argument in ("limit", "offset"):
             if node.args.get(argument):
                 raise AnalysisError(f"{argument.upper()} has no meaning on a stream", span=span_of(node))
-        assert left.fields is not None and right.fields is not None
+        assert left.fields is not None
+        assert right.fields is not None
         fields = _united(node, left.fields, right.fields)
         return SetOperation(
             kind=kind,
@@ -382,10 +395,34 @@ def _order_of_table(bracket: nodes.StreamWindow, relation: ScopeRelation) -> Str
     return StreamFacts(timestamp, frozenset(), bounded=True)
 
 
+def _refuse_variables_in_joins(table: nodes.StreamTable, joins: list[exp.Join]) -> None:
+    variables = {element.name.lower() for element in table.args["pattern"].args["elements"]}
+    for join in joins:
+        condition = join.args.get("on")
+        for column in condition.find_all(exp.Column) if condition is not None else ():
+            if len(column.parts) > 1 and column.parts[0].name.lower() in variables:
+                raise AnalysisError(
+                    "a pattern is joined with tables in WHERE",
+                    span=span_of(column),
+                    hint=f"FROM {table.name} ... AS (X, *Y), t WHERE X.k = t.k",
+                )
+
+
+def _with_bracket(item: FromItem) -> str:
+    """How an item of FROM would look with a window."""
+    name = item.stream.name if isinstance(item, ReadStream) else item.alias
+    alias = "" if name.lower() == item.alias.lower() else f" AS {item.alias}"
+    return f"{name} [RANGE 1 MINUTE]{alias}"
+
+
 def _join_kind(join: exp.Join) -> str:
     side, kind = (join.side or "").lower(), (join.kind or "").lower()
     if join.method:
-        raise AnalysisError(f"{join.method.upper()} JOIN", span=span_of(join.this), hint="name the columns: ON or USING")
+        raise AnalysisError(
+            f"a {join.method.upper()} JOIN cannot be used with a stream",
+            span=span_of(join.this),
+            hint="name the columns with ON or USING",
+        )
     if kind in ("semi", "anti"):
         return kind
     if side:
@@ -393,14 +430,10 @@ def _join_kind(join: exp.Join) -> str:
     return "cross" if kind == "cross" else "inner"
 
 
-def _united(
-    node: exp.SetOperation, left: tuple[Field, ...], right: tuple[Field, ...]
-) -> tuple[Field, ...]:
+def _united(node: exp.SetOperation, left: tuple[Field, ...], right: tuple[Field, ...]) -> tuple[Field, ...]:
     kind = node.key.upper()
     if len(left) != len(right):
-        raise AnalysisError(
-            f"{kind} of {len(left)} columns with {len(right)}", span=span_of(node.expression)
-        )
+        raise AnalysisError(f"{kind} of {len(left)} columns with {len(right)}", span=span_of(node.expression))
     fields = []
     for a, b in zip(left, right, strict=True):
         type_ = common_type(a.type, b.type)
@@ -450,7 +483,5 @@ def _require_windows(query: Query, kind: str, node: exp.SetOperation) -> None:
                     raise AnalysisError(
                         f"{kind} needs a window on '{item.alias}'",
                         span=item.span,
-                        hint=f"without one all of it would have to be kept: {item.alias} [RANGE 1 MINUTE]",
+                        hint=f"without one all of it would have to be kept: {_with_bracket(item)}",
                     )
-
-

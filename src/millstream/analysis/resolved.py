@@ -145,7 +145,7 @@ class SetOperation:
 
 @dataclass(frozen=True)
 class TableQuery:
-    """A query over tables only, in plain SQL: Spark's own affair. ``fields`` is None where only Spark knows."""
+    """A query over tables only, in plain SQL, is Spark's affair; ``fields`` is None where only it knows."""
 
     text: str
     tables: tuple[str, ...]

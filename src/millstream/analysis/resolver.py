@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from sqlglot import exp
 
+from millstream.analysis.arguments import check_arguments
 from millstream.analysis.expressions import ColumnRef, Expr, cut
 from millstream.analysis.scope import Scope
 from millstream.analysis.typer import Typer
@@ -104,7 +105,8 @@ class Resolver:
                 yield _whole(node), computed
                 return
         if isinstance(node, exp.Query):
-            # Spark resolves subqueries from the text itself; analysis has checked them.
+            # It is checked here and left as it is: Spark resolves subqueries from their text.
+            self._on_subquery(node, self.scope)
             return
         if is_aggregate_call(node, self.catalog):
             yield from self._aggregate_hole(node)
@@ -153,11 +155,11 @@ class Resolver:
     def _type_of_call(self, name: str, node: exp.Expr, arguments: list[Type]) -> Type | None:
         function = self.catalog.function(name)
         if function is not None:
-            _check_arity(name, node, len(function.parameters), len(arguments))
+            check_arguments(function, node, arguments)
             return function.returns
         aggregate = self.catalog.aggregate(name) or self.catalog.aggregate(name, window=True)
         if aggregate is not None:
-            _check_arity(name, node, len(aggregate.parameters), len(arguments))
+            check_arguments(aggregate, node, arguments)
             return result_type(aggregate)
         return None
 
@@ -190,13 +192,6 @@ def aggregate_name(node: exp.Expr) -> str:
     while not isinstance(node, exp.Anonymous) and isinstance(node.this, exp.Expr):
         node = node.this
     return node.name
-
-
-def _check_arity(name: str, node: exp.Expr, wanted: int, given: int) -> None:
-    if wanted != given:
-        raise AnalysisError(
-            f"'{name}' takes {wanted} argument{'' if wanted == 1 else 's'}, not {given}", span=span_of(node)
-        )
 
 
 def _stays(node: exp.Expr) -> bool:

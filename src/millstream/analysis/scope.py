@@ -12,6 +12,7 @@ from millstream.errors import AnalysisError, Span, did_you_mean
 from millstream.syntax.positions import span_of
 from millstream.types import UNKNOWN, Field, Kind
 
+
 @dataclass(frozen=True)
 class ScopeRelation:
     """A relation under the name by which the query calls it; ``fields`` is None where only Spark knows."""
@@ -83,7 +84,7 @@ class Scope:
             return self.outer.resolve(node)
         raise self._unknown(node)
 
-    def _of_relation(self, relation: ScopeRelation, parts: list[exp.Identifier]) -> Named:
+    def _of_relation(self, relation: ScopeRelation, parts: list[exp.Expr]) -> Named:
         column = relation.find(parts[1].name)
         if column is None:
             raise AnalysisError(
@@ -99,9 +100,10 @@ class Scope:
         if home is not None:
             relation = self.relation(home)
             return relation.find(name) if relation else None
-        found = [c for c in (r.find(name) for r in self.relations) if c is not None]
-        certain = [c for c in found if c.type.is_known]
-        candidates = certain or found
+        # A relation whose columns only Spark knows might have any; it is asked last.
+        closed = [r for r in self.relations if r.fields is not None]
+        found = [c for c in (r.find(name) for r in closed) if c is not None]
+        candidates = found or [c for r in self.relations if r.fields is None and (c := r.find(name))]
         if len(candidates) > 1:
             owners = ", ".join(f"{c.relation}.{c.name}" for c in candidates)
             raise AnalysisError(f"'{name}' is ambiguous", span=span_of(node), hint=f"it could be {owners}")
@@ -122,7 +124,7 @@ class Scope:
         return AnalysisError(f"unknown column '{parts[0].name}'", span=span_of(node), hint=hint)
 
 
-def _named(column: ColumnRef, parts: list[exp.Identifier], used: int) -> Named:
+def _named(column: ColumnRef, parts: list[exp.Expr], used: int) -> Named:
     first, last = span_of(parts[0]), span_of(parts[used - 1])
     span = (first[0], last[1]) if first and last else None
     return Named(column, span, tuple(part.name for part in parts[used:]))

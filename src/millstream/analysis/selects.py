@@ -80,7 +80,9 @@ class SelectAnalyser:
             part = self.node.args.get(argument)
             if part:
                 part = part[0] if isinstance(part, list) else part
-                raise AnalysisError(f"{what} on a stream", span=span_of(part) or span_of(self.node), hint=hint)
+                raise AnalysisError(
+                    f"{what} on a stream", span=span_of(part) or span_of(self.node), hint=hint
+                )
         if self.node.args.get("distinct") is not None and not self.windows:
             raise AnalysisError(
                 "DISTINCT on a stream needs a window",
@@ -97,8 +99,11 @@ class SelectAnalyser:
     def _columns(self) -> tuple[list[Output], tuple[Expr, ...]]:
         self._group_keys()
         resolver = self.resolver.with_aggregates(self._take_aggregate)
-        resolver.stand_ins = [(key.expr.tree, of_column(ColumnRef("", key.name, key.expr.type)))
-                              for key in self.group_by if key.expr.column is None and key.expr.tree is not None]
+        resolver.stand_ins = [
+            (key.expr.tree, of_column(ColumnRef("", key.name, key.expr.type)))
+            for key in self.group_by
+            if key.expr.column is None and key.expr.tree is not None
+        ]
         outputs: list[Output] = []
         for item in self.node.expressions:
             for output in self._outputs(item, resolver):
@@ -160,9 +165,14 @@ class SelectAnalyser:
         group = self.node.args.get("group")
         if group is None:
             return
-        if any(group.args.get(kind) for kind in ("rollup", "cube", "grouping_sets", "all", "totals")):
+        several = any(isinstance(e, exp.Rollup | exp.Cube | exp.GroupingSets) for e in group.expressions)
+        if several or any(
+            group.args.get(kind) for kind in ("rollup", "cube", "grouping_sets", "all", "totals")
+        ):
             raise AnalysisError(
-                "only plain GROUP BY is for streams", span=span_of(group), hint="write a query for each grouping"
+                "only plain GROUP BY is for streams",
+                span=span_of(group),
+                hint="write a query for each grouping",
             )
         resolver = self.resolver.with_aggregates(None, "in GROUP BY")
         for node in group.expressions:
@@ -173,20 +183,18 @@ class SelectAnalyser:
 
     def _selected(self, node: exp.Expr) -> exp.Expr:
         """GROUP BY may name a column of SELECT by its position or alias, as in Spark."""
-        items = self.node.expressions
+        items: list[exp.Expr] = self.node.expressions
         if isinstance(node, exp.Literal) and not node.is_string:
             position = int(node.name) if node.name.isdigit() else 0
             if not 1 <= position <= len(items):
-                raise AnalysisError(
-                    f"GROUP BY {node.name} names no column of SELECT", span=span_of(node)
-                )
-            return items[position - 1].unalias()
+                raise AnalysisError(f"GROUP BY {node.name} names no column of SELECT", span=span_of(node))
+            return _unaliased(items[position - 1])
         if isinstance(node, exp.Column) and not node.table:
             known = any(r.find(node.name) for r in self.resolver.scope.relations)
             aliased = (i for i in items if isinstance(i, exp.Alias) and i.alias.lower() == node.name.lower())
             match = None if known else next(aliased, None)
             if match is not None:
-                return match.this
+                return _unaliased(match)
         return node
 
     def _to_stream(self) -> str | None:
@@ -244,13 +252,13 @@ class SelectAnalyser:
             inner = inner.this
         known = builtin(name)
         user = self.resolver.catalog.aggregate(name) or self.resolver.catalog.aggregate(name, window=True)
-        if isinstance(node, exp.Window) and user is None and known is not None and known.kind is not FunctionKind.AGGREGATE:
-            if self.facts is not None:
-                raise AnalysisError(
-                    f"'{name}' is no aggregate, and on a stream only aggregates go with OVER",
-                    span=span_of(node),
-                    hint="rank-like functions need the whole partition; a user-defined aggregate may do instead",
-                )
+        ranks = user is None and known is not None and known.kind is not FunctionKind.AGGREGATE
+        if ranks and isinstance(node, exp.Window) and self.facts is not None:
+            raise AnalysisError(
+                f"'{name}' is no aggregate, and on a stream only aggregates go with OVER",
+                span=span_of(node),
+                hint="rank-like functions need the whole partition; write an aggregate of your own",
+            )
         arguments = list(inner.expressions) if isinstance(inner, exp.Anonymous) else []
         distinct = bool(arguments) and isinstance(arguments[0], exp.Distinct)
         if distinct:
@@ -328,7 +336,9 @@ class SelectAnalyser:
         rows = [call for call in self.aggregates if call.user is not None and call.user.returns_row]
         if len(rows) > 1:
             raise AnalysisError(
-                "at most one aggregate of a SELECT may return rows", span=rows[1].span, hint="write two queries"
+                "at most one aggregate of a SELECT may return rows",
+                span=rows[1].span,
+                hint="write two queries",
             )
 
     # ------------------------------------------------------------ order
@@ -392,6 +402,12 @@ def window_of(item: FromItem) -> Window | None:
     return item.window if isinstance(item, ReadStream | ReadQuery) else None
 
 
+def _unaliased(item: exp.Expr) -> exp.Expr:
+    value = item.unalias()
+    assert isinstance(value, exp.Expr)
+    return value
+
+
 def _names(timestamp: Timestamp) -> frozenset[str]:
     return frozenset({timestamp.column.lower()} if timestamp.column else ())
 
@@ -402,4 +418,3 @@ def _star(item: exp.Expr) -> exp.Star | None:
     if isinstance(item, exp.Column) and isinstance(item.this, exp.Star):
         return item.this
     return None
-

@@ -1,13 +1,12 @@
-"""Statements: what each asks for, checked against the catalog, and entered into it if it defines something."""
+"""Statements: what each asks for, checked against the catalog and entered into it."""
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from millstream.analysis.aggregates import analyse_aggregate
+from millstream.analysis.aggregates import analyse_aggregate, python_name
 from millstream.analysis.coercion import stores
 from millstream.analysis.datatypes import from_datatype
 from millstream.analysis.queries import analyse_query
@@ -32,7 +31,6 @@ from millstream.syntax import ParsedStatement, nodes
 from millstream.syntax.positions import span_of
 from millstream.types import Type
 
-PYTHON_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 SETTINGS = {"millstream.on_error": ("stop", "bad")}
 """Our own settings and the values that they take."""
 
@@ -149,26 +147,35 @@ class _StatementAnalyser:
     # ------------------------------------------------------------ definitions
 
     def _define(self, node: exp.Expression, *entries: Entry) -> Definition:
-        kept = []
+        kept: list[Entry] = []
         for entry in entries:
             known = self._namesake(entry)
             if known is not None and node.args.get("exists"):
                 continue
             if known is not None and not node.args.get("replace"):
                 raise AnalysisError(
-                    f"there is already a {_label(known)} '{known.name}'",
+                    f"the name '{known.name}' is taken by {_article(_label(known))}",
                     span=span_of(node.this),
                     hint=f"choose another name, or say CREATE OR REPLACE {_label(known).upper()}",
                 )
             kept.append(entry)
-        for entry in kept:
+        return self._enter(node, kept)
+
+    def _enter(self, node: exp.Expression, entries: list[Entry]) -> Definition:
+        """Into the catalog, with the place of the definition for errors that show up when it is used."""
+        span = span_of(node)
+        place = self.source.place(span) if span else None
+        placed = [replace(e, place=place) if isinstance(e, Stream | Table | Sink) else e for e in entries]
+        for entry in placed:
             self.catalog.add(entry)
-        return Definition(tuple(kept))
+        return Definition(tuple(placed))
 
     def _namesake(self, entry: Entry) -> Entry | None:
         match entry:
             case Aggregate():
-                return self.catalog.aggregate(entry.name, window=entry.window) or self.catalog.function(entry.name)
+                return self.catalog.aggregate(entry.name, window=entry.window) or self.catalog.function(
+                    entry.name
+                )
             case ScalarFunction():
                 return self.catalog.function(entry.name) or self.catalog.aggregate(entry.name)
             case _:
@@ -211,7 +218,9 @@ class _StatementAnalyser:
         if node.args.get("query") is None:
             return analyse_table(node)
         if node.args.get("columns") or node.args.get("format"):
-            raise AnalysisError("a table made by a query takes no columns and no USING", span=span_of(node.this))
+            raise AnalysisError(
+                "a table made by a query takes no columns and no USING", span=span_of(node.this)
+            )
         query = self._query(node.args["query"])
         if query.facts is not None:
             raise AnalysisError(
@@ -254,7 +263,8 @@ class _StatementAnalyser:
         given = resolver.resolve(body)
         if not stores(given.type, returns):
             raise AnalysisError(
-                f"'{node.name}' returns {returns}, but its expression is of type {given.type}", span=span_of(body)
+                f"'{node.name}' returns {returns}, but its expression is of type {given.type}",
+                span=span_of(body),
             )
         return ScalarFunction(node.name, parameters, returns, body=given.sql)
 
@@ -273,15 +283,15 @@ class _StatementAnalyser:
                 raise AnalysisError(
                     f"branch '{branch.name}' does not read '{entry.name}'",
                     span=span_of(branch),
-                    hint=f"a branch is a query on the stream that is split: SELECT ... FROM {entry.name} WHERE ...",
+                    hint=f"a branch is a query on the split stream: SELECT ... FROM {entry.name} WHERE ...",
                 )
             derived = self._derived(branch.this, branch.args["query"])
-            if self.catalog.named(derived.name) or any(derived.name.lower() == e.name.lower() for e in entries):
+            if self.catalog.named(derived.name) or any(
+                derived.name.lower() == e.name.lower() for e in entries
+            ):
                 raise AnalysisError(f"the name '{derived.name}' is taken", span=span_of(branch.this))
             entries.append(derived)
-        for made in entries:
-            self.catalog.add(made)
-        return Definition(tuple(entries))
+        return self._enter(node, entries)
 
     # ------------------------------------------------------------ the rest
 
@@ -291,7 +301,9 @@ class _StatementAnalyser:
             other = self.catalog.named(node.name)
             names = [e.name for e in self.catalog.entries(Sink)]
             raise AnalysisError(
-                f"'{node.name}' is a {kind_of(other)}, not a sink" if other else f"unknown sink '{node.name}'",
+                f"'{node.name}' is {_article(kind_of(other))}, not a sink"
+                if other
+                else f"unknown sink '{node.name}'",
                 span=span_of(node.this),
                 hint=did_you_mean(node.name, names) or f"CREATE SINK {node.name} USING format OPTIONS (...)",
             )
@@ -318,6 +330,13 @@ class _StatementAnalyser:
         ]
         entries = tuple(e for e in found if e is not None and (kind is None or _is_kind(e, kind)))
         if not entries:
+            other = next((e for e in found if e is not None), None)
+            if other is not None:
+                raise AnalysisError(
+                    f"'{name}' is {_article(_label(other))}, not {_article(str(kind))}",
+                    span=span_of(node.this),
+                    hint=f"DROP {_label(other).upper()} {name}",
+                )
             names = self.catalog.relation_names() + self.catalog.function_names()
             raise AnalysisError(
                 f"unknown {kind or 'name'} '{name}'", span=span_of(node.this), hint=did_you_mean(name, names)
@@ -327,7 +346,9 @@ class _StatementAnalyser:
     def _drop(self, node: nodes.DropEntry) -> Dropped:
         kind = str(node.args["kind"]).lower()
         if kind == "query":
-            raise AnalysisError("queries are stopped where they run", span=span_of(node.this), hint="query.stop()")
+            raise AnalysisError(
+                "queries are stopped where they run", span=span_of(node.this), hint="query.stop()"
+            )
         try:
             entries = self._known(node, kind)
         except AnalysisError:
@@ -348,7 +369,8 @@ class _StatementAnalyser:
             raise AnalysisError(
                 f"unknown setting '{key}'",
                 span=span_of(node.this),
-                hint=did_you_mean(key, SETTINGS) or "settings are millstream.on_error and Spark's own, spark.*",
+                hint=did_you_mean(key, SETTINGS)
+                or "settings are millstream.on_error and Spark's own, spark.*",
             )
         if value.lower() not in allowed:
             raise AnalysisError(
@@ -360,21 +382,16 @@ class _StatementAnalyser:
         return Setting(key.lower(), value.lower())
 
 
-def python_name(node: exp.Expr) -> str:
-    """``package.module:name``, as Python names things."""
-    if not PYTHON_NAME.fullmatch(node.name):
-        raise AnalysisError(
-            f"'{node.name}' does not name something in Python", span=span_of(node), hint="write 'module:name'"
-        )
-    return str(node.name)
-
-
 def _no_subquery(query: exp.Query, scope: Scope) -> Type:
     raise AnalysisError("a function cannot contain a query", span=span_of(query))
 
 
 def _label(entry: Entry) -> str:
     return entry.label if isinstance(entry, Aggregate) else kind_of(entry)
+
+
+def _article(noun: str) -> str:
+    return f"an {noun}" if noun[0] in "aeiou" else f"a {noun}"
 
 
 def _is_kind(entry: Entry, kind: str) -> bool:

@@ -45,6 +45,7 @@ BAD_RECORD = (Field("record", STRING), Field("reason", STRING))
 """The schema of a stream of bad records."""
 
 _ANY_SOURCE = frozenset({"csv", "text", "json", "xml"})
+_OUR_OPTIONS = frozenset({"mode", "columnnameofcorruptrecord"})
 _NESTED = (Kind.ARRAY, Kind.MAP, Kind.STRUCT, Kind.VARIANT, Kind.BINARY)
 
 
@@ -54,7 +55,7 @@ def analyse_stream(node: nodes.CreateStream, catalog: Catalog, source: Source) -
         raise AnalysisError(
             f"stream '{node.name}' has neither columns nor a query",
             span=span_of(node.this),
-            hint="CREATE STREAM s (a INT, t TIMESTAMP) ORDER BY t USING ... , or CREATE STREAM s AS SELECT ...",
+            hint="CREATE STREAM s (a INT, t TIMESTAMP) ORDER BY t USING ..., or CREATE STREAM s AS ...",
         )
     schema = columns(node.args["columns"])
     origin = _origin(node)
@@ -73,7 +74,7 @@ def analyse_stream(node: nodes.CreateStream, catalog: Catalog, source: Source) -
         bad_into=bad.name if bad is not None else None,
     )
     others = []
-    if stream.late_into:
+    if late is not None and stream.late_into:
         if timestamp.kind is TimestampKind.LATENT:
             raise AnalysisError(
                 "a stream without a timestamp has no late tuples", span=span_of(late), hint="add ORDER BY"
@@ -92,7 +93,7 @@ def analyse_table(node: nodes.CreateTable) -> Table:
             raise AnalysisError(
                 f"table '{node.name}' has neither columns nor a source",
                 span=span_of(node.this),
-                hint="CREATE TABLE t (a INT) USING csv OPTIONS (path 't.csv'), or CREATE TABLE t AS SELECT ...",
+                hint="CREATE TABLE t (a INT) USING csv OPTIONS (path 't.csv'), or CREATE TABLE t AS ...",
             )
         # Old listings declare tables without saying where they are.
         return Table(node.name, schema, Registered(is_bounded=True))
@@ -120,7 +121,9 @@ def columns(declared: Sequence[nodes.ColumnDeclaration]) -> tuple[Field, ...]:
         if any(column.name.lower() == known.name.lower() for known in fields):
             raise AnalysisError(f"column '{column.name}' is declared twice", span=span_of(column))
         if column.name.lower().startswith(RESERVED_PREFIX):
-            raise AnalysisError(f"column names that begin with '{RESERVED_PREFIX}' are reserved", span=span_of(column))
+            raise AnalysisError(
+                f"column names that begin with '{RESERVED_PREFIX}' are reserved", span=span_of(column)
+            )
         kind = column.args.get("kind")
         fields.append(Field(column.name, from_datatype(kind) if kind is not None else UNKNOWN))
     return tuple(fields)
@@ -155,6 +158,13 @@ def _origin(node: nodes.CreateStream) -> Origin:
         return Registered()
     reader = Reader(format_.name, options(node.args.get("options")))
     _check_path(reader, node)
+    for option in node.args.get("options") or ():
+        if option.name.lower() in _OUR_OPTIONS:
+            raise AnalysisError(
+                f"option '{option.name}' is not for streams, where bad records are neither lost nor fatal",
+                span=span_of(option),
+                hint="BAD INTO makes a stream of them",
+            )
     return reader
 
 
@@ -173,7 +183,9 @@ def _check_format(origin: Origin, schema: tuple[Field, ...], node: exp.Expressio
     for column, declared in zip(schema, node.args["columns"], strict=True):
         if not column.type.is_known:
             raise AnalysisError(
-                f"column '{column.name}' needs a type to be read", span=span_of(declared), hint="a INT, b STRING, ..."
+                f"column '{column.name}' needs a type to be read",
+                span=span_of(declared),
+                hint="a INT, b STRING, ...",
             )
         if origin.format.lower() == "csv" and column.type.kind in _NESTED:
             raise AnalysisError(
@@ -223,7 +235,9 @@ def _promises(
         group = nodes.Heartbeat if isinstance(clause, nodes.Heartbeat) else nodes.Slack
         if (group, field.name) in seen:
             raise AnalysisError(
-                f"two clauses say how '{field.name}' progresses", span=span_of(clause), hint="keep one of them"
+                f"two clauses say how '{field.name}' progresses",
+                span=span_of(clause),
+                hint="keep one of them",
             )
         seen[group, field.name] = clause
         on = clause.args.get("on")
@@ -243,12 +257,15 @@ def _promised_field(clause: exp.Expr, schema: tuple[Field, ...], timestamp: Time
             )
         if not field.type.is_ordered:
             raise AnalysisError(
-                f"nothing can be promised about '{field.name}', which is of type {field.type}", span=span_of(on)
+                f"nothing can be promised about '{field.name}', which is of type {field.type}",
+                span=span_of(on),
             )
         return field
     if timestamp.column is None:
         raise AnalysisError(
-            "a stream without a timestamp promises nothing", span=span_of(clause), hint="add ORDER BY, or ON attribute"
+            "a stream without a timestamp promises nothing",
+            span=span_of(clause),
+            hint="add ORDER BY, or ON attribute",
         )
     return Field(timestamp.column, timestamp.type or UNKNOWN)
 
@@ -282,7 +299,8 @@ def _promise(
         case _:
             if field.type.is_known and field.type.kind not in (Kind.TIMESTAMP, Kind.TIMESTAMP_NTZ):
                 raise AnalysisError(
-                    f"a heartbeat follows the clock, but '{field.name}' is of type {field.type}", span=span_of(clause)
+                    f"a heartbeat follows the clock, but '{field.name}' is of type {field.type}",
+                    span=span_of(clause),
                 )
             return HeartbeatPromise(positive_duration(clause.this, "HEARTBEAT"), on)
 

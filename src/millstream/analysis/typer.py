@@ -7,6 +7,7 @@ together with everything: Spark will check it when the query runs.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Any
 
 from sqlglot import exp
 
@@ -91,8 +92,10 @@ class Typer:
     def _column_type(self, node: exp.Column) -> Type:
         if node.is_star:
             return UNKNOWN
-        function = None if node.table else builtin(node.name)
-        if function is None or function.name not in BARE_FUNCTIONS:
+        parameter = None if node.table else self._lambda_parameter(node.name)
+        if parameter is not None:
+            return parameter
+        if node.table or node.name.lower() not in BARE_FUNCTIONS:
             return self._column(node) or UNKNOWN
         try:
             found = self._column(node)
@@ -100,15 +103,18 @@ class Typer:
             found = None
         return self._builtin_type(node.name, node, (), ()) if found is None else found
 
-    def _lambda_parameter(self, node: exp.Identifier) -> Type:
-        scopes = (scope[node.name] for scope in reversed(self._lambda_parameters) if node.name in scope)
-        return next(scopes, UNKNOWN)
+    def _identifier_type(self, node: exp.Identifier) -> Type:
+        return self._lambda_parameter(node.name) or UNKNOWN
+
+    def _lambda_parameter(self, name: str) -> Type | None:
+        scopes = reversed(self._lambda_parameters)
+        return next((scope[name.lower()] for scope in scopes if name.lower() in scope), None)
 
     def lambda_type(self, node: exp.Expr, parameters: Sequence[Type]) -> Type:
         """The type of the body of a lambda, for parameters of these types."""
         if not isinstance(node, exp.Lambda):
             return UNKNOWN
-        names = [parameter.name for parameter in node.expressions]
+        names = [parameter.name.lower() for parameter in node.expressions]
         self._lambda_parameters.append(dict(zip(names, parameters, strict=False)))
         try:
             return self.type_of(node.this)
@@ -152,7 +158,7 @@ class Typer:
             raise AnalysisError(
                 f"unknown function '{name}'",
                 span=span_of(node),
-                hint=did_you_mean(name, [*self._names, *sorted(builtin_names())]),
+                hint=did_you_mean(name, self._names) or did_you_mean(name, sorted(builtin_names())),
             )
         return result_type(function, Call(function.name, node, arguments, types, self.lambda_type))
 
@@ -184,9 +190,9 @@ def _values(argument: exp.Expr) -> Iterator[exp.Expr]:
         yield argument
 
 
-_RULES: dict[type, Callable[[Typer, exp.Expr], Type]] = {
+_RULES: dict[type, Callable[[Typer, Any], Type]] = {
     exp.Column: Typer._column_type,
-    exp.Identifier: Typer._lambda_parameter,
+    exp.Identifier: Typer._identifier_type,
     exp.Query: Typer._query_type,
     exp.Subquery: Typer._query_type,
     exp.Exists: lambda typer, node: BOOLEAN,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
@@ -39,8 +40,9 @@ def _literal(typer: Typer, node: exp.Literal) -> Type:
     if "e" in text:
         return DOUBLE
     whole, point, fraction = text.partition(".")
-    if not point and int(whole) < 2**63:
-        return INT if int(whole) < 2**31 else BIGINT
+    negative = isinstance(node.parent, exp.Neg)  # there is one more negative number than positive ones
+    if not point and int(whole) < 2**63 + negative:
+        return INT if int(whole) < 2**31 + negative else BIGINT
     digits = max(len((whole + fraction).lstrip("0")), len(fraction), 1)
     if digits > MAX_PRECISION:
         raise AnalysisError(
@@ -86,7 +88,8 @@ def field_type(whole: Type, name: str, node: exp.Expr) -> Type:
                 raise AnalysisError(
                     f"unknown field '{name}'",
                     span=span_of(node),
-                    hint=did_you_mean(name, [f.name for f in whole.fields]) or f"the fields are those of {whole}",
+                    hint=did_you_mean(name, [f.name for f in whole.fields])
+                    or f"the fields are those of {whole}",
                 )
             return found
         case Kind.MAP if whole.key == STRING:
@@ -98,8 +101,9 @@ def field_type(whole: Type, name: str, node: exp.Expr) -> Type:
 
 
 def _dot(typer: Typer, node: exp.Dot) -> Type:
-    whole, part = typer.type_of(node.this), node.expression
-    return field_type(whole, part.name, node) if isinstance(part, exp.Identifier) else UNKNOWN
+    if not isinstance(node.expression, exp.Identifier):
+        return UNKNOWN  # a function in a schema, as in s.f(x)
+    return field_type(typer.type_of(node.this), node.expression.name, node)
 
 
 def _bracket(typer: Typer, node: exp.Bracket) -> Type:
@@ -129,11 +133,15 @@ def _inside(typer: Typer, node: exp.Expr) -> Type:
     return typer.type_of(node.this)
 
 
+def _named_argument(typer: Typer, node: exp.Kwarg) -> Type:
+    return typer.type_of(node.expression)
+
+
 def _is_string(typer: Typer, node: exp.Expr) -> Type:
     return STRING
 
 
-RULES: dict[type, Any] = {
+RULES: dict[type[exp.Expr], Callable[[Typer, Any], Type]] = {
     exp.Literal: _literal,
     exp.Boolean: lambda typer, node: BOOLEAN,
     exp.Null: lambda typer, node: NULL,
@@ -142,8 +150,9 @@ RULES: dict[type, Any] = {
     exp.Interval: _interval,
     exp.Cast: _cast,
     exp.Extract: _extract,
-    **dict.fromkeys((exp.Paren, exp.Alias, exp.Distinct, exp.Escape), _inside),
+    **dict.fromkeys((exp.Paren, exp.Alias, exp.Escape), _inside),
     **dict.fromkeys((exp.IgnoreNulls, exp.RespectNulls, exp.Ordered), _inside),
+    exp.Kwarg: _named_argument,
     exp.Dot: _dot,
     exp.Bracket: _bracket,
     exp.Tuple: _tuple,

@@ -164,7 +164,8 @@ class WindowAnalyser:
     def _landmark(self) -> Window:
         if self.node.kind == "LANDMARK" and not self._has("start_at") and not self._has("end_at"):
             raise self._error(
-                "a LANDMARK window needs START AT, END AT or both", hint="for everything so far write [UNBOUNDED]"
+                "a LANDMARK window needs START AT, END AT or both",
+                hint="for everything so far write [UNBOUNDED]",
             )
         attribute, type_ = self._attribute(self.node.args.get("wattr"))
         named = attribute or "the timestamp"
@@ -202,7 +203,7 @@ class WindowAnalyser:
 
     # ------------------------------------------------------------ parts
 
-    def _attribute(self, node: exp.Column | None) -> tuple[str | None, Type]:
+    def _attribute(self, node: exp.Expr | None) -> tuple[str | None, Type]:
         """The window attribute and its type; None is the stream's own order."""
         if node is None:
             timestamp = self.facts.timestamp
@@ -263,7 +264,7 @@ class WindowAnalyser:
         node = self.node.args.get(argument)
         if node is None:
             return None
-        is_text = isinstance(node, exp.Literal) and node.is_string or isinstance(node, exp.Cast)
+        is_text = (isinstance(node, exp.Literal) and node.is_string) or isinstance(node, exp.Cast)
         if type_.is_time and not is_text:
             raise AnalysisError(
                 f"{what} must be a time, because the window attribute is of type {type_}",
@@ -316,5 +317,3 @@ def implicit_columns(window: Window, facts: StreamFacts, relation: ScopeRelation
     wid = edge if isinstance(window, TupleSlideWindow) else BIGINT
     fields = (Field("window_start", edge), Field("window_end", edge), Field("wid", wid))
     return (*fields, Field("complete", BOOLEAN)) if window.emit_every else fields
-
-

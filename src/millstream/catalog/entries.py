@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
+from millstream.errors import Place
 from millstream.quantity import Duration, Quantity
 from millstream.types import Field, Type
 
@@ -26,7 +27,9 @@ class Reader:
 
     @property
     def is_bounded(self) -> bool:
-        return self.format.lower() in FILE_FORMATS
+        """Whether the input has an end; ``follow 'true'`` waits for files that are still to come."""
+        follows = (self.option("follow") or "").lower() == "true"
+        return self.format.lower() in FILE_FORMATS and not follows
 
     def option(self, name: str) -> str | None:
         return next((value for key, value in self.options if key.lower() == name.lower()), None)
@@ -151,6 +154,7 @@ class Stream:
     late_into: str | None = None
     late_drop: bool = False
     bad_into: str | None = None
+    place: Place | None = field(default=None, compare=False, repr=False)
 
     @property
     def is_bounded(self) -> bool:
@@ -171,6 +175,7 @@ class Table:
     name: str
     schema: tuple[Field, ...] | None
     origin: Origin
+    place: Place | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -187,6 +192,7 @@ class Sink:
     name: str
     format: str
     options: Options = ()
+    place: Place | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)

@@ -11,14 +11,29 @@ from pathlib import Path
 UNKNOWN_RESULT = "unknown"
 
 NON_DETERMINISTIC = frozenset(
-    "rand randn random randstr uniform uuid shuffle now current_timestamp current_date curdate"
-    " current_time localtime localtimestamp monotonically_increasing_id spark_partition_id"
-    " input_file_name input_file_block_start input_file_block_length java_method reflect try_reflect".split()
+    {
+        *("rand", "randn", "random", "randstr", "uniform", "uuid", "shuffle"),
+        *(
+            "now",
+            "current_timestamp",
+            "current_date",
+            "curdate",
+            "current_time",
+            "localtime",
+            "localtimestamp",
+        ),
+        *("monotonically_increasing_id", "spark_partition_id"),
+        *("input_file_name", "input_file_block_start", "input_file_block_length"),
+        *("java_method", "reflect", "try_reflect"),
+    }
 )
 """Functions that may answer differently when a query is run again on the same rows."""
 
 BARE_FUNCTIONS = frozenset(
-    "current_date current_timestamp current_time localtime current_user session_user user".split()
+    {
+        *("current_date", "current_timestamp", "current_time", "localtime"),
+        *("current_user", "session_user", "user"),
+    }
 )
 """Functions that may be called without parentheses, where there is no column of that name."""
 
@@ -91,11 +106,7 @@ def is_deterministic(name: str, arguments: int) -> bool:
 
 @cache
 def _builtins() -> dict[str, BuiltinFunction]:
-    signatures = dict(
-        signature
-        for line in _lines("signatures.txt")
-        for signature in _signatures(line)  # a line may define several functions
-    )
+    signatures = dict(pair for line in _lines("signatures.txt") for pair in _signatures(line))
     functions = {}
     for line in _lines("spark_functions.txt"):
         name, kind = line.split()
@@ -112,6 +123,7 @@ _Signature = tuple[int, int | None, str, tuple[str, ...]]
 
 
 def _signatures(line: str) -> list[tuple[str, _Signature]]:
+    """The functions of a line, all with the same signature."""
     call, result = line.split(" -> ")
     names, _, inside = call[:-1].partition("(")
     written = re.split(r", (?![^<]*>)", inside) if inside else []

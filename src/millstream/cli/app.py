@@ -44,10 +44,13 @@ def run(
     format: Annotated[Format, typer.Option("--format", help="How results are printed.")] = Format.table,  # noqa: A002
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="DIR", help="Write DIR/q1.csv, ... and DIR/<sink>.csv instead of printing."),
+        typer.Option(
+            "--out", metavar="DIR", help="Write DIR/q1.csv, ... and DIR/<sink>.csv instead of printing."
+        ),
     ] = None,
     master: Annotated[
-        str | None, typer.Option("--master", metavar="URL", help="A Spark cluster; by default Spark is embedded.")
+        str | None,
+        typer.Option("--master", metavar="URL", help="A Spark cluster; by default Spark is embedded."),
     ] = None,
     set_: Settings = None,
 ) -> None:
@@ -106,7 +109,10 @@ def run_app() -> NoReturn:
         usage = getattr(error, "format_message", None)
         if usage is not None:
             _usage(error)
-        _fail(f"{type(error).__name__}: {error}", hint=f"this is a mistake in Millstream; details are in {_noted()}")
+        _fail(
+            f"{type(error).__name__}: {error}",
+            hint=f"this is a mistake in Millstream; details are in {_noted()}",
+        )
     sys.exit(0)
 
 

@@ -27,7 +27,9 @@ def check_script(text: str, name: str) -> None:
         if reason is not None:
             place = statement.source.place(query.span or statement.span)
             _tell(f"{place}: note: {reason} cannot be run by this version of Millstream yet")
-    _tell(f"{name}: {_count(len(statements), 'statement')}, {_count(queries, 'query', 'queries')}, no mistakes")
+    _tell(
+        f"{name}: {_count(len(statements), 'statement')}, {_count(queries, 'query', 'queries')}, no mistakes"
+    )
 
 
 def explain_script(text: str, name: str) -> None:

@@ -1,20 +1,30 @@
-"""A live view of running queries on the terminal."""
+"""A live view of running queries on the terminal: how far they have come, and their newest rows."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Any
 
-from rich.console import Console
+import pyarrow as pa
+from rich.console import Console, JustifyMethod
 from rich.live import Live
 from rich.table import Table
+from rich.text import Text
 
+from millstream.errors import MillstreamError
 from millstream.runtime.query import RunningQuery
 
 _REFRESH_SECONDS = 0.25
+_FRESH_SECONDS = 1.0
+"""How long a row is a new one to the eye."""
+_CALM_WIDTH = 16
+_NOTHING: Mapping[str, str] = {}
 
 
 @contextmanager
@@ -40,39 +50,124 @@ def live_progress(queries: Sequence[RunningQuery]) -> Iterator[None]:
 
 
 class RateMeter:
-    """Rows per second since a query was first seen."""
+    """Rows per second of queries: in the last ``window`` seconds, or since they were first seen."""
 
-    def __init__(self) -> None:
-        self._started: dict[str, float] = {}
-        self._ended: dict[str, float] = {}
+    def __init__(self, window: float | None = None) -> None:
+        self._window = window
+        self._seen: dict[str, deque[tuple[float, int]]] = {}
 
-    def seconds(self, query: RunningQuery) -> float:
-        now = time.monotonic()
-        start = self._started.setdefault(query.name, now)
-        end = now if query.is_active else self._ended.setdefault(query.name, now)
-        return max(end - start, 1e-3)
+    def rate(self, query: RunningQuery) -> float | None:
+        """The rate of a query, the last one if it has ended; None until it can be told."""
+        seen = self._seen.setdefault(query.name, deque())
+        if query.is_active or len(seen) < 2:
+            now = time.monotonic()
+            if self._window is None and len(seen) == 2:
+                seen.pop()
+            seen.append((now, query.progress.rows_in))
+            while self._window is not None and now - seen[0][0] > self._window:
+                seen.popleft()
+        (first, before), (last, after) = seen[0], seen[-1]
+        return (after - before) / (last - first) if last - first >= _REFRESH_SECONDS else None
 
 
-def progress_table(queries: Sequence[RunningQuery], rates: RateMeter) -> Table:
-    """One line a query."""
+def progress_table(
+    queries: Sequence[RunningQuery], rates: RateMeter, titles: Mapping[str, str] = _NOTHING
+) -> Table:
+    """One line a query; ``titles`` say what queries of some names are about."""
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for title in ("query", "state"):
-        table.add_column(title)
+    table.add_column("query", no_wrap=True)
+    if titles:
+        table.add_column("about", no_wrap=True)
+    table.add_column("state")
     for title in ("rows in", "rows out", "rows/s", "bad", "lag", "batch"):
-        table.add_column(title, justify="right")
+        table.add_column(title, justify="right", no_wrap=True, min_width=6)
     for query in queries:
         progress = query.progress
         state = "[green]running" if query.is_active else ("[red]failed" if query.error else "done")
-        rate = progress.rows_in / rates.seconds(query)
+        rate = rates.rate(query)
         lag = progress.lag_seconds(datetime.now(UTC)) if query.is_active and not query.is_bounded else None
         table.add_row(
             query.name,
+            *((titles.get(query.name, ""),) if titles else ()),
             state,
             f"{progress.rows_in:,}",
             f"{progress.rows_out:,}",
-            f"{rate:,.0f}",
+            "" if rate is None else f"{rate:,.0f}",
             f"[yellow]{progress.bad_total:,}" if progress.bad_total else "0",
             "" if lag is None else f"{lag:,.1f} s",
             f"{progress.batch_seconds:.1f} s",
         )
     return table
+
+
+class NewestRows:
+    """The newest rows of a query without end. What has been seen here is forgotten by the query's log."""
+
+    def __init__(self, query: RunningQuery, keep: int = 50) -> None:
+        self.names: Sequence[str] = query.schema.names
+        self.is_number = [_is_number(kind) for kind in query.schema.types]
+        self._widths = [len(name) for name in self.names]
+        self._rows: deque[_Row] = deque(maxlen=keep)
+        self._query = query
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._follow, name=f"newest-{query.name}", daemon=True)
+        self._thread.start()
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def table(self, rows: int) -> Table:
+        """The last rows to be looked at, those that have just come in brighter than the others."""
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim italic")
+        with self._lock:
+            shown = list(self._rows)[-rows:] if rows > 0 else []
+            for name, right, width in zip(self.names, self.is_number, self._widths, strict=True):
+                # As wide as ever, or else columns would jump about.
+                side: JustifyMethod = "right" if right else "left"
+                table.add_column(name, justify=side, no_wrap=True, min_width=min(width, _CALM_WIDTH))
+        fresh = time.monotonic() - _FRESH_SECONDS
+        for row in shown:
+            table.add_row(*map(Text, row.cells), style="bold" if row.since > fresh else "")
+        return table
+
+    def join(self) -> None:
+        """Wait until the end of a query that has been stopped."""
+        self._thread.join(5)
+
+    def _follow(self) -> None:
+        assert self._query.log is not None
+        try:
+            for table in self._query.log.follow(forget=True):
+                self._add(table)
+        except MillstreamError:
+            # Reported by whoever waits for the query.
+            return
+
+    def _add(self, table: pa.Table) -> None:
+        last = table.slice(max(0, table.num_rows - (self._rows.maxlen or 0)))
+        columns = [[_cell(value) for value in column.to_pylist()] for column in last.columns]
+        with self._lock:
+            self._rows.extend(_Row(cells) for cells in zip(*columns, strict=True))
+            for i, cells in enumerate(columns):
+                self._widths[i] = max(self._widths[i], *map(len, cells))
+
+
+@dataclass(frozen=True)
+class _Row:
+    cells: tuple[str, ...]
+    since: float = field(default_factory=time.monotonic)
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def _cell(value: Any) -> str:
+    """A value at a glance: of numbers two digits, of times no day."""
+    if value is None:
+        return "NULL"
+    if isinstance(value, float):
+        return f"{value:,.2f}"
+    if isinstance(value, datetime):
+        return f"{value:%H:%M:%S}.{value.microsecond // 100_000}"
+    return str(value)

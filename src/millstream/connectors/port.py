@@ -43,6 +43,7 @@ class PortListener:
     def __init__(self, port: int, directory: Path, *, longest_line: int = LONGEST_LINE) -> None:
         self._spool = Spool(directory)
         self._server = _listen(port)
+        self._port = int(self._server.getsockname()[1])
         self._longest_line = longest_line
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._server, selectors.EVENT_READ)
@@ -58,7 +59,7 @@ class PortListener:
     @property
     def port(self) -> int:
         """The port, which is one that was free if 0 was asked for."""
-        return int(self._server.getsockname()[1])
+        return self._port
 
     @property
     def received(self) -> int:

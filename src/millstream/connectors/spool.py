@@ -6,6 +6,7 @@ call, and Spark reads it without parsing. (JSON lines would be escaped here and 
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from typing import TYPE_CHECKING
@@ -46,7 +47,7 @@ class Spool:
         self._last_arrival = 0
         self._last_modified = 0
         self._number = 0
-        self._flushed = 0.0
+        self._flushed = -math.inf
         try:
             directory.mkdir(parents=True, exist_ok=True)
             self._resume()

@@ -27,8 +27,8 @@ from millstream.plan.nodes import (
     StreamUnion,
     TableJoin,
     TableScan,
-    Windowed,
     WindowAggregate,
+    Windowed,
     WindowJoin,
     WindowSetOperation,
     edge_field,
@@ -78,14 +78,14 @@ def _from_item(item: FromItem) -> Node:
         case ReadTable():
             return TableScan(item.table, item.alias)
         case ReadStream():
-            plan = _stream(item.stream, item.alias)
-            window = item.window
+            return _windowed(_stream(item.stream, item.alias), item)
         case ReadQuery():
-            plan = Rename(build(item.query), item.alias)
-            window = item.window
-    if window is None:
-        return plan
-    return Windowed(plan, item.alias, window, edge_field(window, plan.schema))
+            return _windowed(Rename(build(item.query), item.alias), item)
+
+
+def _windowed(plan: Node, item: ReadStream | ReadQuery) -> Node:
+    window = item.window
+    return plan if window is None else Windowed(plan, item.alias, window, edge_field(window, plan.schema))
 
 
 def _stream(stream: Stream, alias: str) -> Node:

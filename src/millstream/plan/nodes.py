@@ -36,7 +36,7 @@ class Node(ABC):
     def __post_init__(self) -> None:
         self.validate()
 
-    def validate(self) -> None:
+    def validate(self) -> None:  # noqa: B027 (most nodes have nothing to check)
         """Refuse a node that makes no sense."""
 
     @property
@@ -91,7 +91,7 @@ class StreamScan(Node):
     alias: str
 
     @cached_property
-    def schema(self) -> Schema:  # type: ignore[override]
+    def schema(self) -> Schema:
         return tuple(ColumnRef(self.alias, f.name, f.type) for f in self.stream.schema)
 
     @property
@@ -100,7 +100,9 @@ class StreamScan(Node):
 
     def label(self) -> str:
         timestamp = self.stream.timestamp
-        order = f" ORDER BY {timestamp.column}" if timestamp.column else f" ({timestamp.kind.value} timestamp)"
+        order = (
+            f" ORDER BY {timestamp.column}" if timestamp.column else f" ({timestamp.kind.value} timestamp)"
+        )
         return f"StreamScan {_named(self.stream.name, self.alias)} from {self.stream.origin}{order}"
 
 
@@ -110,7 +112,7 @@ class TableScan(Node):
     alias: str
 
     @cached_property
-    def schema(self) -> Schema:  # type: ignore[override]
+    def schema(self) -> Schema:
         return tuple(ColumnRef(self.alias, f.name, f.type) for f in self.table.schema or ())
 
     def label(self) -> str:
@@ -147,7 +149,7 @@ class Rename(Node):
     alias: str
 
     @cached_property
-    def schema(self) -> Schema:  # type: ignore[override]
+    def schema(self) -> Schema:
         return tuple(ColumnRef(self.alias, c.name, c.type) for c in self.input.schema)
 
     def label(self) -> str:
@@ -187,7 +189,7 @@ class Project(Node):
             self.require(*(output.expr for output in self.outputs))
 
     @cached_property
-    def schema(self) -> Schema:  # type: ignore[override]
+    def schema(self) -> Schema:
         return tuple(ColumnRef("", o.name, o.expr.type) for o in self.outputs)
 
     def label(self) -> str:
@@ -247,7 +249,7 @@ class Windowed(Node):
     edge: Field
 
     @cached_property
-    def schema(self) -> Schema:  # type: ignore[override]
+    def schema(self) -> Schema:
         extra = [
             ColumnRef(self.alias, "window_start", self.edge.type),
             ColumnRef(self.alias, "window_end", self.edge.type),
@@ -273,7 +275,7 @@ class WindowAggregate(Node):
         self.require(*(key.expr for key in self.group_by))
 
     @cached_property
-    def schema(self) -> Schema:  # type: ignore[override]
+    def schema(self) -> Schema:
         passed = [c for c in self.input.schema if c.name in ("window_start", "window_end", "wid", "complete")]
         partition = [
             c
@@ -282,9 +284,7 @@ class WindowAggregate(Node):
             for c in node.schema
             if c.name in node.window.partition_by
         ]
-        keys = [
-            key.expr.column or ColumnRef("", key.name, key.expr.type) for key in self.group_by
-        ]
+        keys = [key.expr.column or ColumnRef("", key.name, key.expr.type) for key in self.group_by]
         return (*dict.fromkeys((*keys, *partition, *passed)), *(call.result for call in self.aggregates))
 
     def label(self) -> str:
@@ -300,7 +300,7 @@ class OverAggregate(Node):
     calls: tuple[OverCall, ...]
 
     @cached_property
-    def schema(self) -> Schema:  # type: ignore[override]
+    def schema(self) -> Schema:
         return (*self.input.schema, *(over.call.result for over in self.calls))
 
     def label(self) -> str:
@@ -316,7 +316,7 @@ class BaseAggregate(Node):
     aggregates: tuple[AggregateCall, ...]
 
     @cached_property
-    def schema(self) -> Schema:  # type: ignore[override]
+    def schema(self) -> Schema:
         keys = [ColumnRef("", k.name, k.expr.type) for k in self.group_by if k.expr.column is None]
         return (*self.input.schema, *keys, *(call.result for call in self.aggregates))
 
@@ -403,7 +403,9 @@ class RelationToStream(Node):
 
     @property
     def schema(self) -> Schema:
-        return (ColumnRef("", "op", STRING), *self.input.schema) if self.kind == "CHANGES" else self.input.schema
+        return (
+            (ColumnRef("", "op", STRING), *self.input.schema) if self.kind == "CHANGES" else self.input.schema
+        )
 
     def label(self) -> str:
         return f"RelationToStream {self.kind}"
@@ -426,7 +428,8 @@ def edge_field(window: Window, schema: Schema) -> Field:
 def _has_open_schema(node: Node) -> bool:
     """Whether some columns are only known to Spark."""
     return any(
-        (isinstance(n, TableScan) and n.table.schema is None) or (isinstance(n, SparkQuery) and n.fields is None)
+        (isinstance(n, TableScan) and n.table.schema is None)
+        or (isinstance(n, SparkQuery) and n.fields is None)
         for n in node.walk()
     )
 
@@ -444,4 +447,3 @@ def _output(output: Output) -> str:
     column = output.expr.column
     same = (column is not None and column.name == output.name) or str(output.expr) == output.name
     return str(output.expr) if same else f"{output.expr} AS {output.name}"
-

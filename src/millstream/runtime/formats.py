@@ -154,7 +154,8 @@ def _pieces(tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
     for table in tables:
         if table.num_rows:
             rows = max(1, min(_ROWS, _BYTES * table.num_rows // max(1, table.nbytes)))
-            yield from table.to_batches(max_chunksize=rows)
+            # A table may have empty chunks, and Arrow keeps no texts for an empty column.
+            yield from (batch for batch in table.to_batches(max_chunksize=rows) if batch.num_rows)
 
 
 def _join(columns: list[pa.Array], between: str) -> pa.Array:

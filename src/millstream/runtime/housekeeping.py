@@ -57,7 +57,9 @@ def summary(entry: Entry) -> str:
 
 def description(entry: Entry) -> str:
     """An entry in full: a line for its name, then its columns or parameters."""
-    fields = entry.parameters if isinstance(entry, ScalarFunction | Aggregate) else getattr(entry, "schema", None)
+    fields = (
+        entry.parameters if isinstance(entry, ScalarFunction | Aggregate) else getattr(entry, "schema", None)
+    )
     lines = [f"{kind_of(entry)} {summary(entry)}"]
     lines += [f"  {field.name}  {field.type}" for field in fields or ()]
     if isinstance(entry, Stream):

@@ -87,8 +87,8 @@ class Mill:
     def execute(self, text: str, name: str = "<script>") -> list[RunningQuery]:
         """Run all statements of a script; the queries that it starts are returned.
 
-        The whole script is checked before anything of it is done. What SHOW, DESCRIBE and EXPLAIN have to say is
-        printed.
+        The whole script is checked before anything of it is done. What SHOW, DESCRIBE and EXPLAIN have
+        to say is printed.
         """
         statements = self.analyse(text, name)
         started = []
@@ -122,7 +122,8 @@ class Mill:
 
         if not frame.isStreaming:
             raise ExecutionError(
-                f"the DataFrame for stream '{name}' is not a streaming one", hint="use register_table, or readStream"
+                f"the DataFrame for stream '{name}' is not a streaming one",
+                hint="use register_table, or readStream",
             )
         fields = fields_of(frame.schema)
         timestamp = Timestamp(TimestampKind.LATENT)
@@ -130,10 +131,13 @@ class Mill:
             field = next((f for f in fields if f.name.lower() == order_by.lower()), None)
             if field is None:
                 raise AnalysisError(
-                    f"unknown column '{order_by}' in order_by", hint=did_you_mean(order_by, [f.name for f in fields])
+                    f"unknown column '{order_by}' in order_by",
+                    hint=did_you_mean(order_by, [f.name for f in fields]),
                 )
             if not field.type.is_ordered:
-                raise AnalysisError(f"a stream cannot be ordered by '{order_by}', which is of type {field.type}")
+                raise AnalysisError(
+                    f"a stream cannot be ordered by '{order_by}', which is of type {field.type}"
+                )
             timestamp = Timestamp(TimestampKind.EXTERNAL, field.name, field.type)
         self._register(Stream(name, fields, Registered(), timestamp), frame)
 
@@ -142,7 +146,9 @@ class Mill:
         from millstream.spark.types import fields_of
 
         if frame.isStreaming:
-            raise ExecutionError(f"the DataFrame for table '{name}' is a streaming one", hint="use register_stream")
+            raise ExecutionError(
+                f"the DataFrame for table '{name}' is a streaming one", hint="use register_stream"
+            )
         self._register(Table(name, fields_of(frame.schema), Registered(is_bounded=True)), frame)
 
     def stop(self) -> None:
@@ -202,9 +208,11 @@ class Mill:
         if self._session is None:
             self._settings[key] = value
             return
+        from millstream.spark.translate import FAILURES
+
         try:
             self._session.conf.set(key, value)
-        except Exception as error:
+        except FAILURES as error:
             raise self._explained(error, statement.source, statement.span) from None
 
     def _single_query(self, text: str) -> tuple[ParsedStatement, Query]:
@@ -229,13 +237,14 @@ class Mill:
 
     def _lowered(self, query: Query, source: Source, span: Span) -> tuple[DataFrame, Lowerer]:
         from millstream.spark.lower import Lowerer
+        from millstream.spark.translate import FAILURES
 
         plan = self._plan(query, source)
         try:
             self._enter_into_spark()
             lowerer = Lowerer(self.spark, self._read_port, self._frames, self._stream)
             return lowerer.lower(plan), lowerer
-        except Exception as error:
+        except FAILURES as error:
             raise self._explained(error, source, span) from None
 
     def _start(
@@ -249,10 +258,7 @@ class Mill:
         metrics = {metric: stream.name for metric, stream in lowerer.metrics.items()}
         running = RunningQuery(name, _log(frame) if sink is None else None, explain, metrics)
         if sink is not None:
-            try:
-                check_sink(sink, self.spark)
-            except Exception as error:
-                raise explain(error) from None
+            check_sink(sink, self.spark)
         if frame.isStreaming:
             bounded = query.facts is not None and query.facts.bounded
             shown = frame if sink is None else _shown(frame)
@@ -294,7 +300,9 @@ class Mill:
                 continue
             if isinstance(entry, ScalarFunction):
                 register_function(entry, self.spark)
-            elif isinstance(entry, Table) and (not isinstance(entry.origin, Registered) or self._frame(entry)):
+            elif isinstance(entry, Table) and (
+                not isinstance(entry.origin, Registered) or self._frame(entry)
+            ):
                 lowerer = Lowerer(self.spark, self._read_port, self._frames, self._stream)
                 lowerer.table(entry).createOrReplaceTempView(entry.name)
             self._entered[entry.name.lower()] = entry

@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pyspark.sql.streaming import StreamingQuery
     from pyspark.sql.streaming.listener import StreamingQueryProgress
+    from pyspark.sql.streaming.query import StreamingQuery
 
 
 @dataclass(frozen=True)
@@ -55,8 +55,10 @@ class ProgressCounter:
         last = query.lastProgress
         if last is None or last.batchId <= self._last_batch:
             return
-        for report in query.recentProgress:
-            if report.batchId > self._last_batch:
+        # All recent reports are a hundred texts of JSON: mostly the last one is enough.
+        for report in [last] if last.batchId == self._last_batch + 1 else query.recentProgress:
+            # While there is nothing to read Spark reports too, under the number of the batch to come.
+            if report.batchId > self._last_batch and "addBatch" in report.durationMs:
                 self._last_batch = report.batchId
                 self._add(report)
 

@@ -6,6 +6,7 @@ import contextlib
 import shutil
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +19,8 @@ from millstream.runtime.results import ResultLog
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, Row
-    from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 Explain = Callable[[BaseException], MillstreamError]
 """Turns an exception of Spark's into an error with a place in the script."""
@@ -47,15 +49,21 @@ class RunningQuery:
 
     # ------------------------------------------------------------ starting
 
-    def start_stream(self, frame: DataFrame, bounded: bool, sink: Callable[[DataFrame], DataStreamWriter]) -> None:
+    def start_stream(
+        self, frame: DataFrame, bounded: bool, sink: Callable[[DataFrame], DataStreamWriter]
+    ) -> None:
         """Run a streaming DataFrame into a sink, or into the log where there is one."""
+        from millstream.spark.translate import FAILURES
+
         self.is_bounded = bounded
         try:
             writer = frame.writeStream.foreachBatch(self._collect) if self.log is not None else sink(frame)
             writer = writer.option("checkpointLocation", str(self._checkpoint)).outputMode("append")
-            writer = writer.trigger(availableNow=True) if bounded else writer.trigger(processingTime="0 seconds")
+            writer = (
+                writer.trigger(availableNow=True) if bounded else writer.trigger(processingTime="0 seconds")
+            )
             self._streaming = writer.start()
-        except Exception as error:
+        except FAILURES as error:
             self._finish(error)
             raise self._explain(error) from None
         threading.Thread(target=self._watch, name=f"millstream-{self.name}", daemon=True).start()
@@ -90,8 +98,11 @@ class RunningQuery:
         assert query is not None
         error: BaseException | None = None
         try:
-            while not query.awaitTermination(_POLL_SECONDS):
+            while query.isActive:
                 self._counter.update(query)
+                time.sleep(_POLL_SECONDS)
+            # Raises what ended the query, if it did not end well.
+            query.awaitTermination()
             self._counter.update(query)
         except Exception as raised:  # noqa: BLE001 (whatever it is, it is the query's end)
             error = raised
@@ -121,6 +132,18 @@ class RunningQuery:
         if self.log is None:
             raise MillstreamError(f"the results of '{self.name}' go to its sink")
         return self.log.follow()
+
+    def collect(self) -> pa.Table:
+        """Wait for the end of the query, and give its whole result in order.
+
+        That is the order of timestamps and, where these are equal, of arrival.
+        """
+        import pyarrow as pa
+
+        if self.log is None:
+            raise MillstreamError(f"the results of '{self.name}' go to its sink")
+        self.wait()
+        return pa.concat_tables([self.schema.empty_table(), *self.log.read()])
 
     @property
     def schema(self) -> pa.Schema:

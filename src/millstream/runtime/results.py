@@ -66,6 +66,7 @@ class ResultLog:
         self._batch_ids: list[int] = []
         self._in_memory: dict[int, pa.Table] = {}
         self._bytes = 0
+        self._forgotten = 0
         self._changed = threading.Condition()
         self._ended = False
         self._error: BaseException | None = None
@@ -77,9 +78,9 @@ class ResultLog:
 
     @property
     def rows(self) -> int:
-        """How many rows there are so far."""
+        """How many rows there have been so far, with those that are forgotten."""
         with self._changed:
-            return sum(part.rows for part in self._parts.values())
+            return self._forgotten + sum(part.rows for part in self._parts.values())
 
     def append(self, batch_id: int, table: pa.Table) -> None:
         """Add the results of a micro-batch, or replace them if the batch is a repeated one."""
@@ -115,7 +116,11 @@ class ResultLog:
                 part = self._parts[batch_id]
                 if forget:
                     self._remove(batch_id)
-            yield self._show(part.load())
+                    self._forgotten += part.rows
+            table = self._show(part.load())
+            # While it is being used, nothing but the table should keep a forgotten batch.
+            del part
+            yield table
         self._raise()
 
     def read(self) -> Iterator[pa.Table]:

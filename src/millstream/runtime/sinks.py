@@ -9,7 +9,7 @@ from millstream.errors import ExecutionError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming import DataStreamWriter
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 
 def stream_writer(frame: DataFrame, sink: Sink) -> DataStreamWriter:
@@ -23,8 +23,8 @@ def write_batch(frame: DataFrame, sink: Sink) -> None:
 def check_sink(sink: Sink, spark: SparkSession) -> None:
     """Refuse a directory that has something in it.
 
-    Spark keeps a list of finished batches in the directory of a file sink, and would take the first batches of
-    a new run for repeated ones: it would write nothing, and say nothing.
+    Spark keeps a list of finished batches in the directory of a file sink, and would take the first
+    batches of a new run for repeated ones: it would write nothing, and say nothing.
     """
     from millstream.spark.paths import is_occupied
 
@@ -32,7 +32,9 @@ def check_sink(sink: Sink, spark: SparkSession) -> None:
     if sink.format.lower() not in FILE_FORMATS or path is None:
         return
     if is_occupied(path, spark):
-        raise ExecutionError(
+        error = ExecutionError(
             f"the directory '{path}' of sink '{sink.name}' is not empty",
             hint="remove it, or give the sink another path",
         )
+        error.place = sink.place
+        raise error

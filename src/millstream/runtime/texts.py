@@ -111,10 +111,11 @@ def _floats(column: pa.Array) -> pa.Array:
     column = column.cast(pa.float32()) if pa.types.is_float16(column.type) else column
     found = column.cast(pa.string())
     size = pc.abs(column)
-    in_range = pc.or_(pc.equal(size, 0), pc.and_(pc.greater_equal(size, 1e-4), pc.less(size, 1e15)))
-    whole = pc.and_(in_range, pc.equal(pc.floor(column), column))
+    small = pc.and_(pc.less(size, 1e-4), pc.greater(size, 0))
+    unusual = pc.or_(small, pc.match_substring_regex(found, "[a-z]"))
+    whole = pc.and_not(pc.equal(pc.floor(column), column), unusual)
     found = pc.if_else(whole, _concatenate(found, ".0"), found)
-    return _patch(found, pc.invert(in_range), _unusual_float)
+    return _patch(found, unusual, _unusual_float)
 
 
 def _unusual_float(text: str) -> str:

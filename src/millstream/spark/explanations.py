@@ -68,7 +68,7 @@ def explain(chain: Sequence[Failure]) -> Explanation:
     named = [i for i, f in enumerate(chain) if f.condition and f.text and f.condition not in _WRAPPERS]
     if not named:
         told = [failure for failure in chain if failure.text]
-        return (_cut(told[-1].text), None) if told else (_short_name(chain[-1].name), None)
+        return (_plain(told[-1].text), None) if told else (_short_name(chain[-1].name), None)
     message, hint = _essence(chain[named[-1]])
     # What was below the last named failure often says why it happened.
     reasons = [failure.text for failure in chain[named[-1] + 1 :] if failure.text]
@@ -210,7 +210,7 @@ def _advise(hint: str) -> Callable[[Failure], Explanation]:
 def _path(text: str) -> str:
     """The path that a message of Java begins with: `/a/b (No such file or directory)`."""
     found = re.search(r"(?:File |^)(\S+?)(?: does not exist| \(|$)", text, re.MULTILINE)
-    return found[1] if found else text
+    return _local(found[1] if found else text)
 
 
 def _local(text: str) -> str:

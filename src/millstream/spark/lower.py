@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -14,6 +15,7 @@ from millstream.errors import ExecutionError
 from millstream.plan import nodes
 from millstream.plan.builder import build
 from millstream.spark.sources import HIDDEN, ReadPort, StreamFrames, classify, read_stream, read_table
+from millstream.spark.translate import FAILURES, translate
 
 Lowering = Callable[["Lowerer", nodes.Node], DataFrame]
 
@@ -74,6 +76,10 @@ class Lowerer:
 
     def table(self, table: Table) -> DataFrame:
         """A table of the catalog."""
+        with _at(table):
+            return self._table(table)
+
+    def _table(self, table: Table) -> DataFrame:
         match table.origin:
             case Derived(definition):
                 return self._lower(build(definition))  # type: ignore[arg-type]
@@ -101,18 +107,34 @@ class Lowerer:
             # Reading it twice in one query (a self join with a table between) must not count twice.
             name = f"millstream.{stream.name}"
             self.metrics[name] = stream
-            if isinstance(stream.origin, Registered) and key in self.frames:
-                self._read[key] = classify(self.frames[key], stream, name)
-            else:
-                self._read[key] = read_stream(stream, self.spark, self.read_port, name)
+            with _at(stream):
+                if isinstance(stream.origin, Registered) and key in self.frames:
+                    self._read[key] = classify(self.frames[key], stream, name)
+                else:
+                    self._read[key] = read_stream(stream, self.spark, self.read_port, name)
         return self._read[key]
 
     def _join(self, node: nodes.TableJoin) -> DataFrame:
         left, right = self._lower(node.left), self._lower(node.right)
         if node.condition is None:
-            return left.crossJoin(right) if node.kind in ("inner", "cross") else left.join(right, how=_HOW[node.kind])
+            return (
+                left.crossJoin(right)
+                if node.kind in ("inner", "cross")
+                else left.join(right, how=_HOW[node.kind])
+            )
         how = "inner" if node.kind == "cross" else _HOW[node.kind]
         return left.join(right, _column(node.condition), how)
+
+
+@contextmanager
+def _at(entry: Stream | Table) -> Iterator[None]:
+    """What goes wrong with a source is shown where the source was defined."""
+    try:
+        yield
+    except FAILURES as error:
+        translated = translate(error)
+        translated.place = translated.place or entry.place
+        raise translated from None
 
 
 def _column(expr: Expr) -> Column:

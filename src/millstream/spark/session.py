@@ -8,14 +8,17 @@ sees is results and Millstream's own messages.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import functools
 import logging
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -32,7 +35,7 @@ from millstream.spark import archive
 from millstream.spark.translate import translate
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 OLDEST_JAVA = 17
 """What PySpark 4.3 was compiled for: any older Java refuses to load it."""
@@ -101,8 +104,9 @@ def log_file() -> Path:
     It is in $MILLSTREAM_LOG_DIR if that is set. Otherwise it is temporary and goes away with the
     process, unless somebody has asked for it here: then it stays for them to read.
     """
+    path = _log_file()
     atexit.unregister(_remove_directory)
-    return _log_file()
+    return path
 
 
 def _start(settings: Mapping[str, str]) -> None:
@@ -116,10 +120,11 @@ def _start(settings: Mapping[str, str]) -> None:
         if SparkContext._gateway is None:
             with _log_file().open("ab") as log:
                 gateway = launch_gateway(conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
-        SparkContext(conf=conf, gateway=gateway)
+        with _own_interrupt_handler():
+            SparkContext(conf=conf, gateway=gateway)
     except PySparkRuntimeError as error:
         if error.getCondition() == "JAVA_GATEWAY_EXITED":
-            raise _explain_missing_java() from None
+            raise _explain_missing_jvm() from None
         raise translate(error) from None
     except (Py4JError, PySparkException, OSError, ValueError) as error:
         reason = translate(error)
@@ -127,6 +132,19 @@ def _start(settings: Mapping[str, str]) -> None:
             f"Spark did not start with master '{settings['spark.master']}': {reason.message}",
             hint=reason.hint or f"Spark's log is {log_file()}",
         ) from None
+
+
+@contextlib.contextmanager
+def _own_interrupt_handler() -> Iterator[None]:
+    """Keep what the program does on Ctrl-C: Spark's handler would take its place."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        is_default = before in (signal.default_int_handler, None)
+        # Only the main thread may set a handler, and in others Spark does not do it either.
+        if not is_default and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
 
 
 def _configuration(master: str | None, settings: Mapping[str, str]) -> dict[str, str]:
@@ -225,7 +243,7 @@ def _redirect_python_loggers() -> None:
         logger.propagate = False
 
 
-def _explain_missing_java() -> ExecutionError:
+def _explain_missing_jvm() -> ExecutionError:
     """Why there is no JVM: found out after the fact, since asking Java for its version takes time."""
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home, "bin", "java")) if home else shutil.which("java")
@@ -240,6 +258,7 @@ def _explain_missing_java() -> ExecutionError:
     version = re.search(r'version "(?:1\.)?(\d+)', asked.stderr)
     if version and int(version[1]) < OLDEST_JAVA:
         return ExecutionError(f"Spark needs Java {OLDEST_JAVA}, and {java} is Java {version[1]}", hint=hint)
-    lines = _log_file().read_text(errors="replace").strip().splitlines()
-    reason = f": {lines[-1]}" if lines else ""
-    return ExecutionError(f"the JVM of Spark did not start{reason}", hint=f"Spark's log is {log_file()}")
+    # Lines that begin with a space or a tab are those of a stack trace.
+    said = re.findall(r"^\S.*", _log_file().read_text(errors="replace"), re.MULTILINE)
+    reason = re.sub(r"^Exception in thread \S+ [\w.$]+: ", "", said[-1]) if said else "it said nothing"
+    return ExecutionError(f"the JVM of Spark did not start: {reason}", hint=f"Spark's log is {log_file()}")

@@ -36,6 +36,8 @@ NATIVE_COLUMNS = {
     "rate-micro-batch": {"timestamp", "value"},
     "kafka": {"key", "value", "topic", "partition", "offset", "timestamp", "timestamptype", "headers"},
 }
+OUR_OPTIONS = frozenset({"valueformat", "follow"})
+"""Options that Spark does not know."""
 _LINE_FORMATS = frozenset({"text", "socket", "kafka"})
 _CHECKED_FORMATS = frozenset({"csv", "json", "xml"})
 """Formats whose reader tells which records it could not read."""
@@ -74,7 +76,7 @@ def classify(raw: DataFrame, stream: Stream, metrics: str | None = None) -> Stre
             metrics,
             F.count(F.lit(1)).alias("rows"),
             F.count_if(is_bad).alias("bad"),
-            F.max(F.when(~is_bad, F.col(TIME))).alias("newest"),
+            _zoned(F.max(F.when(~is_bad, F.col(TIME))), frame.schema[TIME].dataType).alias("newest"),
         )
     names = [f.name for f in stream.schema]
     hidden = [name for name in HIDDEN if name in frame.columns]
@@ -85,9 +87,17 @@ def classify(raw: DataFrame, stream: Stream, metrics: str | None = None) -> Stre
     return StreamFrames(
         good=frame.where(~is_bad).select(*map(_column, (*names, *hidden))),
         bad=frame.where(is_bad).select(
-            as_text.alias("record"), reason.alias("reason"), F.lit(None).cast("timestamp").alias(TIME), *arrival
+            as_text.alias("record"),
+            reason.alias("reason"),
+            F.lit(None).cast("timestamp").alias(TIME),
+            *arrival,
         ),
     )
+
+
+def _zoned(time: Column, kind: T.DataType) -> Column:
+    """A time for a report; Spark would write it in the zone of the JVM, and without saying which."""
+    return F.date_format(time, "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX") if kind == T.TimestampType() else time
 
 
 def numbered(batch: DataFrame) -> DataFrame:
@@ -180,7 +190,7 @@ def _with_arrival(frame: DataFrame) -> DataFrame:
 
 def _options(reader: Reader) -> dict[str, str]:
     """The user's options, and what makes a mistaken csv header an error instead of mixed-up columns."""
-    options = {key: value for key, value in reader.options if key.lower() != "valueformat"}
+    options = {key: value for key, value in reader.options if key.lower() not in OUR_OPTIONS}
     if reader.format.lower() == "csv" and (reader.option("header") or "").lower() == "true":
         options = {"enforceSchema": "false", **options}
     return options

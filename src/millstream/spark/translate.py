@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import errno
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from py4j.java_gateway import JavaObject, is_instance_of
@@ -19,12 +20,17 @@ from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.captured import CapturedException
 
 from millstream import errors
-from millstream.errors import ExecutionError, MillstreamError, Span
+from millstream.errors import ExecutionError, MillstreamError
 from millstream.spark.explanations import Failure, explain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+FAILURES = (MillstreamError, PySparkException, Py4JError, OSError, ValueError)
+"""What may come out of Spark, or out of our own code that talks to it."""
+
+_NAMES_AND_THE_REST = re.compile(r"(?:`([^`]+)`\.)?`([^`]+)`|([^`]+)")
 
 _LONGEST_CHAIN = 20
 """Java allows a chain of causes to be a circle."""
@@ -42,30 +48,37 @@ def translate(error: BaseException, *, text: str | None = None, log: Path | None
     """
     if isinstance(error, MillstreamError):
         return error
-    chain = list(_chain(error))
+    chain = [failure if text is None else _placed(failure, text) for failure in _chain(error)]
     for failure in reversed(chain):
         if failure.raised is not None:
             return failure.raised
     message, hint = explain(chain)
     if hint is None and log is not None:
         hint = f"details are in {log}"
-    contexts = [failure for failure in chain if failure.span is not None]
-    span = _place(contexts[-1], text) if contexts else None
-    return ExecutionError(message, hint=hint, span=span)
+    spans = [failure.span for failure in chain if failure.span is not None]
+    return ExecutionError(message, hint=hint, span=spans[-1] if spans else None)
 
 
-def _place(failure: Failure, text: str | None) -> Span | None:
-    """Where in the text a failure is: Spark's own offsets count from the start of what it was given."""
-    if text is None or failure.span is None:
-        return failure.span
+def _placed(failure: Failure, text: str) -> Failure:
+    """A failure with its place in the text, and in the words of the text.
+
+    Spark's own offsets count from the start of what it was given, which is often a single expression; and
+    there the columns have their full names in backquotes.
+    """
+    if failure.span is None or not failure.fragment:
+        return failure
     start, end = failure.span
     if text[start : end + 1] == failure.fragment:
-        return failure.span
-    # Spark saw only a part of the text; if it is there once, there is no doubt which part.
-    if failure.fragment and text.count(failure.fragment) == 1:
-        start = text.index(failure.fragment)
-        return start, start + len(failure.fragment) - 1
-    return None
+        return failure
+    pattern = "".join(
+        f"(?:{re.escape(relation)}\\s*\\.\\s*)?`?{re.escape(column)}`?" if column else re.escape(other)
+        for relation, column, other in _NAMES_AND_THE_REST.findall(failure.fragment)
+    )
+    found = list(re.finditer(pattern, text, re.IGNORECASE))
+    # Only what is there once leaves no doubt which part it is.
+    if len(found) != 1:
+        return replace(failure, span=None)
+    return failure.at((found[0].start(), found[0].end() - 1), found[0][0])
 
 
 def _chain(error: BaseException) -> Iterator[Failure]:

@@ -18,9 +18,7 @@ Node = TypeVar("Node", bound=exp.Expr)
 
 INTERVAL_UNITS = frozenset(
     unit + plural
-    for unit in (
-        *("MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR", "DAY", "WEEK", "MONTH", "YEAR"),
-    )
+    for unit in (*("MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR", "DAY", "WEEK", "MONTH", "YEAR"),)
     for plural in ("", "S")
 )
 
@@ -42,13 +40,13 @@ class EslParseError(ParseError):
 class BaseParser(SparkParser):
     """Spark's parser made strict, with spans."""
 
-    FUNCTIONS: dict[str, Callable[..., Any]] = {}  # noqa: RUF012 (sqlglot's way of configuring a parser)
-    FUNCTION_PARSERS = {name: SparkParser.FUNCTION_PARSERS[name] for name in _CALLS_WITH_SYNTAX}  # noqa: RUF012
+    FUNCTIONS: dict[str, Callable[..., Any]] = {}
+    FUNCTION_PARSERS = {name: SparkParser.FUNCTION_PARSERS[name] for name in _CALLS_WITH_SYNTAX}
     # current_date and the like are columns if there is such a column, as in Spark; analysis decides.
-    NO_PAREN_FUNCTIONS: dict[TokenType, Any] = {}  # noqa: RUF012
+    NO_PAREN_FUNCTIONS: dict[TokenType, Any] = {}
     # Braces belong to aggregate bodies, not to struct literals or query parameters.
     BRACKETS = frozenset({TokenType.L_BRACKET})
-    PLACEHOLDER_PARSERS = {  # noqa: RUF012
+    PLACEHOLDER_PARSERS = {
         token: parser
         for token, parser in SparkParser.PLACEHOLDER_PARSERS.items()
         if token is not TokenType.L_BRACE

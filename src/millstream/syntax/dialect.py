@@ -22,9 +22,9 @@ class Esl(Spark):
 
     class Tokenizer(Spark.Tokenizer):
         # Opaque commands would swallow EXPLAIN, SHOW and whatever is misspelt.
-        COMMANDS: set[TokenType] = set()  # noqa: RUF012 (sqlglot's way of configuring a tokenizer)
+        COMMANDS: set[TokenType] = set()
         # Jinja's blocks would swallow the braces of aggregate bodies.
-        KEYWORDS = {  # noqa: RUF012
+        KEYWORDS = {
             text: token
             for text, token in Spark.Tokenizer.KEYWORDS.items()
             if token not in (TokenType.BLOCK_START, TokenType.BLOCK_END)

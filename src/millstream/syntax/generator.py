@@ -144,7 +144,9 @@ class EslGenerator(SparkGenerator):
         python = expression.args.get("python")
         head = "".join(
             (
-                self.created(expression, "WINDOW AGGREGATE" if expression.args.get("window") else "AGGREGATE"),
+                self.created(
+                    expression, "WINDOW AGGREGATE" if expression.args.get("window") else "AGGREGATE"
+                ),
                 f"({self.listed(expression.args.get('parameters'))}) : ",
                 f"({self.listed(columns)})" if columns else self.sql(expression, "returns"),
                 f" {self.sql(expression, 'algebraic')}" if expression.args.get("algebraic") else "",
@@ -225,9 +227,8 @@ class EslGenerator(SparkGenerator):
         )
 
     def windowedsubquery_sql(self, expression: nodes.WindowedSubquery) -> str:
-        return (
-            f"({self.sql(expression, 'this')}) {self.sql(expression, 'window')}"
-            + self.clause(expression, "alias", "AS")
+        return f"({self.sql(expression, 'this')}) {self.sql(expression, 'window')}" + self.clause(
+            expression, "alias", "AS"
         )
 
     def pattern_sql(self, expression: nodes.Pattern) -> str:

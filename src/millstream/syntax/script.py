@@ -100,7 +100,7 @@ def _statements(tokens: list[Token]) -> Iterator[list[Token]]:
 
 
 def _distinct_first(tokens: list[Token]) -> list[Token]:
-    """sqlglot wants SELECT DISTINCT ISTREAM; SELECT ISTREAM DISTINCT reads better."""
+    """Sqlglot wants SELECT DISTINCT ISTREAM; SELECT ISTREAM DISTINCT reads better."""
     for i in range(len(tokens) - 2):
         select, modifier, distinct = tokens[i : i + 3]
         if (

@@ -22,7 +22,7 @@ _QUERY_STARTS = (TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN)
 class EslParser(AggregateParser):
     """The parser of ESL."""
 
-    OPERATION_MODIFIERS = {"ISTREAM", "DSTREAM", "RSTREAM", "CHANGES"}  # noqa: RUF012
+    OPERATION_MODIFIERS = {"ISTREAM", "DSTREAM", "RSTREAM", "CHANGES"}
 
     def _match_texts(self, texts: Any, advance: bool = True) -> bool | None:
         # A column may be called istream: it is a modifier only where another expression follows.

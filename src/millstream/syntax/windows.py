@@ -205,7 +205,7 @@ class WindowParser(BaseParser):
     # ------------------------------------------------------------ OVER
 
     def expression(self, instance: Node, *args: Any, **kwargs: Any) -> Node:
-        """sqlglot has no hook behind a frame, but makes the frame's node just there."""
+        """Sqlglot has no hook behind a frame, but makes the frame's node just there."""
         if type(instance) is exp.WindowSpec:
             instance = self._parse_over_clauses(instance)  # type: ignore[assignment]
         return super().expression(instance, *args, **kwargs)

@@ -56,8 +56,8 @@ class RangeWindow(Window):
 class RowWindow(Window):
     """ROWS n SLIDE m, in stream order or (RANGE n ROWS ... WATTR row_num) in order of arrival."""
 
-    range: Rows = Rows(1)  # noqa: RUF009 (a frozen value)
-    slide: Rows = Rows(1)  # noqa: RUF009
+    range: Rows = Rows(1)
+    slide: Rows = Rows(1)
     by_arrival: bool = False
 
     def headline(self) -> str:
@@ -69,7 +69,7 @@ class TupleSlideWindow(Window):
     """RANGE r RATTR a SLIDE n ROWS SATTR row_num | rank(a): every n-th tuple ends a window."""
 
     range: Duration | Distance = Duration()
-    every: Rows = Rows(1)  # noqa: RUF009
+    every: Rows = Rows(1)
     by_rank: bool = False
 
     has_state = False

@@ -1,9 +1,9 @@
-"""Result types of aggregates."""
+"""Result types of aggregates and window functions."""
 
 from __future__ import annotations
 
 from millstream.analysis.builtins.call import Call, Rule
-from millstream.analysis.coercion import MAX_PRECISION
+from millstream.analysis.coercion import MAX_PRECISION, converts
 from millstream.types import BIGINT, DOUBLE, UNKNOWN, Kind, Type, array, decimal
 
 
@@ -52,6 +52,13 @@ def _collect_set(call: Call) -> Type:
     return array(call.types[0])
 
 
+def _lag(call: Call) -> Type:
+    type_ = call.types[0]
+    if len(call.types) == 3 and not converts(call.types[2], type_):
+        call.fail(f"the default of '{call.name}' must be {type_}, but this is {call.types[2]}")
+    return type_
+
+
 RULES: dict[str, Rule] = {
     "sum": _sum,
     "avg": _avg,
@@ -60,4 +67,5 @@ RULES: dict[str, Rule] = {
     "by": _by,
     "array_of": lambda call: array(call.types[0]),
     "collect_set": _collect_set,
+    "lag": _lag,
 }

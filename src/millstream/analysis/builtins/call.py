@@ -16,7 +16,7 @@ from millstream.types import Kind, Type, decimal
 
 @dataclass(frozen=True)
 class Call:
-    """A call of a built-in function, its arguments converted to what the signature wants."""
+    """A call, with the types of its arguments; for a rule, after conversion to what the signature wants."""
 
     name: str
     node: exp.Expr
@@ -38,7 +38,8 @@ class Call:
 
 Rule = Callable[[Call], Type]
 
-_SUFFIXED = (exp.DType.BIGINT, exp.DType.SMALLINT, exp.DType.TINYINT)
+# The parser's form of 1L and 1S is a cast; a literal with Y is to Spark as wide as its type.
+_SUFFIXED = (exp.DType.BIGINT, exp.DType.SMALLINT)
 
 
 def literal_integer(node: exp.Expr) -> int | None:
@@ -53,7 +54,7 @@ def literal_integer(node: exp.Expr) -> int | None:
         value = literal_integer(node.this)
         return None if value is None else -value
     if isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal) and node.is_type(*_SUFFIXED):
-        return literal_integer(node.this)  # the parser's form of 1L and 1S
+        return literal_integer(node.this)
     return int(node.name) if isinstance(node, exp.Literal) and node.is_int else None
 
 

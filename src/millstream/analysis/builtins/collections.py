@@ -29,6 +29,12 @@ def _element_at(call: Call) -> Type:
 
 def _sequence(call: Call) -> Type:
     ends = call.common(call.types[:2])
+    if ends.is_time and len(call.types) == 3:
+        step = call.types[2]
+        if step.is_known and not step.is_interval:
+            call.fail(f"the step of a sequence of times must be an interval, but this is {step}")
+    else:
+        ends = call.common(call.types)
     if ends.is_known and not (ends.is_integral or ends.is_time):
         call.fail(f"a sequence is of whole numbers or times, not of {ends}")
     return array(ends)
@@ -44,9 +50,10 @@ def _map(call: Call) -> Type:
 
 
 def _map_concat(call: Call) -> Type:
-    if not call.types:
-        return map_of(STRING, STRING)
-    return call.common(call.types)
+    for type_ in call.types:
+        if type_.kind not in (Kind.MAP, Kind.UNKNOWN):
+            call.fail(f"'map_concat' is for maps, not for {type_}")
+    return call.common(call.types) if call.types else map_of(STRING, STRING)
 
 
 def _map_entries(call: Call) -> Type:
@@ -103,8 +110,8 @@ def _reduce(call: Call) -> Type:
     merged = call.lambda_type(call.arguments[2], (start, _element(call)))
     if not coercion.same_shape(start, merged) and start != NULL:
         call.fail(
-            f"the function given to '{call.name}' must return {start}, as it starts with, but returns {merged}",
-            hint="CAST the value it starts with",
+            f"the function given to '{call.name}' must return {start}, but returns {merged}",
+            hint=f"CAST the value to start with to {merged}",
         )
     return call.lambda_type(call.arguments[3], (start,)) if len(call.arguments) == 4 else start
 

@@ -33,6 +33,8 @@ def _round(call: Call) -> Type:
 
 def _ceil(call: Call) -> Type:
     type_ = call.types[0]
+    if not type_.is_known:
+        return UNKNOWN
     if len(call.arguments) == 1:
         return _rounded(type_, 0) if type_.kind is Kind.DECIMAL else BIGINT
     digits = literal_integer(call.arguments[1])

@@ -39,8 +39,8 @@ from millstream.types import (
 _NAMED = {
     str(type_): type_
     for type_ in (
-        *(BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, STRING, BINARY, DATE, TIMESTAMP, TIMESTAMP_NTZ),
-        *(DAY_TIME_INTERVAL, YEAR_MONTH_INTERVAL, UNKNOWN, decimal(18, 6)),
+        *(BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, decimal(18, 6), STRING, BINARY),
+        *(DATE, TIMESTAMP, TIMESTAMP_NTZ, DAY_TIME_INTERVAL, YEAR_MONTH_INTERVAL),
     )
 }
 
@@ -107,6 +107,7 @@ def match(function: BuiltinFunction, given: Sequence[Type]) -> Match:
 
 def _convert(wanted: str, given: Type, variables: dict[str, Type]) -> Type | None:
     if not given.is_known:
+        _forget(wanted, variables)
         return UNKNOWN
     options = _split(wanted, "|")
     if len(options) > 1:
@@ -128,6 +129,14 @@ def _convert(wanted: str, given: Type, variables: dict[str, Type]) -> Type | Non
     if named is not None:
         return named if coercion.converts(given, named) else None
     return _convert_parts(wanted, given, variables)
+
+
+def _forget(wanted: str, variables: dict[str, Type]) -> None:
+    """An unknown argument makes the variables of its parameter unknown."""
+    head, parts = _split_generic(wanted)
+    for name in (head, *parts):
+        if name in _VARIABLES:
+            variables[name] = UNKNOWN
 
 
 def _convert_parts(wanted: str, given: Type, variables: dict[str, Type]) -> Type | None:

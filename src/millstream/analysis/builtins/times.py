@@ -8,37 +8,58 @@ from sqlglot import exp
 
 from millstream.analysis import coercion
 from millstream.analysis.builtins.call import Call, Rule
-from millstream.types import BIGINT, DATE, INT, TIMESTAMP, TIMESTAMP_NTZ, TINYINT, UNKNOWN, Kind, Type, decimal
+from millstream.types import (
+    BIGINT,
+    DATE,
+    INT,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    TINYINT,
+    UNKNOWN,
+    Kind,
+    Type,
+    decimal,
+)
 
-UNITS = frozenset("microsecond millisecond second minute hour day dayofyear week month quarter year".split())
+UNITS = frozenset(
+    {
+        *("microsecond", "millisecond", "second", "minute", "hour"),
+        *("day", "dayofyear", "week", "month", "quarter", "year"),
+    }
+)
 """Units that may be the first argument of dateadd and datediff."""
 
+_YEARS = ("year", "y", "years", "yr", "yrs")
+_MONTHS = ("month", "mon", "mons", "months")
+_DAYS = ("day", "d", "days")
 _SECONDS = ("second", "s", "sec", "seconds", "secs")
-_OF_DATE = frozenset(
-    "year y years yr yrs yearofweek quarter qtr month mon mons months week w weeks day d days"
-    " dayofweek dow dayofweek_iso dow_iso doy".split()
+_CLOCK = ("hour", "h", "hours", "hr", "hrs", "minute", "m", "min", "mins", "minutes")
+_CALENDAR = (
+    *("yearofweek", "quarter", "qtr", "week", "w", "weeks"),
+    *("dayofweek", "dow", "dayofweek_iso", "dow_iso", "doy"),
 )
-_OF_TIME = frozenset((*_SECONDS, *"hour h hours hr hrs minute m min mins minutes".split()))
-_OF_YEARS = {"year": INT, "y": INT, "years": INT, "yr": INT, "yrs": INT}
-_OF_MONTHS = dict.fromkeys(("month", "mon", "mons", "months"), TINYINT)
-_OF_DAYS = {"day": INT, "d": INT, "days": INT}
+
+_SECOND = decimal(8, 6)
+_PARTS = {
+    Kind.YEAR_MONTH_INTERVAL: dict.fromkeys(_YEARS, INT) | dict.fromkeys(_MONTHS, TINYINT),
+    Kind.DAY_TIME_INTERVAL: dict.fromkeys(_DAYS, INT)
+    | dict.fromkeys(_CLOCK, TINYINT)
+    | dict.fromkeys(_SECONDS, _SECOND),
+}
+_PARTS_OF_TIMES = dict.fromkeys((*_YEARS, *_MONTHS, *_DAYS, *_CLOCK, *_CALENDAR), INT) | dict.fromkeys(
+    _SECONDS, _SECOND
+)
 
 
 def extracted(call: Call, part: str, source: Type) -> Type:
     """Of ``EXTRACT(part FROM source)`` and ``date_part``."""
-    part = part.lower()
-    seconds = decimal(8, 6)
-    if source.kind is Kind.YEAR_MONTH_INTERVAL:
-        result = (_OF_YEARS | _OF_MONTHS).get(part)
-    elif source.kind is Kind.DAY_TIME_INTERVAL:
-        small = seconds if part in _SECONDS else TINYINT
-        result = small if part in _OF_TIME else _OF_DAYS.get(part)
-    else:
-        result = (seconds if part in _SECONDS else INT) if part in _OF_DATE | _OF_TIME else None
-        if not (coercion.converts(source, DATE) or source == TIMESTAMP_NTZ):
-            call.fail(f"a {source} has no {part} to extract")
+    if not source.is_known:
+        return UNKNOWN
+    if not (source.is_interval or coercion.converts(source, DATE)):
+        call.fail(f"a {source} has no {part.lower()} to extract")
+    result = _PARTS.get(source.kind, _PARTS_OF_TIMES).get(part.lower())
     if result is None:
-        call.fail(f"cannot extract {part} from {source}")
+        call.fail(f"cannot extract {part.lower()} from {source}")
     return result
 
 

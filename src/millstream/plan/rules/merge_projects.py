@@ -20,9 +20,7 @@ def merge_projects(node: Node) -> Node:
     if isinstance(node.input, Rename):
         below = columns_of(node.input)
         values = {key: values[column.relation, column.name.lower()] for key, column in below.items()}
-    uses = Counter(
-        (c.relation, c.name.lower()) for output in node.outputs for c in output.expr.columns()
-    )
+    uses = Counter((c.relation, c.name.lower()) for output in node.outputs for c in output.expr.columns())
     if any(uses[key] > 1 and value.column is None for key, value in values.items()):
         return node
     outputs = []

@@ -9,7 +9,7 @@ from millstream.plan.rules.substitution import outputs_of, pushed_below
 def push_filter_below_project(node: Node) -> Node:
     """``Filter (Project x)`` becomes ``Project (Filter x)``, so that rows go before work is done on them.
 
-    A condition stays above if it uses what cannot be computed twice with the same result (rand(), a subquery).
+    A condition stays above if it uses what cannot be computed twice alike (rand(), a subquery).
     """
     if not isinstance(node, Filter) or not isinstance(node.input, Project):
         return node

@@ -1,0 +1,30 @@
+"""Run benchmarks: all of them, or those that are named.
+
+python -m benchmarks [name ...] [--quick]
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from benchmarks import csv_to_out, start_up
+from benchmarks.report import environment, show
+
+BENCHMARKS = {"start_up": start_up, "csv_to_out": csv_to_out}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure Millstream.")
+    parser.add_argument("names", nargs="*", choices=[[], *BENCHMARKS], help="which ones (default: all)")
+    parser.add_argument("--quick", action="store_true", help="a tenth of the size, to see that they work")
+    options = parser.parse_args()
+    print(environment(), flush=True)
+    for name in options.names or BENCHMARKS:
+        module = BENCHMARKS[name]
+        title = (module.__doc__ or name).strip().splitlines()[0]
+        print(f"\n{name}: {title}", flush=True)
+        show(module.measure(quick=options.quick))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+"""``demo``: a bundled example that plays itself."""
+
+from __future__ import annotations
+
+import signal
+import time
+from types import FrameType, TracebackType
+from typing import Self
+
+from millstream.cli.demo_views import Show, View, view
+from millstream.cli.live import NewestRows
+from millstream.demo.bundle import AuctionDemo, auction_demo
+from millstream.errors import ExecutionError, MillstreamError
+from millstream.runtime.mill import Mill
+from millstream.runtime.query import RunningQuery
+
+DEMOS = {"auction": auction_demo}
+
+_TICK = 0.25
+_QUIET = 1.5
+"""Seconds without a new row after which everything that was sent must have been read."""
+_LONGEST_WAIT = 15.0
+
+
+def run_demo(name: str, seconds: int) -> None:
+    """Show a demo that is live for some seconds, or until Ctrl-C."""
+    if name not in DEMOS:
+        raise MillstreamError(f"there is no demo '{name}'", hint=f"the demos are: {', '.join(DEMOS)}")
+    screen = view()
+    with DEMOS[name]() as demo, _Interrupt() as interrupt:
+        screen.introduce(demo)
+        with Mill() as mill:
+            queries = _start(mill, demo, screen, interrupt)
+            show = _play(demo, queries, seconds, screen, interrupt)
+        screen.conclude(demo, show)
+
+
+class _Interrupt:
+    """Makes the first Ctrl-C a wish to end in order; the second one ends everything at once."""
+
+    def __init__(self) -> None:
+        self.asked = False
+
+    def __enter__(self) -> Self:
+        self._previous = signal.signal(signal.SIGINT, self._handle)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        signal.signal(signal.SIGINT, self._previous)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True
+
+
+def _start(mill: Mill, demo: AuctionDemo, screen: View, interrupt: _Interrupt) -> list[RunningQuery]:
+    """Start Spark and the queries; fewer of them if somebody has had enough."""
+    queries: list[RunningQuery] = []
+    with screen.starting() as say:
+        say("checking the script")
+        statements = mill.analyse(demo.text, demo.path.name)
+        say("starting Spark on this machine, which takes some seconds")
+        _ = mill.spark
+        demo.open()
+        for statement in statements:
+            if interrupt.asked:
+                break
+            say(f"starting query {len(queries) + 1} of {len(demo.titles)}")
+            outcome = mill.perform(statement)
+            if isinstance(outcome, RunningQuery):
+                queries.append(outcome)
+    return queries
+
+
+def _play(
+    demo: AuctionDemo, queries: list[RunningQuery], seconds: int, screen: View, interrupt: _Interrupt
+) -> Show:
+    """Send events to the queries and show what they make of them."""
+    newest = [NewestRows(query) for query in queries]
+    with demo.sender() as sender:
+        show = Show(demo, queries, newest, sender, seconds)
+        with screen.playing(show) as refresh:
+            while not interrupt.asked and show.elapsed() < seconds:
+                _check(show)
+                refresh()
+                time.sleep(_TICK)
+            sender.stop()
+            show.ending = True
+            quiet_since, seen = time.monotonic(), -1
+            give_up = quiet_since + _LONGEST_WAIT
+            while not interrupt.asked and time.monotonic() < min(give_up, quiet_since + _QUIET):
+                _check(show)
+                rows = sum(query.progress.rows_in for query in queries)
+                if rows != seen or not all(query.progress.batches for query in queries):
+                    quiet_since, seen = time.monotonic(), rows
+                refresh()
+                time.sleep(_TICK)
+            show.finish()
+    return show
+
+
+def _check(show: Show) -> None:
+    """Raise what has gone wrong, if anything has."""
+    show.sender.check()
+    for query in show.queries:
+        if query.wait(0):
+            raise ExecutionError(f"query {query.name} has ended before the demo")

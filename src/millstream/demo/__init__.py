@@ -1,0 +1,1 @@
+"""Bundled examples that play themselves: what ``millstream demo`` shows."""

@@ -1,0 +1,136 @@
+"""The command line as people and scripts meet it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from millstream.cli import main
+
+SCRIPT = """\
+CREATE STREAM Bid (itemID INT, price DOUBLE, t TIMESTAMP) ORDER BY t USING csv OPTIONS (path 'bids.csv');
+CREATE SINK dear USING csv OPTIONS (path 'out');
+SELECT itemID, price FROM Bid WHERE price > 10;
+INSERT INTO dear SELECT itemID FROM Bid WHERE price > 1000;
+SELECT max(price) FROM Bid [RANGE 1 MINUTE SLIDE 10 SECONDS];
+"""
+
+
+class Outcome:
+    def __init__(self, code: int, out: str, err: str) -> None:
+        self.code, self.out, self.err = code, out, err
+
+
+class Command:
+    """Runs the command in this process."""
+
+    def __init__(
+        self, directory: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        self._directory, self._monkeypatch, self._capsys = directory, monkeypatch, capsys
+
+    def __call__(self, *arguments: str, **files: str) -> Outcome:
+        for name, text in files.items():
+            (self._directory / f"{name}.esl").write_text(text)
+        self._monkeypatch.chdir(self._directory)
+        self._monkeypatch.setattr(sys, "argv", ["millstream", *arguments])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        captured = self._capsys.readouterr()
+        return Outcome(int(stopped.value.code or 0), captured.out, captured.err)
+
+
+@pytest.fixture
+def millstream(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Command:
+    return Command(tmp_path, monkeypatch, capsys)
+
+
+def test_check_says_that_all_is_well_and_what_cannot_be_run_yet(millstream: Command) -> None:
+    done = millstream("check", "auction.esl", auction=SCRIPT)
+    assert done.code == 0
+    assert done.out == ""
+    assert done.err.splitlines() == [
+        "auction.esl:5:1: note: an aggregate over a window cannot be run by this version of Millstream yet",
+        "auction.esl: 5 statements, 3 queries, no mistakes",
+    ]
+
+
+def test_check_names_the_place_of_a_mistake_and_exits_with_1(millstream: Command) -> None:
+    done = millstream(
+        "check", "auction.esl", auction=SCRIPT.replace("itemID, price FROM", "itemID, prise FROM")
+    )
+    assert done.code == 1
+    assert done.err == (
+        "error: auction.esl:3:16: unknown column 'prise'\n"
+        "  3 | SELECT itemID, prise FROM Bid WHERE price > 10;\n"
+        "    |                ^^^^^\n"
+        "Hint: did you mean 'price'?\n"
+    )
+
+
+@pytest.mark.parametrize("command", ["check", "explain"])
+def test_check_and_explain_do_not_even_load_spark(tmp_path: Path, command: str) -> None:
+    (tmp_path / "auction.esl").write_text(SCRIPT)
+    program = (
+        "import contextlib, sys; from millstream.cli import main\n"
+        f"sys.argv = ['millstream', '{command}', 'auction.esl']\n"
+        "with contextlib.suppress(SystemExit): main()\n"
+        "sys.exit('pyspark' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True, capture_output=True)
+
+
+def test_explain_shows_the_plan_of_every_query(millstream: Command) -> None:
+    done = millstream("explain", "auction.esl", auction=SCRIPT)
+    assert done.code == 0
+    assert done.out == (
+        "-- q1\n"
+        "Project Bid.itemID, Bid.price\n"
+        "└─ Filter Bid.price > 10\n"
+        "   └─ StreamScan Bid from csv 'bids.csv' ORDER BY t\n"
+        "-- INSERT INTO dear\n"
+        "Project Bid.itemID\n"
+        "└─ Filter Bid.price > 1000\n"
+        "   └─ StreamScan Bid from csv 'bids.csv' ORDER BY t\n"
+        "-- q2\n"
+        "Project __agg0 AS max(price)\n"
+        "└─ WindowAggregate max(price) AS __agg0\n"
+        "   └─ Windowed [RANGE 1 MINUTE SLIDE 10 SECONDS WATTR t]\n"
+        "      └─ StreamScan Bid from csv 'bids.csv' ORDER BY t\n"
+    )
+
+
+def test_run_refuses_before_it_starts_spark_what_it_cannot_run(millstream: Command) -> None:
+    done = millstream("run", "auction.esl", auction=SCRIPT)
+    assert done.code == 1
+    assert "auction.esl:5:1: an aggregate over a window cannot be run by this version" in done.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["check", "missing.esl"], 1, "error: cannot read 'missing.esl': No such file or directory"),
+        (["run", "a.esl", "--format", "xml"], 2, "'xml'"),
+        (["run", "a.esl", "--set", "nonsense"], 2, "'nonsense' is not KEY=VALUE"),
+        (["frobnicate"], 2, "frobnicate"),
+        (["demo", "nosuch"], 1, "nosuch"),
+    ],
+)
+def test_wrong_usage(millstream: Command, arguments: list[str], code: int, message: str) -> None:
+    done = millstream(*arguments, a="SHOW STREAMS;")
+    assert done.code == code
+    assert message in done.err
+    assert "Traceback" not in done.err
+
+
+def test_a_script_that_is_no_text(millstream: Command, tmp_path: Path) -> None:
+    (tmp_path / "binary.esl").write_bytes(b"\xff\xfe\x00SELECT")
+    done = millstream("check", "binary.esl")
+    assert (done.code, done.err) == (1, "error: 'binary.esl' is not a text in UTF-8\n")
+
+
+def test_an_empty_script_is_no_mistake(millstream: Command) -> None:
+    assert millstream("check", "empty.esl", empty="-- nothing\n").code == 0

@@ -1,0 +1,52 @@
+"""Every mistake has a message that names it, a place, and (mostly) a hint.
+
+A fixture is a small script with one mistake in it. It begins with the message that people get:
+
+    -- error: unknown column 'prise'
+    -- at: 4:8
+    -- hint: did you mean 'price'?
+
+Line and column count the whole file. What all fixtures may use is in prelude.esl.
+"""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from millstream.analysis.statements import analyse
+from millstream.catalog import Catalog
+from millstream.errors import MillstreamError
+from millstream.syntax import parse_script
+
+HERE = Path(__file__).parent
+FIXTURES = sorted((HERE / "fixtures").glob("*.esl"))
+HEADER = re.compile(r"-- error: (?P<message>.+)\n-- at: (?P<place>\d+:\d+)\n(-- hint: (?P<hint>.+)\n)?")
+
+
+@pytest.fixture(scope="module")
+def prelude() -> Catalog:
+    catalog = Catalog()
+    for statement in parse_script((HERE / "prelude.esl").read_text(), "prelude.esl"):
+        analyse(statement, catalog)
+    return catalog
+
+
+@pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.stem)
+def test_the_mistake_is_named(path: Path, prelude: Catalog) -> None:
+    text = path.read_text()
+    header = HEADER.match(text)
+    assert header, f"{path.name} must begin with the message and the place that it expects"
+    catalog = prelude.copy()
+    with pytest.raises(MillstreamError) as caught:
+        for statement in parse_script(text, path.name):
+            analyse(statement, catalog)
+    error = caught.value
+    assert error.message == header["message"]
+    assert error.hint == header["hint"]
+    assert error.place is not None
+    assert f"{error.place.line}:{error.place.column}" == header["place"]
+
+
+def test_there_are_many_fixtures() -> None:
+    assert len(FIXTURES) >= 60

@@ -1,0 +1,232 @@
+"""Transducers: selection, projection, derived streams, functions, joins with tables (ESL paper, section 2)."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+import millstream as ms
+from millstream.testing import Streams, table
+
+pytestmark = pytest.mark.spark
+
+OPEN_AUCTION = """
+    CREATE STREAM OpenAuction (itemID INT, sellerID STRING, start_price DOUBLE, start_time TIMESTAMP)
+    ORDER BY start_time
+"""
+AUCTIONS = """
+    itemID | sellerID | start_price | start_time
+    1      | ada      | 500         | 2026-01-01 10:00:00
+    2      | bob      | 1500.5      | 2026-01-01 10:00:01
+    3      | eve, jr  | 2500        | 2026-01-01 10:00:05
+    4      | bob      | 1200        | 2026-01-01 10:00:03.25
+    5      |          | 1300        | 2026-01-01 10:00:09
+"""
+
+
+@pytest.fixture
+def auctions(streams: Streams) -> Streams:
+    streams.add(OPEN_AUCTION, AUCTIONS)
+    return streams
+
+
+def test_example_2_selection_on_a_stream(auctions: Streams) -> None:
+    # In the order of timestamps, although 4 was read after 3.
+    assert auctions.run(
+        "SELECT itemID, sellerID, start_price, start_time FROM OpenAuction WHERE start_price > 1000"
+    ) == table("""
+        itemID | sellerID | start_price | start_time
+        2      | bob      | 1500.5      | 2026-01-01 10:00:01
+        4      | bob      | 1200.0      | 2026-01-01 10:00:03.25
+        3      | eve, jr  | 2500.0      | 2026-01-01 10:00:05
+        5      |          | 1300.0      | 2026-01-01 10:00:09
+    """)
+
+
+def test_order_by_the_timestamp_changes_nothing(auctions: Streams) -> None:
+    plain = "SELECT itemID FROM OpenAuction WHERE start_price < 1400"
+    assert auctions.run(f"{plain} ORDER BY start_time") == auctions.run(plain)
+
+
+def test_example_3_a_derived_stream_keeps_the_timestamp_that_it_does_not_show(auctions: Streams) -> None:
+    auctions.mill.execute("""
+        CREATE STREAM expensiveItems AS
+            SELECT itemID AS item, start_price * 2 AS price FROM OpenAuction WHERE start_price > 1000;
+        CREATE STREAM dear AS SELECT item FROM expensiveItems e WHERE e.price > 2500;
+    """)
+    assert auctions.run("SELECT item + 100 AS n FROM dear") == table("""
+        n
+        102
+        103
+        105
+    """)
+
+
+def test_a_column_may_use_one_before_it(auctions: Streams) -> None:
+    assert auctions.run(
+        "SELECT upper(sellerID) AS name, length(name) AS n FROM OpenAuction WHERE itemID IN (1, 3)"
+    ) == table("""
+        name    | n
+        ADA     | 3
+        EVE, JR | 7
+    """)
+
+
+def test_equal_timestamps_keep_the_order_of_arrival(streams: Streams) -> None:
+    streams.add(
+        "CREATE STREAM s (a INT, t INT) ORDER BY t",
+        "a | t \n 3 | 7 \n 1 | 7 \n 2 | 6",
+        "a | t \n 0 | 7 \n 9 | 6",
+    )
+    assert streams.run("SELECT a FROM s") == table("a \n 2 \n 9 \n 3 \n 1 \n 0")
+
+
+def test_a_stream_with_a_table(auctions: Streams) -> None:
+    auctions.add("CREATE TABLE sellers (id STRING, city STRING)", "id | city \n bob | Oslo \n ada | Rome")
+    assert auctions.run("""
+        SELECT s.city, a.itemID FROM OpenAuction a JOIN sellers s ON a.sellerID = s.id WHERE s.city <> 'Bonn'
+    """) == table("""
+        city | itemID
+        Rome | 1
+        Oslo | 2
+        Oslo | 4
+    """)
+    assert auctions.run(
+        "SELECT itemID, city FROM OpenAuction a LEFT JOIN sellers s ON sellerID = id"
+    ) == table("""
+        itemID | city
+        1      | Rome
+        2      | Oslo
+        4      | Oslo
+        3      |
+        5      |
+    """)
+    assert auctions.run(
+        "SELECT itemID FROM OpenAuction WHERE sellerID NOT IN (SELECT id FROM sellers WHERE city = 'Oslo')"
+    ) == table("itemID \n 1 \n 3")
+    assert auctions.run(
+        "SELECT itemID FROM OpenAuction a WHERE EXISTS (SELECT 1 FROM sellers s WHERE s.id = a.sellerID)"
+    ) == table("itemID \n 1 \n 2 \n 4")
+
+
+def test_join_using_shows_the_common_column_once(streams: Streams) -> None:
+    streams.add("CREATE STREAM s (k INT, a STRING)", "k | a \n 1 | x \n 2 | y")
+    streams.add("CREATE TABLE t (k INT, b STRING)", "k | b \n 2 | z")
+    assert streams.run("SELECT * FROM s JOIN t USING (k)") == table("k | a | b \n 2 | y | z")
+
+
+def test_functions_in_sql_and_in_python(auctions: Streams) -> None:
+    auctions.mill.execute("""
+        CREATE FUNCTION with_tax(x DOUBLE) : DOUBLE AS round(x * 1.25, 2);
+        CREATE FUNCTION shout(s STRING) : STRING LANGUAGE PYTHON AS 'textwrap:dedent';
+    """)
+    assert auctions.run(
+        "SELECT with_tax(start_price) AS p, shout(sellerID) AS s FROM OpenAuction "
+        "WHERE with_tax(start_price) > 3000"
+    ) == table("p | s \n 3125.0 | eve, jr")
+
+
+def test_split_sends_a_tuple_to_every_branch_that_it_satisfies(auctions: Streams) -> None:
+    auctions.mill.execute("""
+        SPLIT STREAM OpenAuction INTO
+            cheap AS (SELECT * FROM OpenAuction WHERE start_price < 1400),
+            bobs AS (SELECT itemID FROM OpenAuction WHERE sellerID = 'bob');
+    """)
+    assert auctions.run("SELECT itemID FROM cheap") == table("itemID \n 1 \n 4 \n 5")
+    assert auctions.run("SELECT itemID FROM bobs") == table("itemID \n 2 \n 4")
+
+
+def test_what_cannot_be_read_is_a_bad_record(streams: Streams) -> None:
+    streams.add(
+        "CREATE STREAM s (a INT, t TIMESTAMP) ORDER BY t",
+        "a | t \n 1 | 2026-01-01 10:00:00 \n x | 2026-01-01 10:00:01 \n 2 | \n 3 | yesterday",
+        clauses="BAD INTO s_bad",
+    )
+    query = streams.mill.start("SELECT a FROM s")
+    assert query.collect().to_pydict() == {"a": [1]}
+    assert query.progress.bad == {"s": 3}
+    assert query.progress.rows_in == 4
+    assert streams.run("SELECT record, reason FROM s_bad") == table("""
+        record                  | reason
+        x,2026-01-01 10:00:01   | it cannot be read in the stream's schema
+        {"a":2}                 | the timestamp is NULL
+        3,yesterday             | it cannot be read in the stream's schema
+    """)
+
+
+def test_a_query_over_tables_is_sparks(streams: Streams) -> None:
+    streams.add("CREATE TABLE t (k STRING, v INT)", "k | v \n a | 1 \n b | 5 \n a | 3")
+    streams.mill.execute("CREATE TABLE sums AS SELECT k, sum(v) AS total FROM t GROUP BY k")
+    assert streams.run(
+        "SELECT k, total, rank() OVER (ORDER BY total) AS r FROM sums ORDER BY k DESC"
+    ) == table("""
+        k | total | r
+        b | 5     | 2
+        a | 4     | 1
+    """)
+
+
+def test_an_empty_result_has_its_columns(auctions: Streams) -> None:
+    assert auctions.run("SELECT itemID, sellerID FROM OpenAuction WHERE itemID > 99") == table(
+        "itemID | sellerID"
+    )
+
+
+def test_sql_gives_a_dataframe_and_a_stream_of_the_callers_can_be_registered(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    with ms.connect(spark) as mill:
+        rate = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 5).load()
+        mill.register_stream(
+            "ticks", rate.select("timestamp", F.col("value").alias("n")), order_by="timestamp"
+        )
+        frame = mill.sql("SELECT n * 10 AS m FROM ticks WHERE n % 2 = 0")
+        assert frame.isStreaming
+        assert frame.columns == ["m"]
+        spark.range(3).createOrReplaceTempView("numbers")
+        assert [row.id for row in mill.sql("SELECT id FROM numbers WHERE id > 0 ORDER BY id").collect()] == [
+            1,
+            2,
+        ]
+        query = mill.start("SELECT n FROM ticks JOIN numbers ON n = id")
+        rows = query.results()
+        assert sorted(next(rows).n for _ in range(3)) == [0, 1, 2]
+        query.stop()
+        assert not query.is_active
+
+
+def test_sinks_are_sparks_own(auctions: Streams, spark: SparkSession, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    script = f"""
+        CREATE SINK dear USING parquet OPTIONS (path '{out}');
+        INSERT INTO dear SELECT itemID, start_price FROM OpenAuction WHERE start_price > 1400;
+    """
+    (query,) = auctions.mill.execute(script)
+    query.wait()
+    assert sorted(row.itemID for row in spark.read.parquet(str(out)).collect()) == [2, 3]
+    with pytest.raises(ms.ExecutionError, match="is not empty"):
+        auctions.mill.execute("INSERT INTO dear SELECT itemID FROM OpenAuction")
+
+
+def test_a_missing_file_is_named_where_the_stream_was_defined(streams: Streams) -> None:
+    streams.mill.execute("CREATE STREAM s (a INT) USING csv OPTIONS (path 'nowhere/at.csv')", "here.esl")
+    with pytest.raises(ms.ExecutionError, match=r"here.esl:1:1: stream 's' reads 'nowhere/at.csv'"):
+        streams.mill.start("SELECT a FROM s")
+
+
+def test_a_wrong_header_is_an_error_and_not_mixed_up_columns(streams: Streams) -> None:
+    streams.add("CREATE STREAM s (a INT, b INT)", "b | a \n 1 | 2")
+    with pytest.raises(ms.ExecutionError, match="header"):
+        streams.run("SELECT a FROM s")
+
+
+def test_an_error_in_a_tuple_stops_the_query_and_says_where(streams: Streams) -> None:
+    streams.add("CREATE STREAM s (a INT, b INT)", "a | b \n 1 | 0")
+    with pytest.raises(ms.ExecutionError, match="<query>:1:8: .*[Dd]ivision by zero"):
+        streams.run("SELECT a / b AS q FROM s")
+
+
+def test_what_cannot_run_yet_says_so_by_name(auctions: Streams) -> None:
+    with pytest.raises(ms.NotExecutableError, match="an aggregate over a window cannot be run"):
+        auctions.mill.start("SELECT count(*) FROM OpenAuction [RANGE 5 SECONDS SLIDE 1 SECOND]")
