@@ -46,7 +46,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("**/*.md"), *(ROOT / "examples").glob("**/*.md")])
+DOCUMENTS = sorted(
+    document for pattern in ("*.md", "docs/**/*.md", "examples/**/*.md") for document in ROOT.glob(pattern)
+)
 EXAMPLES = sorted((ROOT / "examples").glob("*.esl"))
 LATER = sorted((ROOT / "examples" / "later").glob("*.esl"))
 
@@ -91,7 +93,7 @@ class Block:
 
 KINDS = frozenset(
     {
-        *("sql", "sql later", "sql error", "sql NAME", "sql later NAME"),
+        *("sql", "sql later", "sql error", "sql NAME", "sql later NAME", "sql error NAME"),
         *("csv NAME", "json NAME", "python NAME"),
         *("python", "text output", "console", "text diagram"),
     }
@@ -130,7 +132,8 @@ def test_no_block_goes_untested(block: Block) -> None:
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_links_lead_somewhere(document: Path) -> None:
-    for target in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"```.*?```", "", document.read_text(), flags=re.S)):
+    prose = re.sub(r"```.*?```", "", document.read_text(), flags=re.DOTALL)
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose):
         if re.match(r"[a-z]+:", target):
             continue
         path, _, anchor = target.partition("#")
@@ -232,7 +235,7 @@ class Terminal:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, spark: SparkSession | None = None) -> None:
         self._monkeypatch = monkeypatch
         self._spark = spark
-        self._exit_code = 0
+        self.exit_code = 0
 
     def show(self, block: Block) -> None:
         """Run the commands of a block, as far as they can be run here, and compare what they print."""
@@ -244,16 +247,16 @@ class Terminal:
     def _printed(self, words: list[str], command: str, block: Block) -> str | None:
         match words:
             case [assignment, *rest] if assignment.startswith("PYTHONPATH="):
-                self._import_from(Path(assignment.partition("=")[2]))
+                self.import_from(Path(assignment.partition("=")[2]))
                 return self._printed(rest, command, block)
             case ["millstream", "check" | "explain", *_]:
-                return self._run(words)
+                return self.run(words)
             case ["millstream", "run", *_]:
-                return self._run(words) if self._spark else None
+                return self.run(words) if self._spark else None
             case ["cat", name]:
                 return Path(name).read_text() if self._spark else None
             case ["echo", "$?"]:
-                return f"{self._exit_code}\n" if self._spark else None
+                return f"{self.exit_code}\n" if self._spark else None
             case ["make", target]:
                 makefile = (ROOT / "Makefile").read_text()
                 assert re.search(rf"^{target}:.*##", makefile, re.MULTILINE), f"{block}: no target {target}"
@@ -261,7 +264,7 @@ class Terminal:
         assert command in SHOWN_ONLY, f"{block}: $ {command} is not tested"
         return None
 
-    def _run(self, words: list[str]) -> str:
+    def run(self, words: list[str]) -> str:
         # One for both, so that lines stand in the order in which they were written.
         screen = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
         with self._monkeypatch.context() as patch:
@@ -272,10 +275,10 @@ class Terminal:
                 patch.setattr("millstream.runtime.scripts.Mill", functools.partial(_mill, self._spark))
             with pytest.raises(SystemExit) as ended:
                 run_app()
-        self._exit_code = int(ended.value.code or 0)
+        self.exit_code = int(ended.value.code or 0)
         return screen.buffer.getvalue().decode()  # type: ignore[attr-defined]
 
-    def _import_from(self, directory: Path) -> None:
+    def import_from(self, directory: Path) -> None:
         self._monkeypatch.syspath_prepend(directory.resolve())
         if self._spark is not None:
             for module in directory.glob("*.py"):
@@ -325,10 +328,12 @@ def _write_files(document: Path) -> None:
             Path(block.file).write_text(block.text)
 
 
-@pytest.mark.parametrize(
-    "document", [d for d in DOCUMENTS if any(b.kind == "console" for b in blocks(d))], ids=lambda path: path.name
-)
+def _has_commands(document: Path) -> bool:
+    return any(block.kind == "console" for block in blocks(document))
+
+
 @pytest.mark.usefixtures("directory")
+@pytest.mark.parametrize("document", [*filter(_has_commands, DOCUMENTS)], ids=lambda path: path.name)
 def test_commands_that_need_no_spark(document: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _write_files(document)
     terminal = Terminal(monkeypatch)
@@ -345,14 +350,14 @@ def _needs_spark(document: Path) -> bool:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("document", [d for d in DOCUMENTS if _needs_spark(d)], ids=lambda path: path.name)
+@pytest.mark.parametrize("document", [*filter(_needs_spark, DOCUMENTS)], ids=lambda path: path.name)
 def test_document_from_beginning_to_end(
     document: Path, session: SparkSession, directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("millstream.connect", lambda *_, **__: _mill(session))
     _write_files(document)
     terminal = Terminal(monkeypatch, session)
-    terminal._import_from(directory)
+    terminal.import_from(directory)
     variables: dict[str, Any] = {"__name__": "__main__"}
     following = iter([*blocks(document)[1:], None])
     try:
@@ -384,9 +389,9 @@ def _run_python(block: Block, variables: dict[str, Any]) -> str:
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_example(path: Path, session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Terminal(monkeypatch, session)
-    terminal._import_from(Path("examples"))
-    printed = terminal._run(["millstream", "run", f"examples/{path.name}", "--out", "out"])
-    assert terminal._exit_code == 0, printed
+    terminal.import_from(Path("examples"))
+    printed = terminal.run(["millstream", "run", f"examples/{path.name}", "--out", "out"])
+    assert terminal.exit_code == 0, printed
     expected = ROOT / "examples" / "expected" / path.stem
     assert _contents(Path("out")) == _contents(expected)
 

@@ -63,7 +63,7 @@ PLANS = {
               └─ StreamScan r from kafka ORDER BY u
     """,
     "SELECT X.a, LAST(Y).b FROM s PARTITION BY c AS (X, *Y) WHERE X.b > 5 AND Y.b < Y.previous.b": """
-        PatternMatch PARTITION BY c AS (X, *Y) RETURNING X.a AS a, LAST(Y).b AS b
+        PatternMatch PARTITION BY c AS (X, *Y) RETURNING X.a, LAST(Y).b AS b
         └─ StreamScan s from kafka ORDER BY t
     """,
     "SELECT name, count(*) FROM k GROUP BY name": """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from sqlglot import exp
 
@@ -95,7 +96,11 @@ class Resolver:
         inner = node.unnest()
         if isinstance(inner, exp.And):
             return (*self.conditions(inner.left, what), *self.conditions(inner.right, what))
-        return (self.condition(node, what),)
+        condition = self.condition(node, what)
+        if isinstance(node, exp.Or):
+            # It may stand beside other conditions later.
+            condition = replace(condition, parts=("(", *condition.parts, ")"))
+        return (condition,)
 
     # ------------------------------------------------------------ holes
 

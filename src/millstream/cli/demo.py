@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import signal
 import time
+from collections.abc import Iterator
 from types import FrameType, TracebackType
 from typing import Self
 
+from millstream.analysis.statements import RunQuery
 from millstream.cli.demo_views import Show, View, view
 from millstream.cli.live import NewestRows
 from millstream.demo.bundle import AuctionDemo, auction_demo
@@ -18,8 +20,15 @@ DEMOS = {"auction": auction_demo}
 
 _TICK = 0.25
 _QUIET = 1.5
-"""Seconds without a new row after which everything that was sent must have been read."""
-_LONGEST_WAIT = 15.0
+"""Seconds without a new row, after which everything that was sent must have been read."""
+_LONGEST_WAIT = 120.0
+_SETTINGS = {
+    # A demo is over before thorough compilation has paid off: it would take half of two cores.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+    # Batches are small: one task, and no second thoughts about its plan.
+    "spark.sql.files.minPartitionNum": "1",
+    "spark.sql.adaptive.enabled": "false",
+}
 
 
 def run_demo(name: str, seconds: int) -> None:
@@ -29,7 +38,7 @@ def run_demo(name: str, seconds: int) -> None:
     screen = view()
     with DEMOS[name]() as demo, _Interrupt() as interrupt:
         screen.introduce(demo)
-        with Mill() as mill:
+        with Mill(settings=_SETTINGS) as mill:
             queries = _start(mill, demo, screen, interrupt)
             show = _play(demo, queries, seconds, screen, interrupt)
         screen.conclude(demo, show)
@@ -68,7 +77,8 @@ def _start(mill: Mill, demo: AuctionDemo, screen: View, interrupt: _Interrupt) -
         for statement in statements:
             if interrupt.asked:
                 break
-            say(f"starting query {len(queries) + 1} of {len(demo.titles)}")
+            if isinstance(statement.meaning, RunQuery):
+                say(f"starting query {len(queries) + 1} of {len(demo.titles)}")
             outcome = mill.perform(statement)
             if isinstance(outcome, RunningQuery):
                 queries.append(outcome)
@@ -83,23 +93,38 @@ def _play(
     with demo.sender() as sender:
         show = Show(demo, queries, newest, sender, seconds)
         with screen.playing(show) as refresh:
-            while not interrupt.asked and show.elapsed() < seconds:
+            for _ in _while_live(show):
+                if interrupt.asked:
+                    break
                 _check(show)
-                refresh()
-                time.sleep(_TICK)
-            sender.stop()
-            show.ending = True
-            quiet_since, seen = time.monotonic(), -1
-            give_up = quiet_since + _LONGEST_WAIT
-            while not interrupt.asked and time.monotonic() < min(give_up, quiet_since + _QUIET):
-                _check(show)
-                rows = sum(query.progress.rows_in for query in queries)
-                if rows != seen or not all(query.progress.batches for query in queries):
-                    quiet_since, seen = time.monotonic(), rows
                 refresh()
                 time.sleep(_TICK)
             show.finish()
     return show
+
+
+def _while_live(show: Show) -> Iterator[None]:
+    """Until the first rows, then as long as the demo is to last, then until everything has been read."""
+    waiting_since = time.monotonic()
+    while not all(query.progress.rows_in for query in show.queries):
+        if time.monotonic() > waiting_since + _LONGEST_WAIT:
+            raise ExecutionError(
+                f"no query has read anything for {_LONGEST_WAIT:.0f} seconds",
+                hint="this machine may be too busy: try again later",
+            )
+        yield
+    show.live_since = time.monotonic()
+    while show.elapsed() < show.seconds:
+        yield
+    show.sender.stop()
+    show.is_ending = True
+    ending_since = quiet_since = time.monotonic()
+    seen = 0
+    while time.monotonic() < min(quiet_since + _QUIET, ending_since + _LONGEST_WAIT):
+        rows = sum(query.progress.rows_in for query in show.queries)
+        if rows != seen:
+            quiet_since, seen = time.monotonic(), rows
+        yield
 
 
 def _check(show: Show) -> None:

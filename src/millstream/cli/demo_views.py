@@ -17,6 +17,7 @@ from rich import box
 from rich.console import Console, ConsoleOptions, Group, RenderResult
 from rich.layout import Layout
 from rich.live import Live
+from rich.padding import Padding
 from rich.panel import Panel
 from rich.progress import Progress as ProgressBar
 from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -37,15 +38,15 @@ _BARS = " ▁▂▃▄▅▆▇█"
 _BOXED_HEIGHT = 32
 """Lines of a terminal from which on there is room for boxes."""
 
+_KEYWORDS = (
+    "AS|BAD|BY|CREATE|FROM|FUNCTION|INTERVAL|INTO|JOIN|ON|OPTIONS|ORDER|SECONDS|SELECT|SLACK|SOURCE|STREAM"
+    "|TABLE|USING|WHERE"
+)
 _STYLES = (
     (r"\b\d+(\.\d+)?\b", "magenta"),
-    (
-        r"\b(ADD|AND|AS|BAD|BY|CREATE|FROM|FUNCTION|INTERVAL|INTO|JOIN|ON|OPTIONS|OR|ORDER|SECONDS|SELECT|SLACK"
-        r"|SOURCE|STREAM|TABLE|USING|WHERE)\b",
-        "bold cyan",
-    ),
+    (rf"\b({_KEYWORDS})\b", "bold cyan"),
     (r"\b(INT|STRING|DOUBLE|TIMESTAMP)\b", "blue"),
-    (r"'[^']*'", "green"),
+    (r"'[^'\n]*'", "green"),
     (r"--.*", "not bold italic bright_black"),
 )
 
@@ -59,17 +60,17 @@ class Show:
     newest: Sequence[NewestRows]
     sender: Sender
     seconds: int
-    ending: bool = False
+    live_since: float | None = None
+    """When the first rows were there."""
+    is_ending: bool = False
     progress: dict[str, Progress] = field(default_factory=dict)
-    started: float = field(default_factory=time.monotonic)
-    lasted: float = 0.0
 
     def elapsed(self) -> float:
-        return time.monotonic() - self.started
+        """Seconds since the first rows."""
+        return 0.0 if self.live_since is None else time.monotonic() - self.live_since
 
     def finish(self) -> None:
         """Write down how far everything has come, before it is gone."""
-        self.lasted = min(self.elapsed(), self.seconds)
         self.progress = {query.name: query.progress for query in self.queries}
 
     def bad(self) -> int:
@@ -157,7 +158,7 @@ class _LiveScreen:
         layout = Layout()
         layout.split_column(
             Layout(self._head(), size=2),
-            Layout(progress_table(show.queries, self._rates, show.demo.titles), size=len(panels) + 2),
+            Layout(progress_table(show.queries, self._rates, show.demo.titles), size=len(panels) + 1),
             *(_row(panels[i : i + 2], boxed) for i in range(0, len(panels), 2)),
             Layout(self._foot(), size=1),
         )
@@ -165,7 +166,7 @@ class _LiveScreen:
 
     def _head(self) -> Table:
         show = self._show
-        self._arrivals.add(show.sender.sent, show.elapsed())
+        self._arrivals.add(show.sender.sent)
         line = Table.grid(expand=True, padding=(0, 1))
         line.add_column(no_wrap=True, ratio=1)
         line.add_column(no_wrap=True, justify="right")
@@ -177,15 +178,19 @@ class _LiveScreen:
         return line
 
     def _foot(self) -> Text:
-        text = "reading the last lines ..." if self._show.ending else "Ctrl-C ends it sooner"
-        return Text(text, style="dim", justify="right")
+        if self._show.live_since is None:
+            text = "Spark compiles the queries: the first rows take some seconds"
+        else:
+            text = "the last lines are being read" if self._show.is_ending else "Ctrl-C ends it sooner"
+        return Text(text, style="dim", justify="right", no_wrap=True)
 
 
 def _row(panels: Sequence[_RowsPanel], boxed: bool) -> Layout:
-    row = Layout(ratio=1)
+    row = Layout()
     for panel in panels:
         panel.boxed = boxed
-    row.split_row(*(Layout(panel, ratio=1) for panel in panels))
+        panel.margin = 0 if panel is panels[-1] else 2
+    row.split_row(*(Layout(panel) for panel in panels))
     return row
 
 
@@ -197,33 +202,35 @@ class _RowsPanel:
     newest: NewestRows
     title: str
     boxed: bool = False
+    margin: int = 0
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         height = options.height or options.max_height
         rows = height - (3 if self.boxed else 2)
         waiting = Text("waiting for the first rows ...", style="dim")
-        body = self.newest.table(rows) if len(self.newest) else waiting
+        body = self.newest.table(rows, tight=not self.boxed) if len(self.newest) else waiting
         title = f"[bold]{self.query.name}[/] {self.title}"
         if self.boxed:
             yield Panel(
                 body, title=title, title_align="left", box=box.ROUNDED, border_style="cyan", height=height
             )
         else:
-            yield Group(Rule(title, align="left", style="cyan"), body)
+            yield Padding(Group(Rule(title, align="left", style="cyan"), body), (0, self.margin, 0, 0))
 
 
 class _Sparkline:
     """How many came in each of the last seconds, as little bars."""
 
-    def __init__(self, seconds: int = 16) -> None:
+    def __init__(self, seconds: int = 12) -> None:
         self._counts: deque[int] = deque([0] * seconds, maxlen=seconds)
-        self._second = 0
+        self._due = time.monotonic() + 1
         self._before = 0
 
-    def add(self, total: int, now: float) -> None:
-        if int(now) > self._second:
+    def add(self, total: int) -> None:
+        if time.monotonic() >= self._due:
+            self._due += 1
             self._counts.append(total - self._before)
-            self._second, self._before = int(now), total
+            self._before = total
 
     def __str__(self) -> str:
         highest = max(1, *self._counts)
@@ -251,23 +258,22 @@ class _Lines:
     @contextmanager
     def starting(self) -> Iterator[Callable[[str], None]]:
         started = time.monotonic()
-        yield lambda text: self.console.print(f"[{time.monotonic() - started:4.1f} s] {text}", markup=False)
+        yield lambda text: self._say(f"[{time.monotonic() - started:4.0f} s] {text}")
 
     @contextmanager
     def playing(self, show: Show) -> Iterator[Callable[[], None]]:
-        self.console.print(f"\nThe auction is open for {show.seconds} s.")
-        due = _LINE_SECONDS
+        self.console.print(f"\nThe auction is open, for {show.seconds} s from the first rows on.")
+        started = time.monotonic()
+        due = started + _LINE_SECONDS
 
         def refresh() -> None:
             nonlocal due
-            if show.elapsed() >= due:
+            now = time.monotonic()
+            if now >= due:
                 due += _LINE_SECONDS
                 out = ", ".join(f"{query.name} {query.progress.rows_out:,}" for query in show.queries)
-                self.console.print(
-                    f"[{show.elapsed():4.0f} s] {show.sender.sent:,} lines in; rows out: {out}; bad {show.bad():,}",
-                    markup=False,
-                    soft_wrap=True,
-                )
+                counts = f"{show.sender.sent:,} lines in; rows out: {out}; bad: {show.bad():,}"
+                self._say(f"[{now - started:4.0f} s] {counts}")
 
         yield refresh
 
@@ -276,6 +282,9 @@ class _Lines:
             self.console.print(f"\n{query.name}: {title}")
             self.console.print(newest.table(_SAMPLES))
         _conclude(self.console, demo, show)
+
+    def _say(self, text: str) -> None:
+        self.console.print(text, markup=False, soft_wrap=True)
 
 
 # ---------------------------------------------------------------- for both
@@ -288,8 +297,8 @@ def _conclude(console: Console, demo: AuctionDemo, show: Show) -> None:
     console.print()
     out = sum(progress.rows_out for progress in show.progress.values())
     console.print(
-        f"[bold]The auction is over.[/] In {show.lasted:.0f} s, {show.sender.sent:,} lines came in and {out:,} rows "
-        f"came out.\n{show.bad():,} lines could not be read: they are counted, and stop nothing."
+        f"[bold]The auction is over.[/] {show.sender.sent:,} lines came in and {out:,} rows came out.\n"
+        f"{show.bad():,} lines could not be read: they are counted, and stop nothing."
     )
     console.print()
     console.print(_totals(demo.titles, show.progress))

@@ -23,7 +23,7 @@ from millstream.runtime.query import RunningQuery
 _REFRESH_SECONDS = 0.25
 _FRESH_SECONDS = 1.0
 """How long a row is a new one to the eye."""
-_CALM_WIDTH = 16
+_NARROW, _WIDE = 12, 40
 _NOTHING: Mapping[str, str] = {}
 
 
@@ -76,20 +76,18 @@ def progress_table(
     """One line a query; ``titles`` say what queries of some names are about."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("query", no_wrap=True)
-    if titles:
-        table.add_column("about", no_wrap=True)
-    table.add_column("state")
+    # Where there is something better to say, the state is just a colour.
+    table.add_column("about" if titles else "state", no_wrap=True)
     for title in ("rows in", "rows out", "rows/s", "bad", "lag", "batch"):
         table.add_column(title, justify="right", no_wrap=True, min_width=6)
     for query in queries:
         progress = query.progress
-        state = "[green]running" if query.is_active else ("[red]failed" if query.error else "done")
+        state, style = _state(query)
         rate = rates.rate(query)
         lag = progress.lag_seconds(datetime.now(UTC)) if query.is_active and not query.is_bounded else None
         table.add_row(
-            query.name,
-            *((titles.get(query.name, ""),) if titles else ()),
-            state,
+            Text(query.name, style=style if titles else ""),
+            Text(titles[query.name]) if query.name in titles else Text(state, style=style),
             f"{progress.rows_in:,}",
             f"{progress.rows_out:,}",
             "" if rate is None else f"{rate:,.0f}",
@@ -98,6 +96,12 @@ def progress_table(
             f"{progress.batch_seconds:.1f} s",
         )
     return table
+
+
+def _state(query: RunningQuery) -> tuple[str, str]:
+    if query.is_active:
+        return "running", "green"
+    return ("failed", "red") if query.error else ("done", "")
 
 
 class NewestRows:
@@ -116,15 +120,17 @@ class NewestRows:
     def __len__(self) -> int:
         return len(self._rows)
 
-    def table(self, rows: int) -> Table:
+    def table(self, rows: int, *, tight: bool = False) -> Table:
         """The last rows to be looked at, those that have just come in brighter than the others."""
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim italic")
+        gap = 1 if tight else 2
+        table = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="dim italic")
         with self._lock:
             shown = list(self._rows)[-rows:] if rows > 0 else []
             for name, right, width in zip(self.names, self.is_number, self._widths, strict=True):
-                # As wide as ever, or else columns would jump about.
+                # As wide as ever, or else columns would jump about; if there is no room, the last one is cut.
+                calm = _NARROW if name == self.names[-1] else _WIDE
                 side: JustifyMethod = "right" if right else "left"
-                table.add_column(name, justify=side, no_wrap=True, min_width=min(width, _CALM_WIDTH))
+                table.add_column(name, justify=side, no_wrap=True, min_width=min(width, calm))
         fresh = time.monotonic() - _FRESH_SECONDS
         for row in shown:
             table.add_row(*map(Text, row.cells), style="bold" if row.since > fresh else "")

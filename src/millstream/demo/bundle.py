@@ -60,9 +60,11 @@ def auction_demo() -> Iterator[AuctionDemo]:
         numbers = {PORTS[stream]: port for stream, port in ports.items()}
         shown = re.sub(r"'port(\d+)'", lambda found: f"'port{numbers[int(found[1])]}'", script)
         yield AuctionDemo(
-            title="an auction site, live",
-            about="Sellers open auctions, bidders bid, auctions close: three streams, over TCP. The script below "
-            "declares them and asks five continuous queries, which Spark runs on this machine.",
+            title="an auction, live",
+            about=(
+                "Sellers open auctions, bidders bid, auctions close: three streams, over TCP. The script "
+                "below declares them and asks five continuous queries, which Spark runs on this machine."
+            ),
             path=path,
             shown=shown,
             text=shown.replace("sellers.csv", _in_quotes(_write_sellers(directory))),

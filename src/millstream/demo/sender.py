@@ -17,7 +17,7 @@ _TICK = 0.05
 
 
 class Sender:
-    """A thread that sends every line to the port of its stream when its time has come, until it is stopped."""
+    """A thread that sends every line to its stream's port when its time has come, until it is stopped."""
 
     def __init__(self, arrivals: Iterator[Arrival], ports: Mapping[str, int]) -> None:
         self._arrivals = arrivals

@@ -12,8 +12,6 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Self
 
-from sqlglot import exp
-
 from millstream.analysis.calls import AggregateCall, OverCall
 from millstream.analysis.expressions import ColumnRef, Expr
 from millstream.analysis.resolved import GroupKey, Output, PatternClause
@@ -174,7 +172,7 @@ class Filter(Node):
         return self.input.schema
 
     def label(self) -> str:
-        return f"Filter {' AND '.join(map(_conjunct, self.conditions))}"
+        return f"Filter {' AND '.join(map(str, self.conditions))}"
 
 
 @dataclass(frozen=True)
@@ -432,11 +430,6 @@ def _has_open_schema(node: Node) -> bool:
         or (isinstance(n, SparkQuery) and n.fields is None)
         for n in node.walk()
     )
-
-
-def _conjunct(condition: Expr) -> str:
-    is_or = condition.tree is not None and isinstance(condition.tree.unnest(), exp.Or)
-    return f"({condition})" if is_or else str(condition)
 
 
 def _named(name: str, alias: str) -> str:

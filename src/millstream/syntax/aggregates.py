@@ -3,153 +3,203 @@
 from __future__ import annotations
 
 from sqlglot import exp
-from sqlglot.tokens import Token, TokenType
 
 from millstream.syntax import nodes
-from millstream.syntax.windows import WindowParser
+from millstream.syntax.queries import QueryParser
+from millstream.syntax.tokens import Kind, Token
 
 BLOCKS = ("INITIALIZE", "ITERATE", "TERMINATE", "EXPIRE")
-_TYPE_ENDS = (TokenType.COMMA, TokenType.R_PAREN)
+_BODY_STATEMENTS = ("INSERT", "UPDATE", "DELETE")
 
 
-class AggregateParser(WindowParser):
+class AggregateParser(QueryParser):
     """The statements that define functions of the user's own."""
 
-    def parse_function(self, first: Token) -> nodes.CreateFunction:
+    def function(self, first: Token) -> nodes.CreateFunction:
         """CREATE FUNCTION f(x DOUBLE) : DOUBLE AS expr | LANGUAGE PYTHON AS 'module:name'."""
-        node = nodes.CreateFunction(this=self.name("the function"), parameters=self._parse_parameters())
-        self.expect_token(TokenType.COLON, ":")
+        node = nodes.CreateFunction(this=self.name("the function"), parameters=self._parameters())
+        self._expect_colon()
         node.set("returns", self.datatype())
-        if self.words("LANGUAGE"):
-            node.set("python", self._parse_python())
+        if self.take("LANGUAGE"):
+            node.set("python", self._python())
         else:
-            if not self._match(TokenType.ALIAS):
-                self.fail(f"expected AS and the function's expression but found {self.found()}")
+            if not self.take("AS"):
+                self.fail_expecting("AS and the function's expression", ("AS", "LANGUAGE"))
             node.set("body", self.condition("an expression"))
         return self.spanned(node, first)
 
-    def parse_aggregate(self, first: Token, window: bool) -> nodes.CreateAggregate:
-        """CREATE [WINDOW] AGGREGATE name(parameters) : type [ALGEBRAIC] { ... } | LANGUAGE PYTHON AS '...'."""
+    def aggregate(self, first: Token, window: bool) -> nodes.CreateAggregate:
+        """CREATE [WINDOW] AGGREGATE f(x INT) : INT [ALGEBRAIC] { ... } | LANGUAGE PYTHON AS '...'."""
         node = nodes.CreateAggregate(this=self.name("the aggregate"), window=window)
-        node.set("parameters", self._parse_parameters())
-        self.expect_token(TokenType.COLON, ":")
-        if self._match(TokenType.L_PAREN, advance=False):
+        node.set("parameters", self._parameters())
+        self._expect_colon()
+        if self.at("("):
             node.set("columns", self.wrapped(self.column_declaration))
         else:
             node.set("returns", self.datatype())
-        if self.words("ALGEBRAIC"):
-            node.set("algebraic", self._parse_algebraic())
-        if self.words("LANGUAGE"):
-            node.set("python", self._parse_python())
+        if self.at("ALGEBRAIC"):
+            node.set("algebraic", self._algebraic())
+        if self.take("LANGUAGE"):
+            node.set("python", self._python())
         else:
-            self._parse_body(node)
+            self._body(node)
         return self.spanned(node, first)
 
     def column_declaration(self) -> nodes.ColumnDeclaration:
         """``price DOUBLE``, or just ``price`` in old listings."""
-        first = self._curr
+        first = self.current
         node = nodes.ColumnDeclaration(this=self.name("a column"))
-        if self._curr and self._curr.token_type not in _TYPE_ENDS:
+        if not self.at(",", ")") and not self.at_end:
             node.set("kind", self.datatype())
         return self.spanned(node, first)
 
-    def datatype(self) -> exp.DataType:
-        first = self._curr
-        node = self._parse_types(check_func=False, schema=False)
-        if not isinstance(node, exp.DataType) or node.is_type(exp.DType.USERDEFINED):
-            self.fail(f"'{first.text}' is not a type" if first else "expected a type", first or None)
-        return self.spanned(node, first)
-
-    def _parse_parameters(self) -> list[nodes.ColumnDeclaration]:
-        if self._match_pair(TokenType.L_PAREN, TokenType.R_PAREN):
+    def _parameters(self) -> list[nodes.ColumnDeclaration]:
+        if self.at("(") and self.peek().key == ")":
+            self.advance()
+            self.advance()
             return []
         return self.wrapped(self.column_declaration)
 
-    def _parse_algebraic(self) -> nodes.Algebraic:
-        first = self._prev
+    def _expect_colon(self) -> None:
+        if not self.take(":"):
+            self.fail_expecting("':' and a type", hint="the type of the result follows: f(x DOUBLE) : DOUBLE")
+
+    def _algebraic(self) -> nodes.Algebraic:
+        first = self.advance()
         node = nodes.Algebraic()
-        if self._match(TokenType.USING):
+        if self.take("USING"):
             names = self.wrapped(lambda: self.name("an aggregate"))
             if len(names) != 2:
-                self.fail("ALGEBRAIC USING takes two aggregates, (partial, final)", self._prev)
+                self.fail("ALGEBRAIC USING takes two aggregates, (partial, final)", first)
             node = nodes.Algebraic(partial=names[0], final=names[1])
         return self.spanned(node, first)
 
-    def _parse_python(self) -> exp.Literal:
-        if not self.words("PYTHON"):
+    def _python(self) -> exp.Literal:
+        if not self.take("PYTHON"):
             self.fail(f"LANGUAGE {self.found()} is not known", hint="the other language is PYTHON")
-        if not self._match(TokenType.ALIAS):
-            self.fail(f"expected AS 'module:name' but found {self.found()}")
-        return self.string("'module:name'")
-
-    def string(self, what: str) -> exp.Literal:
-        first = self._curr
-        if not self._match(TokenType.STRING):
-            self.fail(f"expected {what} in quotes but found {self.found()}")
-        return self.spanned(exp.Literal.string(self._prev.text), first)
+        if not self.take("AS"):
+            self.fail_expecting("AS 'module:name'", ("AS",))
+        return self.text("'module:name'")
 
     # ------------------------------------------------------------ bodies
 
-    def _parse_body(self, node: nodes.CreateAggregate) -> None:
-        self.expect_token(TokenType.L_BRACE, "{")
-        self._in_body = True
+    def _body(self, node: nodes.CreateAggregate) -> None:
+        if not self.at("{"):
+            self.fail_expecting("'{' and the body of the aggregate", ("ALGEBRAIC", "LANGUAGE"))
+        opening = self.advance()
+        self.in_body = True
         tables, blocks = [], []
-        while not self._match(TokenType.R_BRACE):
-            first = self._curr
-            if self.words("TABLE"):
-                table = nodes.LocalTable(this=self.name("a local table"))
-                table.set("columns", self.wrapped(self.column_declaration))
-                tables.append(self.spanned(table, first))
-                self._match(TokenType.SEMICOLON)
-            elif self._match_texts(BLOCKS):
-                blocks.append(self._parse_block(first))
+        while not self.at("}") and not self._ended:
+            first = self.current
+            if self.at("TABLE"):
+                tables.append(self._local_table())
+            elif self.at(*BLOCKS) and self.peek().key in (":", "{"):
+                blocks.append(self._block())
             else:
-                self.fail(f"expected TABLE, {', '.join(BLOCKS)} or '}}' but found {self.found()}")
-        self._in_body = False
+                known = ("TABLE", *BLOCKS)
+                expected = f"TABLE, {', '.join(BLOCKS)} or '}}'"
+                self.fail_expecting(expected, known, hint=f"is a '}}' missing before {self.found(first)}?")
+        self._close_brace(opening)
+        self.in_body = False
         node.set("tables", tables)
         node.set("blocks", blocks)
 
-    def _parse_block(self, first: Token) -> nodes.StateBlock:
-        block = nodes.StateBlock(this=first.text.upper())
-        self.expect_token(TokenType.COLON, ":")
-        self.expect_token(TokenType.L_BRACE, "{")
+    @property
+    def _ended(self) -> bool:
+        return self.current.kind is Kind.END
+
+    def _close_brace(self, opening: Token) -> None:
+        """Unlike other brackets, braces have semicolons between them."""
+        if not self.take("}"):
+            self.fail("this '{' is not closed", opening, hint="add '}'")
+
+    def _local_table(self) -> nodes.LocalTable:
+        first = self.advance()
+        table = nodes.LocalTable(this=self.name("a local table"))
+        table.set("columns", self.wrapped(self.column_declaration))
+        self.spanned(table, first)
+        self.take(";")
+        return table
+
+    def _block(self) -> nodes.StateBlock:
+        first = self.advance()
+        block = nodes.StateBlock(this=first.key)
+        self.expect(":")
+        opening = self.open("{")
         statements = []
-        while not self._match(TokenType.R_BRACE):
-            statements.append(self._parse_body_statement())
-            if not self._match(TokenType.SEMICOLON) and not self._match(TokenType.R_BRACE, advance=False):
-                self.fail(f"expected ';' or '}}' after a statement but found {self.found()}")
+        while not self.at("}") and not self._ended:
+            statements.append(self._body_statement())
+            if not self.take(";") and not self.at("}") and not self._ended:
+                self.fail_expecting("';' or '}' after a statement")
+        self._close_brace(opening)
         block.set("statements", statements)
-        self._match(TokenType.SEMICOLON)
-        return self.spanned(block, first)
+        self.spanned(block, first)
+        self.take(";")
+        return block
 
-    def _parse_body_statement(self) -> exp.Expr:
-        first = self._curr
-        node: exp.Expr | None
-        if self._match(TokenType.INSERT):
-            node = self.parse_insert(first)
-        elif self._match(TokenType.UPDATE):
-            node = self._parse_update()
-        elif self._match(TokenType.DELETE):
-            node = self._parse_delete()
-        else:
-            self.fail(f"expected INSERT, UPDATE or DELETE but found {self.found()}")
-        return self.spanned(node, first)
+    def _body_statement(self) -> exp.Expr:
+        kind = self.take(*_BODY_STATEMENTS)
+        if kind is None:
+            hint = None
+            if self.at(*BLOCKS, "TABLE"):
+                hint = f"is a '}}' missing before {self.found()}?"
+            elif self.at("SELECT"):
+                hint = "to return rows, write INSERT INTO RETURN SELECT ..."
+            self.fail_expecting("INSERT, UPDATE or DELETE", _BODY_STATEMENTS, hint)
+        match kind.key:
+            case "INSERT":
+                return self.insert(kind)
+            case "UPDATE":
+                return self._update(kind)
+            case _:
+                return self._delete(kind)
 
-    def parse_insert(self, first: Token) -> nodes.InsertInto:
+    def insert(self, first: Token) -> nodes.InsertInto:
         """INSERT INTO name [(columns)] VALUES ... [WHERE cond] | query."""
         self.expect("INTO")
-        self._match(TokenType.TABLE)
+        if self.at("TABLE") and self.is_name(self.peek()):
+            self.advance()
         node = nodes.InsertInto(this=self.name("a sink or table"))
-        if self._match(TokenType.L_PAREN, advance=False) and self._next.token_type is not TokenType.SELECT:
+        if self.at("(") and self.peek().key != "(" and not self.at_query(1):
             node.set("columns", self.wrapped(lambda: self.name("a column")))
-        if self._match(TokenType.VALUES):
-            node.set("values", self.listed(self._parse_row))
-            if self._match(TokenType.WHERE):
+        if self.take("VALUES"):
+            node.set("values", self.listed(self._row))
+            if self.take("WHERE"):
                 node.set("where", self.condition("a condition"))
         else:
-            node.set("query", self.query())
+            node.set("query", self.any_query("VALUES or a query"))
         return self.spanned(node, first)
 
-    def _parse_row(self) -> exp.Tuple:
-        first = self._curr
-        return self.spanned(exp.Tuple(expressions=self.wrapped(lambda: self.condition("a value"))), first)
+    def _row(self) -> exp.Tuple:
+        first = self.current
+        return self.spanned(exp.Tuple(expressions=self.wrapped(self.expression)), first)
+
+    def _update(self, first: Token) -> exp.Update:
+        node = exp.Update(this=self._changed_table("SET"))
+        self.expect("SET")
+        node.set("expressions", self.listed(self._assignment))
+        if self.at("WHERE"):
+            node.set("where", self.where())
+        return self.spanned(node, first)
+
+    def _assignment(self) -> exp.EQ:
+        first = self.current
+        column = self.column("a column")
+        if not self.take("=", "=="):
+            self.fail_expecting("'='")
+        return self.spanned(exp.EQ(this=column, expression=self.expression()), first)
+
+    def _delete(self, first: Token) -> exp.Delete:
+        self.expect("FROM")
+        node = exp.Delete(this=self._changed_table("WHERE"))
+        if self.at("WHERE"):
+            node.set("where", self.where())
+        return self.spanned(node, first)
+
+    def _changed_table(self, following: str) -> exp.Table:
+        first = self.current
+        table = exp.Table(this=self.name("a local table"))
+        if self.take("AS") or (self.at_name and not self.at(following)):
+            alias = self.current
+            table.set("alias", self.spanned(exp.TableAlias(this=self.name("the alias")), alias))
+        return self.spanned(table, first)

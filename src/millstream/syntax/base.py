@@ -1,250 +1,221 @@
-"""What the parts of the ESL parser share: errors with places, spans, quantities, names."""
+"""What the parts of the ESL parser share: the way through the tokens, errors, spans, names and lists."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from sqlglot import exp
-from sqlglot.errors import ParseError
-from sqlglot.parsers.spark import SparkParser
-from sqlglot.tokens import Token, TokenType
 
-from millstream.errors import Span
-from millstream.syntax import nodes
-from millstream.syntax.positions import set_span
+from millstream.errors import EslSyntaxError, did_you_mean
+from millstream.syntax.positions import set_span, span_of
+from millstream.syntax.tokens import Kind, Token
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
 
 Node = TypeVar("Node", bound=exp.Expr)
+Item = TypeVar("Item")
 
-INTERVAL_UNITS = frozenset(
-    unit + plural
-    for unit in (*("MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR", "DAY", "WEEK", "MONTH", "YEAR"),)
-    for plural in ("", "S")
-)
-
-# Calls whose arguments are not just separated by commas. Every other call stays as it was written (an
-# exp.Anonymous): ESL is not translated between dialects, so nothing is gained by knowing more.
-_CALLS_WITH_SYNTAX = ("CAST", "TRY_CAST", "EXTRACT", "TRIM", "POSITION", "SUBSTRING", "OVERLAY")
-
-
-class EslParseError(ParseError):
-    """A syntax error with its span, as a ParseError so that sqlglot can still backtrack over it."""
-
-    def __init__(self, message: str, span: Span, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.span = span
-        self.hint = hint
-
-
-class BaseParser(SparkParser):
-    """Spark's parser made strict, with spans."""
-
-    FUNCTIONS: dict[str, Callable[..., Any]] = {}
-    FUNCTION_PARSERS = {name: SparkParser.FUNCTION_PARSERS[name] for name in _CALLS_WITH_SYNTAX}
-    # current_date and the like are columns if there is such a column, as in Spark; analysis decides.
-    NO_PAREN_FUNCTIONS: dict[TokenType, Any] = {}
-    # Braces belong to aggregate bodies, not to struct literals or query parameters.
-    BRACKETS = frozenset({TokenType.L_BRACKET})
-    PLACEHOLDER_PARSERS = {
-        token: parser
-        for token, parser in SparkParser.PLACEHOLDER_PARSERS.items()
-        if token is not TokenType.L_BRACE
+# Words that mean something wherever they stand. They can be names in backquotes, or behind a dot.
+RESERVED = frozenset(
+    {
+        *("SELECT", "FROM", "WHERE", "GROUP", "HAVING", "ORDER", "BY", "LIMIT", "WITH", "INTO", "AS"),
+        *("UNION", "EXCEPT", "INTERSECT", "JOIN", "INNER", "CROSS", "NATURAL", "ON", "USING", "DISTINCT"),
+        *("AND", "OR", "NOT", "IN", "BETWEEN", "LIKE", "ILIKE", "RLIKE", "REGEXP", "IS"),
+        *("CASE", "WHEN", "THEN", "ELSE", "NULL", "TRUE", "FALSE"),
     }
+)
+_CLOSING = {"(": ")", "[": "]", "{": "}"}
+# So deep that nobody writes it by hand, and so shallow that Python's own stack is enough for whatever
+# walks through a tree.
+MAX_NESTING = 50
 
-    _in_body = False
 
-    # ------------------------------------------------------------ the way in
+class BaseParser:
+    """A cursor over tokens that knows how to complain."""
 
-    def parse_tokens(
-        self, tokens: list[Token], sql: str, method: Callable[[Any], exp.Expr | None]
-    ) -> exp.Expr | None:
-        """One statement or expression, to its very end; sqlglot itself would cut at every semicolon."""
-        self.reset()
-        self.sql = sql
-        self._chunks = [tokens]
-        self._advance_chunk()
-        tree = method(self)
-        if self._curr:
-            self.fail(f"did not expect {self.found()} here")
-        return tree
+    def __init__(self, tokens: Sequence[Token]) -> None:
+        self._tokens = tokens
+        self._index = 0
+        self.current = tokens[0]
+        self._nesting = 0
+        self.in_body = False
 
-    def position(self) -> Span:
-        """Where the parser is, for errors that come without a token."""
-        token = self._curr or self._prev
-        return (token.start, token.end) if token else (0, 0)
+    # ------------------------------------------------------------ the cursor
+
+    @property
+    def previous(self) -> Token:
+        return self._tokens[max(0, self._index - 1)]
+
+    def peek(self, distance: int = 1) -> Token:
+        return self._tokens[min(self._index + distance, len(self._tokens) - 1)]
+
+    def advance(self) -> Token:
+        token = self.current
+        if token.kind is not Kind.END:
+            self._index += 1
+            self.current = self._tokens[self._index]
+        return token
+
+    def at(self, *keys: str) -> bool:
+        """Whether one of these words or signs comes next."""
+        return self.current.key in keys
+
+    def at_words(self, *words: str) -> bool:
+        """Whether these words come next, all of them, one after the other."""
+        return all(self.peek(i).key == word for i, word in enumerate(words))
+
+    def take(self, *keys: str) -> Token | None:
+        """Read one of these words or signs if it comes next."""
+        return self.advance() if self.current.key in keys else None
+
+    def words(self, *words: str) -> bool:
+        """Read these words if they come next, all of them or none."""
+        if not self.at_words(*words):
+            return False
+        for _ in words:
+            self.advance()
+        return True
+
+    @property
+    def at_end(self) -> bool:
+        return self.current.kind is Kind.END or self.current.key == ";"
 
     # ------------------------------------------------------------ errors
 
     def fail(self, message: str, token: Token | None = None, hint: str | None = None) -> NoReturn:
         """Stop with an error at a token, by default the current one."""
-        token = token or self._curr or self._prev
-        span = (token.start, token.end) if token else (0, 0)
-        raise EslParseError(message, span, hint)
+        raise EslSyntaxError(message, span=(token or self.current).span, hint=hint)
 
-    def raise_error(self, message: str, token: Token | None = None) -> None:  # type: ignore[override]
-        """Say in our words what sqlglot says tersely."""
-        self.fail(_reworded(message, self.found(token)), token or None)
+    def fail_expecting(self, what: str, known: Collection[str] = (), hint: str | None = None) -> NoReturn:
+        """Stop because something else was expected; a word that is nearly one of the known is pointed out."""
+        self.fail(f"expected {what} but found {self.found()}", hint=self.similar(known) or hint)
+
+    def similar(self, known: Collection[str], token: Token | None = None) -> str | None:
+        token = token or self.current
+        if token.kind is not Kind.WORD or len(token.text) < 3 or token.key in known:
+            return None
+        return did_you_mean(token.key, known)
 
     def found(self, token: Token | None = None) -> str:
-        token = token or self._curr
-        return f"'{token.text}'" if token else "the end of the statement"
+        token = token or self.current
+        if token.kind is Kind.END or token.key == ";":
+            return "the end of the statement"
+        raw = " ".join(token.raw.split())
+        raw = raw if len(raw) <= 30 else f"{raw[:28]}.."
+        return raw if token.kind in (Kind.TEXT, Kind.HEX, Kind.NAME) else f"'{raw}'"
 
     # ------------------------------------------------------------ spans
 
-    def spanned(self, node: Node, first: Token) -> Node:
-        """Give a node the span from its first token to the token just read."""
-        set_span(node, (first.start, self._prev.end))
+    def spanned(self, node: Node, first: Token | exp.Expr) -> Node:
+        """Give a node the span from its first token, or first part, to the token just read."""
+        start = first.start if isinstance(first, Token) else (span_of(first) or (0, 0))[0]
+        set_span(node, (start, self.previous.end))
         return node
 
-    def _parse_disjunction(self) -> exp.Expr | None:
-        first = self._curr
-        node = super()._parse_disjunction()
-        return self.spanned(node, first) if node is not None and first else node
+    def enter(self) -> None:
+        """Go one level deeper; levels are left behind by :meth:`leave`, errors leave them all."""
+        self._nesting += 1
+        if self._nesting > MAX_NESTING:
+            self.fail("this is nested too deeply", hint="split it up, for instance with WITH")
 
-    # ------------------------------------------------------------ strictness
+    def leave(self) -> None:
+        self._nesting -= 1
 
-    def _parse_csv(self, parse_method: Callable[[], Any], sep: TokenType = TokenType.COMMA) -> list[Any]:
-        """A list in which nothing is missing; sqlglot takes ``a,, b`` for ``a, b``."""
-        item = parse_method()
-        items = [] if item is None else [item]
-        while self._match(sep):
-            item = parse_method()
-            if item is None:
-                self.fail(f"expected something between ',' and {self.found()}")
-            items.append(item)
-        return items
+    # ------------------------------------------------------------ words and signs
 
-    # ------------------------------------------------------------ words, names, lists
+    def expect(self, *keys: str) -> None:
+        """Read these words or signs, or complain."""
+        for key in keys:
+            if not self.take(key):
+                self.fail_expecting(key if key.isalpha() else f"'{key}'", (key,))
 
-    def words(self, *words: str) -> bool:
-        """Read these keywords if they come next, all of them or none."""
-        return bool(self._match_text_seq(*words))
+    def open(self, sign: str) -> Token:
+        token = self.take(sign)
+        if token is None:
+            self.fail_expecting(f"'{sign}'")
+        return token
 
-    def ahead(self, *words: str) -> bool:
-        return bool(self._match_text_seq(*words, advance=False))
+    def close(self, opening: Token) -> None:
+        """Read what closes an opened bracket."""
+        closing = _CLOSING[opening.key]
+        if self.take(closing):
+            return
+        if self.at_end:
+            self.fail(f"this '{opening.key}' is not closed", opening, hint=f"add '{closing}'")
+        self.fail_expecting(f"'{closing}'", hint=self.comma_hint())
 
-    def expect(self, *words: str) -> None:
-        for word in words:
-            if not self.words(word):
-                self.fail(f"expected {word} but found {self.found()}")
+    def comma_hint(self) -> str | None:
+        """Two things side by side in a list: perhaps a comma was forgotten."""
+        begins = self.current.kind in (Kind.TEXT, Kind.NUMBER, Kind.NAME) or (
+            self.current.kind is Kind.WORD and self.current.key not in RESERVED
+        )
+        return "is a comma missing before it?" if begins else None
 
-    def expect_token(self, token: TokenType, text: str) -> None:
-        if not self._match(token):
-            self.fail(f"expected '{text}' but found {self.found()}")
+    # ------------------------------------------------------------ names and lists
+
+    @property
+    def at_name(self) -> bool:
+        """Whether a name comes next that is no reserved word."""
+        return self.is_name(self.current)
+
+    @staticmethod
+    def is_name(token: Token) -> bool:
+        return token.kind is Kind.NAME or (token.kind is Kind.WORD and token.key not in RESERVED)
 
     def name(self, what: str) -> exp.Identifier:
-        """An identifier; any keyword will do where only a name can stand."""
-        token = self._curr
-        if not token or token.token_type in _NEVER_A_NAME:
-            self.fail(f"expected the name of {what} but found {self.found()}")
-        identifier = self._parse_id_var(any_token=True)
-        if not isinstance(identifier, exp.Identifier):
-            self.fail(f"expected the name of {what} but found {self.found(token)}", token)
-        return identifier
+        """A name, for which most words will do."""
+        if not self.at_name:
+            hint = "a reserved word can be a name in `backquotes`" if self.current.key in RESERVED else None
+            self.fail_expecting(f"the name of {what}", hint=hint)
+        return self.identifier()
+
+    def identifier(self) -> exp.Identifier:
+        """The current token as a name, whatever word it is."""
+        token = self.advance()
+        return self.spanned(exp.Identifier(this=token.text, quoted=token.kind is Kind.NAME), token)
+
+    def dotted_name(self, what: str) -> str:
+        """A name like ``kafka.bootstrap.servers``."""
+        parts = [self.name(what).name]
+        while self.take("."):
+            if self.current.kind not in (Kind.WORD, Kind.NAME):
+                self.fail_expecting(f"the rest of the name of {what}")
+            parts.append(self.advance().text)
+        return ".".join(parts)
 
     def column(self, what: str) -> exp.Column:
-        first = self._curr
-        parts = [self.name(what)]
-        while self._match(TokenType.DOT):
-            parts.append(self.name(what))
-        if len(parts) > 2:
-            self.fail(f"expected the name of {what}, at most qualified by a stream", first)
-        table = parts[0] if len(parts) == 2 else None
-        return self.spanned(exp.Column(this=parts[-1], table=table), first)
+        first = self.current
+        column = exp.Column(this=self.name(what))
+        if self.take("."):
+            column = exp.Column(this=self.name(what), table=column.this)
+        if self.at("."):
+            self.fail(f"the name of {what} is qualified by a stream at most", first)
+        return self.spanned(column, first)
 
-    def listed(self, item: Callable[[], Node]) -> list[Node]:
+    def listed(self, item: Callable[[], Item]) -> list[Item]:
         items = [item()]
-        while self._match(TokenType.COMMA):
+        while self.take(","):
             items.append(item())
         return items
 
-    def wrapped(self, item: Callable[[], Node]) -> list[Node]:
+    def wrapped(self, item: Callable[[], Item]) -> list[Item]:
         """A list in parentheses."""
-        self.expect_token(TokenType.L_PAREN, "(")
+        opening = self.open("(")
         items = self.listed(item)
-        self.expect_token(TokenType.R_PAREN, ")")
+        self.close(opening)
         return items
 
-    def condition(self, what: str) -> exp.Expr:
-        node = self._parse_disjunction()
-        if node is None:
-            self.fail(f"expected {what} but found {self.found()}")
-        return node
+    def set_once(self, node: exp.Expr, argument: str, value: object, clause: Token) -> None:
+        """Set what a clause says, or complain about a clause that comes again."""
+        if node.args.get(argument) is not None:
+            self.fail(f"{argument.upper().replace('_', ' ')} is given twice", clause)
+        node.set(argument, value)
 
-    def query(self) -> exp.Query:
-        first = self._curr
-        if not self._match_set((TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN), advance=False):
-            self.fail(f"expected a query but found {self.found()}")
-        node = self._parse_select(nested=True, parse_subquery_alias=False)
-        node = self._parse_set_operations(node) if node else node
-        if not isinstance(node, exp.Query):
-            self.fail("expected a query", first)
-        return self.spanned(node, first)
-
-    # ------------------------------------------------------------ quantities
-
-    def quantity(self, what: str) -> exp.Expr:
-        """``INTERVAL '5' MINUTE``, ``5 MINUTES``, ``1 HOUR 30 MINUTES``, ``100 ROWS``, ``-2.5``."""
-        first = self._curr
-        if self._match(TokenType.INTERVAL, advance=False):
-            interval = self._parse_interval()
-            if interval is None:
-                self.fail(f"expected an interval for {what}, such as INTERVAL 5 SECONDS", first)
-            return self.spanned(interval, first)
-        number = self._signed_number(what)
-        if self._match_texts(("ROW", "ROWS")):
-            return self.spanned(nodes.RowCount(this=number), first)
-        if not self._at_unit():
-            return self.spanned(number, first)
-        node: exp.Expr = self._interval(number)
-        while self._match(TokenType.NUMBER, advance=False) and self._next.text.upper() in INTERVAL_UNITS:
-            node = exp.Add(this=node, expression=self._interval(self._signed_number(what)))
-        return self.spanned(node, first)
-
-    def _at_unit(self) -> bool:
-        return bool(self._curr) and self._curr.text.upper() in INTERVAL_UNITS
-
-    def _interval(self, number: exp.Expr) -> exp.Interval:
-        self._advance()
-        value = number.this if isinstance(number, exp.Literal) else f"-{number.name}"
-        return exp.Interval(this=exp.Literal.string(value), unit=exp.var(self._prev.text.upper()))
-
-    def _signed_number(self, what: str) -> exp.Expr:
-        first = self._curr
-        negative = self._match(TokenType.DASH)
-        if not self._match(TokenType.NUMBER):
-            self.fail(f"expected a number, an interval or n ROWS for {what} but found {self.found()}")
-        number = self.spanned(exp.Literal.number(self._prev.text), first)
-        return self.spanned(exp.Neg(this=number), first) if negative else number
-
-    def _parse_factor(self, parse_mod: bool = True) -> exp.Expr | None:
-        """The papers write ``btime + num_min minutes`` in aggregate bodies."""
-        node = super()._parse_factor(parse_mod=parse_mod)
-        follows_sign = self._in_body and isinstance(node, exp.Column | exp.Literal | exp.Paren)
-        if follows_sign and self._at_unit() and node is not None:
-            self._advance()
-            return exp.Interval(this=node, unit=exp.var(self._prev.text.upper()))
-        return node
-
-
-_NEVER_A_NAME = frozenset(
-    {
-        *(TokenType.L_PAREN, TokenType.R_PAREN, TokenType.L_BRACKET, TokenType.R_BRACKET),
-        *(TokenType.L_BRACE, TokenType.R_BRACE, TokenType.COMMA, TokenType.SEMICOLON, TokenType.DOT),
-        *(TokenType.NUMBER, TokenType.STRING, TokenType.STAR, TokenType.COLON, TokenType.EQ),
-        *(TokenType.SELECT, TokenType.FROM, TokenType.WHERE, TokenType.GROUP_BY, TokenType.ORDER_BY),
-    }
-)
-
-
-def _reworded(message: str, found: str) -> str:
-    if message.startswith("Expecting "):
-        return f"expected '{message.removeprefix('Expecting ')}' but found {found}"
-    if message.startswith("Expected "):
-        return f"expected {message.removeprefix('Expected ')} but found {found}"
-    if message.startswith("Required keyword"):
-        return f"something is missing before {found}"
-    if message.startswith("Invalid expression"):
-        return f"did not expect {found} here"
-    return f"{message[:1].lower()}{message[1:]} (at {found})"
+    def text(self, what: str) -> exp.Literal:
+        """A text in quotes."""
+        token = self.current
+        if token.kind is not Kind.TEXT:
+            self.fail(f"expected {what} in quotes but found {self.found()}")
+        self.advance()
+        return self.spanned(exp.Literal.string(token.text), token)

@@ -1,16 +1,14 @@
-"""ESL as a dialect of sqlglot, on top of Spark's."""
+"""ESL as a dialect of sqlglot, which keeps the trees and prints them."""
 
 from __future__ import annotations
 
 import sqlglot
 from sqlglot.dialects.spark import Spark
-from sqlglot.tokens import TokenType
 
 from millstream.errors import MillstreamError
 from millstream.syntax.generator import EslGenerator
-from millstream.syntax.statements import EslParser
 
-if not sqlglot.parser.__file__.endswith(".py"):
+if not sqlglot.generator.__file__.endswith(".py"):
     raise MillstreamError(
         "Millstream needs sqlglot in pure Python, but a compiled sqlglot is installed",
         hint="pip uninstall sqlglotc",
@@ -18,17 +16,6 @@ if not sqlglot.parser.__file__.endswith(".py"):
 
 
 class Esl(Spark):
-    """The language of Millstream."""
+    """Spark's dialect, printed as ESL; its texts are parsed by :mod:`millstream.syntax.script`."""
 
-    class Tokenizer(Spark.Tokenizer):
-        # Opaque commands would swallow EXPLAIN, SHOW and whatever is misspelt.
-        COMMANDS: set[TokenType] = set()
-        # Jinja's blocks would swallow the braces of aggregate bodies.
-        KEYWORDS = {
-            text: token
-            for text, token in Spark.Tokenizer.KEYWORDS.items()
-            if token not in (TokenType.BLOCK_START, TokenType.BLOCK_END)
-        }
-
-    Parser = EslParser
     Generator = EslGenerator

@@ -2,40 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from sqlglot import exp
-from sqlglot.generators.spark import SparkGenerator
 
 from millstream.syntax import nodes
+from millstream.syntax.plainsql import PlainSqlGenerator, transforms
 
 
-class EslGenerator(SparkGenerator):
-    """One method a node, named as sqlglot wants it."""
-
-    # Calls stay as they were written.
-    NORMALIZE_FUNCTIONS: bool | str = False
-
-    def anonymous_sql(self, expression: exp.Anonymous) -> str:
-        name = expression.this
-        name = self.sql(name) if isinstance(name, exp.Expr) else str(name)
-        return f"{name}({self.format_args(*expression.expressions)})"
-
-    def strposition_sql(self, expression: exp.StrPosition) -> str:
-        return f"POSITION({self.sql(expression, 'substr')} IN {self.sql(expression, 'this')})"
+class EslGenerator(PlainSqlGenerator):
+    """The nodes that ESL has and SQL has not."""
 
     # ------------------------------------------------------------ helpers
-
-    def listed(self, items: Any) -> str:
-        return ", ".join(self.sql(item) for item in items or ())
-
-    def clause(self, expression: exp.Expression, key: str, keyword: str) -> str:
-        value = expression.args.get(key)
-        if value is None or value is False:
-            return ""
-        if value is True:
-            return f" {keyword}"
-        return f" {keyword} {self.listed(value) if isinstance(value, list) else self.sql(value)}"
 
     def created(self, expression: exp.Expression, kind: str) -> str:
         replace = " OR REPLACE" if expression.args.get("replace") else ""
@@ -47,13 +23,6 @@ class EslGenerator(SparkGenerator):
         return self.clause(expression, "format", "USING") + (
             f" OPTIONS ({self.listed(options)})" if options else ""
         )
-
-    def interval_sql(self, expression: exp.Interval) -> str:
-        unit = expression.args.get("unit")
-        if isinstance(unit, exp.Var) and not expression.this.is_string:
-            # INTERVAL cannot stand before a name in every place where the papers' form can.
-            return f"{self.sql(expression, 'this')} {unit.name}"
-        return super().interval_sql(expression)
 
     # ------------------------------------------------------------ streams, tables, sinks
 
@@ -266,15 +235,9 @@ class EslGenerator(SparkGenerator):
 
 def _own_nodes() -> list[type[exp.Expression]]:
     candidates = (value for value in vars(nodes).values() if isinstance(value, type))
-    return [c for c in candidates if issubclass(c, exp.Expression) and c.__module__ == nodes.__name__]
+    own = [c for c in candidates if issubclass(c, exp.Expression) and c.__module__ == nodes.__name__]
+    return [node for node in own if node is not nodes.Statement]
 
 
 # sqlglot finds the methods for its own nodes by name; those for ours are entered here.
-EslGenerator.TRANSFORMS = {
-    **SparkGenerator.TRANSFORMS,
-    **{
-        node: getattr(EslGenerator, f"{node.__name__.lower()}_sql")
-        for node in (*_own_nodes(), exp.Anonymous, exp.StrPosition, exp.Interval)
-        if node is not nodes.Statement
-    },
-}
+EslGenerator.TRANSFORMS = transforms(EslGenerator, *_own_nodes())

@@ -6,11 +6,9 @@ own nodes do, so that copying, comparing and walking work on mixed trees.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from sqlglot import exp
-
-ArgTypes = ClassVar[dict[str, bool]]
 
 
 class Statement(exp.Expression):
@@ -23,7 +21,7 @@ class Statement(exp.Expression):
 class CreateStream(Statement):
     """CREATE STREAM, either with a schema and a source or AS a query."""
 
-    arg_types: ArgTypes = {
+    arg_types = {
         "this": True,
         "columns": False,
         "order_by": False,
@@ -42,7 +40,7 @@ class CreateStream(Statement):
 class CreateTable(Statement):
     """CREATE TABLE, with a schema and a source or AS a query."""
 
-    arg_types: ArgTypes = {
+    arg_types = {
         "this": True,
         "columns": False,
         "format": False,
@@ -54,61 +52,69 @@ class CreateTable(Statement):
 
 
 class CreateSink(Statement):
-    arg_types: ArgTypes = {"this": True, "format": True, "options": False, "replace": False, "exists": False}
+    """CREATE SINK: where results go."""
+
+    arg_types = {"this": True, "format": True, "options": False, "replace": False, "exists": False}
 
 
 class CreateView(Statement):
     """CREATE VIEW v AS a windowed query: the papers' concrete view."""
 
-    arg_types: ArgTypes = {"this": True, "query": True, "replace": False, "exists": False}
+    arg_types = {"this": True, "query": True, "replace": False, "exists": False}
 
 
 class ColumnDeclaration(exp.Expression):
     """A column or parameter; old listings leave the type out."""
 
-    arg_types: ArgTypes = {"this": True, "kind": False}
+    arg_types = {"this": True, "kind": False}
 
 
 class Option(exp.Expression):
-    arg_types: ArgTypes = {"this": True, "value": True}
+    """A key and its value in OPTIONS, both literals."""
+
+    arg_types = {"this": True, "value": True}
 
 
 class Slack(exp.Expression):
     """SLACK INTERVAL t | n ROWS [GENEROUS | CONSISTENT] [ON attr]."""
 
-    arg_types: ArgTypes = {"this": True, "mode": False, "on": False}
+    arg_types = {"this": True, "mode": False, "on": False}
 
 
 class OrderedPer(exp.Expression):
     """ORDERED PER (cols) [IDLE AFTER INTERVAL t] [ON attr]."""
 
-    arg_types: ArgTypes = {"expressions": True, "idle": False, "on": False}
+    arg_types = {"expressions": True, "idle": False, "on": False}
 
 
 class PunctuatedBy(exp.Expression):
     """PUNCTUATED BY (predicate) [PER (cols)] [ON attr]."""
 
-    arg_types: ArgTypes = {"this": True, "per": False, "on": False}
+    arg_types = {"this": True, "per": False, "on": False}
 
 
 class Heartbeat(exp.Expression):
     """HEARTBEAT INTERVAL t [ON attr]."""
 
-    arg_types: ArgTypes = {"this": True, "on": False}
+    arg_types = {"this": True, "on": False}
 
 
 class Late(exp.Expression):
     """LATE INTO s, or LATE DROP when there is no name."""
 
-    arg_types: ArgTypes = {"this": False}
+    arg_types = {"this": False}
 
 
 class SplitStream(Statement):
-    arg_types: ArgTypes = {"this": True, "branches": True}
+    """SPLIT STREAM s INTO branches."""
+
+    arg_types = {"this": True, "branches": True}
 
 
 class Branch(exp.Expression):
-    arg_types: ArgTypes = {"this": True, "query": True}
+    """A part of a split stream: a name and the query that makes it."""
+
+    arg_types = {"this": True, "query": True}
 
 
 # ---------------------------------------------------------------- functions and aggregates
@@ -117,7 +123,7 @@ class Branch(exp.Expression):
 class CreateFunction(Statement):
     """A scalar function: ``body`` is an expression, or ``python`` names a Python function."""
 
-    arg_types: ArgTypes = {
+    arg_types = {
         "this": True,
         "parameters": False,
         "returns": True,
@@ -131,7 +137,7 @@ class CreateFunction(Statement):
 class CreateAggregate(Statement):
     """A user-defined aggregate, in ESL (``tables`` and ``blocks``) or in Python (``python``)."""
 
-    arg_types: ArgTypes = {
+    arg_types = {
         "this": True,
         "window": False,
         "parameters": False,
@@ -149,25 +155,25 @@ class CreateAggregate(Statement):
 class Algebraic(exp.Expression):
     """ALGEBRAIC [USING (partial, final)]."""
 
-    arg_types: ArgTypes = {"partial": False, "final": False}
+    arg_types = {"partial": False, "final": False}
 
 
 class LocalTable(exp.Expression):
     """TABLE t(columns) inside an aggregate."""
 
-    arg_types: ArgTypes = {"this": True, "columns": True}
+    arg_types = {"this": True, "columns": True}
 
 
 class StateBlock(exp.Expression):
     """INITIALIZE, ITERATE, TERMINATE or EXPIRE and its statements."""
 
-    arg_types: ArgTypes = {"this": True, "statements": False}
+    arg_types = {"this": True, "statements": False}
 
 
 class InsertInto(Statement):
     """INSERT INTO a sink, a local table or RETURN; VALUES may have a WHERE, as in the papers."""
 
-    arg_types: ArgTypes = {"this": True, "columns": False, "values": False, "query": False, "where": False}
+    arg_types = {"this": True, "columns": False, "values": False, "query": False, "where": False}
 
 
 # ---------------------------------------------------------------- windows and patterns
@@ -176,13 +182,13 @@ class InsertInto(Statement):
 class RowCount(exp.Expression):
     """n ROWS."""
 
-    arg_types: ArgTypes = {"this": True}
+    arg_types = {"this": True}
 
 
 class StreamWindow(exp.Expression):
     """A bracket window over a stream; ``kind`` is one of WINDOW_KINDS."""
 
-    arg_types: ArgTypes = {
+    arg_types = {
         "kind": True,
         "range": False,
         "slide": False,
@@ -210,60 +216,70 @@ WINDOW_KINDS = ("RANGE", "ROWS", "TUMBLE", "NOW", "UNBOUNDED", "LANDMARK", "SESS
 class OverSpec(exp.WindowSpec):
     """The frame of an OVER, with what ESL adds to it."""
 
-    arg_types: ArgTypes = {**exp.WindowSpec.arg_types, "slide": False, "active": False, "emit": False}
+    arg_types = {**exp.WindowSpec.arg_types, "slide": False, "active": False, "emit": False}
 
 
 class StreamTable(exp.Table):
     """A stream or table in FROM with a bracket window or a sequence pattern."""
 
-    arg_types: ArgTypes = {**exp.Table.arg_types, "window": False, "pattern": False}
+    arg_types = {**exp.Table.arg_types, "window": False, "pattern": False}
 
 
 class WindowedSubquery(exp.Subquery):
     """A query in FROM with a bracket window."""
 
-    arg_types: ArgTypes = {**exp.Subquery.arg_types, "window": True}
+    arg_types = {**exp.Subquery.arg_types, "window": True}
 
 
 class Pattern(exp.Expression):
     """[PARTITION BY cols] [SEQUENCE BY cols] AS (X, *Y, Z)."""
 
-    arg_types: ArgTypes = {"partition_by": False, "sequence_by": False, "elements": True}
+    arg_types = {"partition_by": False, "sequence_by": False, "elements": True}
 
 
 class Element(exp.Expression):
     """A variable of a pattern; a star takes one or more tuples."""
 
-    arg_types: ArgTypes = {"this": True, "star": False}
+    arg_types = {"this": True, "star": False}
 
 
 class Starred(exp.Expression):
     """``*Y`` or ``*Y.price`` as the argument of an aggregate: the aggregate is final."""
 
-    arg_types: ArgTypes = {"this": True}
+    arg_types = {"this": True}
 
 
 # ---------------------------------------------------------------- housekeeping
 
 
 class Explain(Statement):
-    arg_types: ArgTypes = {"this": True, "mode": False}
+    """EXPLAIN [LOGICAL | PHYSICAL | CODE | PATTERN] query."""
+
+    arg_types = {"this": True, "mode": False}
 
 
 class ShowEntries(Statement):
-    arg_types: ArgTypes = {"this": True}
+    """SHOW STREAMS and the like; ``this`` is the word."""
+
+    arg_types = {"this": True}
 
 
 class DescribeEntry(Statement):
-    arg_types: ArgTypes = {"this": True}
+    """DESCRIBE name."""
+
+    arg_types = {"this": True}
 
 
 class DropEntry(Statement):
-    arg_types: ArgTypes = {"this": True, "kind": True, "exists": False}
+    """DROP kind [IF EXISTS] name."""
+
+    arg_types = {"this": True, "kind": True, "exists": False}
 
 
 class SetOption(Statement):
-    arg_types: ArgTypes = {"this": True, "value": True}
+    """SET key = value, both literals."""
+
+    arg_types = {"this": True, "value": True}
 
 
 def argument(node: exp.Expression, name: str) -> Any:

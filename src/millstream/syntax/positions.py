@@ -1,21 +1,24 @@
 """Where a node stands in the source text.
 
-sqlglot keeps positions on identifiers, most literals, calls and stars. Our parser adds a span to whole
-expressions and to its own nodes; for anything else the span covers what is known below it.
+The parser notes the span of every node it makes. A node that was made later, from parsed ones, covers what
+is known below it.
 """
 
 from __future__ import annotations
 
-from sqlglot import exp
+from typing import TYPE_CHECKING
 
-from millstream.errors import Span
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+    from millstream.errors import Span
 
 _SPAN = "esl_span"
 
 
 def set_span(node: exp.Expr, span: Span) -> None:
-    """Remember the text of a node; the first span given is the innermost and stays."""
-    node.meta.setdefault(_SPAN, span)
+    """Remember the text of a node."""
+    node.meta[_SPAN] = span
 
 
 def span_of(node: exp.Expr) -> Span | None:
@@ -31,12 +34,7 @@ def span_of(node: exp.Expr) -> Span | None:
     starts, ends = [], []
     for part in node.walk():
         meta = part._meta
-        if not meta:
-            continue
-        if _SPAN in meta:
+        if meta and _SPAN in meta:
             starts.append(meta[_SPAN][0])
             ends.append(meta[_SPAN][1])
-        elif "start" in meta:
-            starts.append(meta["start"])
-            ends.append(meta["end"])
     return (min(starts), max(ends)) if starts else None

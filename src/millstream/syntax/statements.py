@@ -2,297 +2,302 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NoReturn
 
 from sqlglot import exp
-from sqlglot.tokens import Token, TokenType
 
 from millstream.syntax import nodes
 from millstream.syntax.aggregates import AggregateParser
+from millstream.syntax.tokens import Kind, Token
 
+CREATABLE = ("STREAM", "TABLE", "SINK", "VIEW", "FUNCTION", "AGGREGATE", "WINDOW")
 SHOWABLE = ("STREAMS", "TABLES", "SINKS", "VIEWS", "FUNCTIONS", "AGGREGATES", "QUERIES")
 DROPPABLE = ("STREAM", "TABLE", "SINK", "VIEW", "FUNCTION", "AGGREGATE", "QUERY")
 EXPLAIN_MODES = ("LOGICAL", "PHYSICAL", "CODE", "PATTERN")
-_STATEMENTS = (
-    "a statement is a query, CREATE, SPLIT STREAM, INSERT INTO, EXPLAIN, SHOW, DESCRIBE, DROP or SET"
+_BEGINNINGS = (
+    *("SELECT", "WITH", "VALUES", "CREATE", "STREAM", "TABLE", "AGGREGATE", "WINDOW"),
+    *("SPLIT", "INSERT", "EXPLAIN", "SHOW", "DESCRIBE", "DESC", "DROP", "SET"),
 )
-_QUERY_STARTS = (TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN)
+_STREAM_CLAUSES = (
+    *("ORDER", "USING", "OPTIONS", "SOURCE", "LATE", "BAD", "AS"),
+    *("SLACK", "ORDERED", "PUNCTUATED", "HEARTBEAT"),
+)
 
 
 class EslParser(AggregateParser):
     """The parser of ESL."""
 
-    OPERATION_MODIFIERS = {"ISTREAM", "DSTREAM", "RSTREAM", "CHANGES"}
+    def statement(self) -> exp.Expr:
+        first = self.current
+        if not self.at(*_BEGINNINGS, "("):
+            hint = (
+                "a statement is a query, CREATE, SPLIT STREAM, INSERT INTO, EXPLAIN, SHOW, DESCRIBE, "
+                "DROP or SET"
+            )
+            message = f"did not expect {self.found()} at the beginning of a statement"
+            self.fail(message, hint=self.similar(_BEGINNINGS) or hint)
+        match first.key:
+            case "CREATE":
+                return self._create()
+            case "STREAM" | "TABLE" | "AGGREGATE" | "WINDOW":
+                # The papers leave CREATE out.
+                return self._created(first)
+            case "SPLIT":
+                return self._split()
+            case "INSERT":
+                return self.insert(self.advance())
+            case "EXPLAIN":
+                return self._explain()
+            case "SHOW":
+                return self._show()
+            case "DESCRIBE" | "DESC":
+                self.advance()
+                return self.spanned(nodes.DescribeEntry(this=self.name("what to describe")), first)
+            case "DROP":
+                return self._drop()
+            case "SET":
+                return self._set()
+            case _:
+                return self.query()
 
-    def _match_texts(self, texts: Any, advance: bool = True) -> bool | None:
-        # A column may be called istream: it is a modifier only where another expression follows.
-        if texts is self.OPERATION_MODIFIERS and not self._modifier_ahead():
-            return None
-        return super()._match_texts(texts, advance=advance)
-
-    def _modifier_ahead(self) -> bool:
-        following = self._tokens[self._index + 1] if self._index + 1 < len(self._tokens) else None
-        if following is None or following.token_type in _AFTER_A_COLUMN:
-            return False
-        if following.token_type is TokenType.STAR:
-            after = self._tokens[self._index + 2 : self._index + 3]
-            return bool(after) and after[0].token_type in (TokenType.FROM, TokenType.COMMA)
-        return True
-
-    def _parse_statement(self) -> exp.Expr | None:
-        first = self._curr
-        if not first:
-            return None
-        if self._match_set(_QUERY_STARTS, advance=False):
-            return self.query()
-        if self._match(TokenType.CREATE):
-            return self._parse_create_statement(first)
-        # The papers leave CREATE out.
-        if self._curr.text.upper() in ("STREAM", "TABLE", "AGGREGATE", "WINDOW"):
-            return self._parse_created(first)
-        if self.words("SPLIT"):
-            return self._parse_split(first)
-        if self._match(TokenType.INSERT):
-            return self.parse_insert(first)
-        if self.words("EXPLAIN"):
-            return self._parse_explain(first)
-        if self.words("SHOW"):
-            return self._parse_show(first)
-        if self.words("DESCRIBE") or self.words("DESC"):
-            return self.spanned(nodes.DescribeEntry(this=self.name("what to describe")), first)
-        if self.words("DROP"):
-            return self._parse_dropped(first)
-        if self.words("SET"):
-            return self._parse_option_setting(first)
-        self.fail(f"did not expect {self.found()} at the beginning of a statement", hint=_STATEMENTS)
+    def end_of_statement(self) -> None:
+        """Make sure that nothing follows but the next statement."""
+        if self.at_end:
+            return
+        if self.at(")", "]", "}"):
+            self.fail(f"did not expect {self.found()} here", hint="nothing is open that it could close")
+        if self.at(*_BEGINNINGS) and not self.at("WITH", "TABLE"):
+            self.fail(f"did not expect {self.found()} here", hint="is a ';' missing before it?")
+        self.fail_unexpected()
 
     # ------------------------------------------------------------ CREATE
 
-    def _parse_create_statement(self, first: Token) -> exp.Expr:
+    def _create(self) -> exp.Expr:
+        first = self.advance()
         replace = self.words("OR", "REPLACE")
-        node = self._parse_created(first)
+        node = self._created(first)
         if replace:
             node.set("replace", True)
         return node
 
-    def _parse_created(self, first: Token) -> exp.Expr:
-        if self.words("STREAM"):
-            return self._parse_stream_definition(first)
-        if self.words("TABLE"):
-            return self._parse_table_definition(first)
-        if self.words("SINK"):
-            return self._parse_sink(first)
-        if self.words("VIEW"):
-            exists = self._parse_if_not_exists()
-            view = nodes.CreateView(this=self.name("the view"), exists=exists)
-            view.set("query", self._parse_as_query())
-            return self.spanned(view, first)
-        if self.words("FUNCTION"):
-            return self.parse_function(first)
-        window = self.words("WINDOW")
-        if self.words("AGGREGATE"):
-            return self.parse_aggregate(first, window)
-        self.fail(
-            f"cannot create {self.found()}",
-            hint="CREATE takes STREAM, TABLE, SINK, VIEW, FUNCTION, AGGREGATE or WINDOW AGGREGATE",
-        )
+    def _created(self, first: Token) -> exp.Expr:
+        kind = self.take(*CREATABLE)
+        if kind is None:
+            known = "CREATE takes STREAM, TABLE, SINK, VIEW, FUNCTION, AGGREGATE or WINDOW AGGREGATE"
+            self.fail(f"cannot create {self.found()}", hint=self.similar(CREATABLE) or known)
+        match kind.key:
+            case "STREAM":
+                return self._stream_definition(first)
+            case "TABLE":
+                return self._table_definition(first)
+            case "SINK":
+                return self._sink(first)
+            case "VIEW":
+                exists = self._if_not_exists()
+                view = nodes.CreateView(this=self.name("the view"), exists=exists)
+                view.set("query", self._as_query())
+                return self.spanned(view, first)
+            case "FUNCTION":
+                return self.function(first)
+            case "WINDOW":
+                self.expect("AGGREGATE")
+        return self.aggregate(first, window=kind.key == "WINDOW")
 
-    def _parse_if_not_exists(self) -> bool | None:
+    def _if_not_exists(self) -> bool | None:
         return self.words("IF", "NOT", "EXISTS") or None
 
-    def _parse_as_query(self) -> exp.Query:
-        if not self._match(TokenType.ALIAS):
-            self.fail(f"expected AS and a query but found {self.found()}")
-        return self.query()
+    def _as_query(self) -> exp.Query:
+        if not self.take("AS"):
+            self.fail_expecting("AS and a query", ("AS",))
+        return self.any_query()
 
-    def _parse_stream_definition(self, first: Token) -> nodes.CreateStream:
-        exists = self._parse_if_not_exists()
+    def _stream_definition(self, first: Token) -> nodes.CreateStream:
+        exists = self._if_not_exists()
         node = nodes.CreateStream(this=self.name("the stream"), exists=exists)
-        if self._match(TokenType.L_PAREN, advance=False):
+        if self.at("("):
             node.set("columns", self.wrapped(self.column_declaration))
-        while self._curr:
-            if self._match(TokenType.ALIAS, advance=False):
-                node.set("query", self._parse_as_query())
+        while not self.at_end:
+            if self.at("AS"):
+                node.set("query", self._as_query())
                 break
-            self._parse_stream_clause(node)
+            self._stream_clause(node)
         return self.spanned(node, first)
 
-    def _parse_stream_clause(self, node: nodes.CreateStream) -> None:
-        first = self._curr
-        if self._match(TokenType.ORDER_BY):
-            self._set_once(node, "order_by", self.column("the timestamp column"), first)
-        elif self._match(TokenType.USING):
-            self._set_once(node, "format", self._parse_format(), first)
-        elif self.words("OPTIONS"):
-            self._set_once(node, "options", self._parse_options(), first)
-        elif self.words("SOURCE"):
-            self._set_once(node, "source", self.string("the source, such as 'port4445',"), first)
-        elif self.words("LATE"):
-            late = nodes.Late() if self.words("DROP") else self._parse_late()
-            self._set_once(node, "late", self.spanned(late, first), first)
-        elif self.words("BAD"):
+    def _stream_clause(self, node: nodes.CreateStream) -> None:
+        first = self.current
+        if self.words("ORDER", "BY"):
+            self.set_once(node, "order_by", self.column("the timestamp column"), first)
+        elif self._source_clause(node):
+            pass
+        elif self.take("SOURCE"):
+            self.set_once(node, "source", self.text("the source, such as 'port4445',"), first)
+        elif self.take("LATE"):
+            late = nodes.Late() if self.take("DROP") else self._late()
+            self.set_once(node, "late", self.spanned(late, first), first)
+        elif self.take("BAD"):
             self.expect("INTO")
-            self._set_once(node, "bad", self.name("the stream of bad records"), first)
+            self.set_once(node, "bad", self.name("the stream of bad records"), first)
         else:
-            node.append("clauses", self._parse_disorder_clause())
+            node.append("clauses", self._disorder_clause())
 
-    def _parse_late(self) -> nodes.Late:
-        self.expect("INTO")
+    def _source_clause(self, node: exp.Expr) -> bool:
+        """``USING format`` or ``OPTIONS (...)``, which streams, tables and sinks have alike."""
+        first = self.current
+        if self.take("USING"):
+            self.set_once(node, "format", self._format(), first)
+        elif self.take("OPTIONS"):
+            self.set_once(node, "options", self._options(), first)
+        else:
+            return False
+        return True
+
+    def _late(self) -> nodes.Late:
+        if not self.take("INTO"):
+            self.fail_expecting("INTO or DROP", ("INTO", "DROP"))
         return nodes.Late(this=self.name("the stream of late tuples"))
 
-    def _parse_disorder_clause(self) -> exp.Expr:
-        first = self._curr
-        node: exp.Expression
-        if self.words("SLACK"):
+    def _disorder_clause(self) -> exp.Expr:
+        first = self.current
+        node: exp.Expr
+        if self.take("SLACK"):
             node = nodes.Slack(this=self.quantity("SLACK"))
-            if self._match_texts(("GENEROUS", "CONSISTENT")):
-                node.set("mode", self._prev.text.upper())
+            if mode := self.take("GENEROUS", "CONSISTENT"):
+                node.set("mode", mode.key)
         elif self.words("ORDERED", "PER"):
             node = nodes.OrderedPer(expressions=self.wrapped(lambda: self.column("a column")))
             if self.words("IDLE", "AFTER"):
                 node.set("idle", self.quantity("IDLE AFTER"))
         elif self.words("PUNCTUATED", "BY"):
-            self.expect_token(TokenType.L_PAREN, "(")
+            opening = self.open("(")
             node = nodes.PunctuatedBy(this=self.condition("a predicate"))
-            self.expect_token(TokenType.R_PAREN, ")")
-            if self.words("PER"):
+            self.close(opening)
+            if self.take("PER"):
                 node.set("per", self.wrapped(lambda: self.column("a column")))
-        elif self.words("HEARTBEAT"):
+        elif self.take("HEARTBEAT"):
             node = nodes.Heartbeat(this=self.quantity("HEARTBEAT"))
         else:
-            self.fail(
-                f"did not expect {self.found()} in CREATE STREAM",
-                hint="its clauses are ORDER BY, USING, OPTIONS, SOURCE, SLACK, ORDERED PER, PUNCTUATED BY, "
+            self._fail_in(
+                "CREATE STREAM",
+                _STREAM_CLAUSES,
+                "its clauses are ORDER BY, USING, OPTIONS, SOURCE, SLACK, ORDERED PER, PUNCTUATED BY, "
                 "HEARTBEAT, LATE INTO, LATE DROP, BAD INTO and AS",
             )
-        if self._match(TokenType.ON):
+        if self.take("ON"):
             node.set("on", self.column("an attribute"))
         return self.spanned(node, first)
 
-    def _set_once(self, node: exp.Expression, argument: str, value: Any, first: Token) -> None:
-        if node.args.get(argument) is not None:
-            self.fail(f"{argument.upper().replace('_', ' ')} is given twice", first)
-        node.set(argument, value)
+    def _fail_in(self, where: str, known: tuple[str, ...], hint: str) -> NoReturn:
+        self.fail(f"did not expect {self.found()} in {where}", hint=self.similar(known) or hint)
 
-    def _parse_table_definition(self, first: Token) -> nodes.CreateTable:
-        exists = self._parse_if_not_exists()
+    def _table_definition(self, first: Token) -> nodes.CreateTable:
+        exists = self._if_not_exists()
         node = nodes.CreateTable(this=self.name("the table"), exists=exists)
-        if self._match(TokenType.L_PAREN, advance=False):
+        if self.at("("):
             node.set("columns", self.wrapped(self.column_declaration))
-        while self._curr:
-            clause = self._curr
-            if self._match(TokenType.ALIAS, advance=False):
-                node.set("query", self._parse_as_query())
+        while not self.at_end:
+            if self.at("AS"):
+                node.set("query", self._as_query())
                 break
-            if self._match(TokenType.USING):
-                self._set_once(node, "format", self._parse_format(), clause)
-            elif self.words("OPTIONS"):
-                self._set_once(node, "options", self._parse_options(), clause)
-            else:
-                self.fail(
-                    f"did not expect {self.found()} in CREATE TABLE",
-                    hint="its clauses are USING format, OPTIONS (...) and AS query",
-                )
+            if not self._source_clause(node):
+                hint = "its clauses are USING format, OPTIONS (...) and AS query"
+                self._fail_in("CREATE TABLE", ("USING", "OPTIONS", "AS"), hint)
         return self.spanned(node, first)
 
-    def _parse_sink(self, first: Token) -> nodes.CreateSink:
-        exists = self._parse_if_not_exists()
+    def _sink(self, first: Token) -> nodes.CreateSink:
+        exists = self._if_not_exists()
         node = nodes.CreateSink(this=self.name("the sink"), exists=exists)
-        self.expect("USING")
-        node.set("format", self._parse_format())
-        if self.words("OPTIONS"):
-            node.set("options", self._parse_options())
+        while not self.at_end:
+            if not self._source_clause(node):
+                hint = "its clauses are USING format and OPTIONS (...)"
+                self._fail_in("CREATE SINK", ("USING", "OPTIONS"), hint)
+        if node.args.get("format") is None:
+            self.fail_expecting("USING and a format")
         return self.spanned(node, first)
 
-    def _parse_format(self) -> exp.Identifier:
+    def _format(self) -> exp.Identifier:
         """A Spark format: ``csv``, or the dotted name of a class."""
-        first = self._curr
-        parts = [self.name("a format").name]
-        while self._match(TokenType.DOT):
-            parts.append(self.name("a format").name)
-        return self.spanned(exp.to_identifier(".".join(parts)), first)
+        first = self.current
+        return self.spanned(exp.to_identifier(self.dotted_name("a format")), first)
 
-    def _parse_options(self) -> list[nodes.Option]:
-        if self._match_pair(TokenType.L_PAREN, TokenType.R_PAREN):
+    def _options(self) -> list[nodes.Option]:
+        if self.at("(") and self.peek().key == ")":
+            self.advance()
+            self.advance()
             return []
-        return self.wrapped(self._parse_option)
+        return self.wrapped(self._option)
 
-    def _parse_option(self) -> nodes.Option:
+    def _option(self) -> nodes.Option:
         """``path 'x.csv'``, ``header = true``, ``kafka.bootstrap.servers '...'``."""
-        first = self._curr
-        if self._match(TokenType.STRING):
-            key = self._prev.text
-        else:
-            parts = [self.name("an option").name]
-            while self._match(TokenType.DOT):
-                parts.append(self.name("an option").name)
-            key = ".".join(parts)
-        self._match(TokenType.EQ)
-        value = self._parse_constant(f"the value of option '{key}'")
-        return self.spanned(nodes.Option(this=exp.Literal.string(key), value=value), first)
+        first = self.current
+        key = self.advance().text if first.kind is Kind.TEXT else self.dotted_name("an option")
+        name = self.spanned(exp.Literal.string(key), first)
+        self.take("=")
+        value = self._constant(f"the value of option '{key}'")
+        return self.spanned(nodes.Option(this=name, value=value), first)
 
-    def _parse_constant(self, what: str) -> exp.Expr:
-        first = self._curr
-        negative = bool(self._match(TokenType.DASH))
-        if self._match(TokenType.NUMBER):
-            text = f"-{self._prev.text}" if negative else self._prev.text
-            return self.spanned(exp.Literal.string(text), first)
-        if not negative and self._match_set((TokenType.STRING, TokenType.TRUE, TokenType.FALSE)):
-            return self.spanned(exp.Literal.string(self._prev.text), first)
-        self.fail(f"expected {what} but found {self.found()}", hint="texts stand in 'quotes'")
+    def _constant(self, what: str) -> exp.Expr:
+        first = self.current
+        sign = "-" if self.take("-") else ""
+        token = self.current
+        is_word = token.kind is Kind.TEXT or self.at("TRUE", "FALSE")
+        if token.kind is not Kind.NUMBER and (sign or not is_word):
+            self.fail_expecting(what, hint="texts stand in 'quotes'")
+        self.advance()
+        return self.spanned(exp.Literal.string(sign + token.text), first)
 
     # ------------------------------------------------------------ the rest
 
-    def _parse_split(self, first: Token) -> nodes.SplitStream:
+    def _split(self) -> nodes.SplitStream:
+        first = self.advance()
         self.expect("STREAM")
         node = nodes.SplitStream(this=self.name("the stream to split"))
         self.expect("INTO")
-        node.set("branches", self.listed(self._parse_branch))
+        node.set("branches", self.listed(self._branch))
         return self.spanned(node, first)
 
-    def _parse_branch(self) -> nodes.Branch:
-        first = self._curr
+    def _branch(self) -> nodes.Branch:
+        first = self.current
         branch = nodes.Branch(this=self.name("a branch"))
-        if not self._match(TokenType.ALIAS):
-            self.fail(f"expected AS (query) but found {self.found()}")
-        self.expect_token(TokenType.L_PAREN, "(")
-        branch.set("query", self.query())
-        self.expect_token(TokenType.R_PAREN, ")")
+        if not self.take("AS"):
+            self.fail_expecting("AS (query)", ("AS",))
+        opening = self.open("(")
+        branch.set("query", self.any_query())
+        self.close(opening)
         return self.spanned(branch, first)
 
-    def _parse_explain(self, first: Token) -> nodes.Explain:
-        mode = self._prev.text.upper() if self._match_texts(EXPLAIN_MODES) else None
-        return self.spanned(nodes.Explain(this=self.query(), mode=mode), first)
+    def _explain(self) -> nodes.Explain:
+        first = self.advance()
+        mode = self.take(*EXPLAIN_MODES)
+        if not self.at_query() and not self.at("("):
+            hint = f"EXPLAIN takes a query, with one of {', '.join(EXPLAIN_MODES)} before it or none"
+            self.fail_expecting("a query", (*EXPLAIN_MODES, "SELECT"), hint=hint)
+        return self.spanned(nodes.Explain(this=self.query(), mode=mode.key if mode else None), first)
 
-    def _parse_show(self, first: Token) -> nodes.ShowEntries:
-        if not self._match_texts(SHOWABLE):
-            self.fail(f"cannot show {self.found()}", hint=f"SHOW takes {', '.join(SHOWABLE)}")
-        return self.spanned(nodes.ShowEntries(this=self._prev.text.upper()), first)
+    def _show(self) -> nodes.ShowEntries:
+        first = self.advance()
+        kind = self.take(*SHOWABLE)
+        if kind is None:
+            hint = self.similar(SHOWABLE) or f"SHOW takes {', '.join(SHOWABLE)}"
+            self.fail(f"cannot show {self.found()}", hint=hint)
+        return self.spanned(nodes.ShowEntries(this=kind.key), first)
 
-    def _parse_dropped(self, first: Token) -> nodes.DropEntry:
-        window = self.words("WINDOW")
-        if not self._match_texts(("AGGREGATE",) if window else DROPPABLE):
-            self.fail(f"cannot drop {self.found()}", hint=f"DROP takes {', '.join(DROPPABLE)}")
-        kind = f"WINDOW {self._prev.text.upper()}" if window else self._prev.text.upper()
+    def _drop(self) -> nodes.DropEntry:
+        first = self.advance()
+        window = self.take("WINDOW")
+        kind = self.take("AGGREGATE") if window else self.take(*DROPPABLE)
+        if kind is None:
+            hint = self.similar(DROPPABLE) or f"DROP takes {', '.join(DROPPABLE)}"
+            self.fail(f"cannot drop {self.found()}", hint=hint)
         exists = self.words("IF", "EXISTS") or None
-        return self.spanned(nodes.DropEntry(this=self.name("what to drop"), kind=kind, exists=exists), first)
+        what = f"WINDOW {kind.key}" if window else kind.key
+        return self.spanned(nodes.DropEntry(this=self.name("what to drop"), kind=what, exists=exists), first)
 
-    def _parse_option_setting(self, first: Token) -> nodes.SetOption:
-        parts = [self.name("a setting").name]
-        while self._match(TokenType.DOT):
-            parts.append(self.name("a setting").name)
-        if not self._match(TokenType.EQ):
-            self.fail(f"expected '=' but found {self.found()}", hint="SET key = value")
-        key = ".".join(parts)
-        value = self._parse_constant(f"the value of '{key}'")
-        return self.spanned(nodes.SetOption(this=exp.Literal.string(key), value=value), first)
-
-
-_AFTER_A_COLUMN = frozenset(
-    {
-        *(TokenType.COMMA, TokenType.DOT, TokenType.FROM, TokenType.ALIAS, TokenType.R_PAREN),
-        *(TokenType.PLUS, TokenType.DASH, TokenType.SLASH, TokenType.MOD, TokenType.EQ, TokenType.NEQ),
-        *(TokenType.LT, TokenType.GT, TokenType.LTE, TokenType.GTE, TokenType.DPIPE, TokenType.IS),
-        *(TokenType.IN, TokenType.LIKE, TokenType.BETWEEN, TokenType.AND, TokenType.OR, TokenType.L_BRACKET),
-    }
-)
+    def _set(self) -> nodes.SetOption:
+        first = self.advance()
+        key_token = self.current
+        key = self.dotted_name("a setting")
+        name = self.spanned(exp.Literal.string(key), key_token)
+        if not self.take("="):
+            self.fail_expecting("'='", hint="SET key = value")
+        value = self._constant(f"the value of '{key}'")
+        return self.spanned(nodes.SetOption(this=name, value=value), first)
