@@ -1,4 +1,4 @@
-"""What examples/shop.esl needs and SQL says badly."""
+"""The Python functions of examples/shop.esl."""
 
 
 def luhn(number: str) -> bool:

@@ -66,7 +66,8 @@ def test_a_live_stream_from_a_port_until_ctrl_c(tmp_path: Path) -> None:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     (tmp_path / "live.esl").write_text(
-        f"CREATE STREAM s (n INT, name STRING, current_time TIMESTAMP) ORDER BY current_time SOURCE 'port{port}';\n"
+        "CREATE STREAM s (n INT, name STRING, current_time TIMESTAMP) ORDER BY current_time\n"
+        f"SOURCE 'port{port}';\n"
         "SELECT n * 10 AS m, name, current_time IS NOT NULL AS stamped FROM s WHERE n > 0;\n"
     )
     process = millstream(tmp_path, "run", "live.esl", "--format", "json")

@@ -4,7 +4,8 @@ The word after the three backticks says what a block is; words behind it say mor
 
     sql              ESL that is right and that this version can run; it may use what blocks above it define
     sql later        the same, but this version refuses to run it
-    sql error        ESL with a mistake; its first line is a comment, `-- error: ` and the message
+    sql error        ESL with a mistake; it begins as the fixtures in tests/errors do, with `-- error: ` and
+                     the message; `-- at: ` and `-- hint: ` may follow
     sql NAME.esl     a whole script, also written to a file of that name; `sql later NAME.esl` likewise
     csv, json, python NAME
                      the content of a file of that name
@@ -27,7 +28,6 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MethodType
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -40,6 +40,7 @@ from millstream.errors import MillstreamError
 from millstream.plan.builder import build
 from millstream.plan.executable import why_not
 from millstream.plan.optimize import optimize
+from millstream.runtime.mill import Mill
 from millstream.syntax import nodes, parse_script
 
 if TYPE_CHECKING:
@@ -56,6 +57,10 @@ SHOWN_ONLY = frozenset({"millstream demo", "python -m millstream.spark.archive"}
 """Commands in consoles that are not run here; what they do is tested elsewhere."""
 FILE_NAME = re.compile(r"[\w-]+\.(esl|csv|json|py)")
 FENCE = re.compile(r"^(?P<indent> *)(?P<fence>`{3,}|~{3,})(?P<info>.*)$")
+
+
+def _shown(path: Path) -> str:
+    return str(path.relative_to(ROOT))
 
 
 # ---------------------------------------------------------------- blocks
@@ -130,7 +135,7 @@ def test_no_block_goes_untested(block: Block) -> None:
         assert above[-1].kind == "python", f"{block}: the block above prints nothing"
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize("document", DOCUMENTS, ids=_shown)
 def test_links_lead_somewhere(document: Path) -> None:
     prose = re.sub(r"```.*?```", "", document.read_text(), flags=re.DOTALL)
     for target in re.findall(r"\]\(([^)\s]+)\)", prose):
@@ -197,7 +202,11 @@ def test_esl(block: Block) -> None:
     error = result.errors.get(block.line)
     if "error" in block.words:
         assert error is not None, f"{block}: there is no mistake in it"
-        assert block.text.splitlines()[0] == f"-- error: {error.message}", f"{block}: {error}"
+        place = f"{error.place.line}:{error.place.column}" if error.place else None
+        said = {"error": error.message, "at": place, "hint": error.hint}
+        header = dict(re.findall(r"^-- (error|at|hint): (.+)$", block.text, re.MULTILINE))
+        assert header["error"] == error.message
+        assert header.items() <= said.items(), f"{block}: {error}"
         return
     assert error is None, f"{block}: {error}"
     refusals = _refusals(result.statements[block.line])
@@ -294,9 +303,8 @@ def _commands(block: Block) -> Iterator[tuple[str, str]]:
         yield command, output.rstrip("\n")
 
 
-def _mill(spark: SparkSession, *_: Any, **__: Any) -> Any:
-    from millstream.runtime.mill import Mill
-
+def _mill(spark: SparkSession, *_: Any, **__: Any) -> Mill:
+    """Instead of Mill(), which would start a Spark of its own and stop it at the end."""
     return Mill(spark)
 
 
@@ -333,7 +341,7 @@ def _has_commands(document: Path) -> bool:
 
 
 @pytest.mark.usefixtures("directory")
-@pytest.mark.parametrize("document", [*filter(_has_commands, DOCUMENTS)], ids=lambda path: path.name)
+@pytest.mark.parametrize("document", [*filter(_has_commands, DOCUMENTS)], ids=_shown)
 def test_commands_that_need_no_spark(document: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _write_files(document)
     terminal = Terminal(monkeypatch)
@@ -350,7 +358,7 @@ def _needs_spark(document: Path) -> bool:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("document", [*filter(_needs_spark, DOCUMENTS)], ids=lambda path: path.name)
+@pytest.mark.parametrize("document", [*filter(_needs_spark, DOCUMENTS)], ids=_shown)
 def test_document_from_beginning_to_end(
     document: Path, session: SparkSession, directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -369,10 +377,9 @@ def test_document_from_beginning_to_end(
                 expected = after.text if after is not None and after.kind == "text output" else ""
                 assert printed == expected, f"{block}: prints something else"
     finally:
-        for value in variables.values():
-            # A document may leave its connection open, as people do.
-            if isinstance(getattr(value, "stop", None), MethodType) and hasattr(value, "catalog"):
-                value.stop()
+        # A document may leave its connection open, as people do.
+        for mill in (value for value in variables.values() if isinstance(value, Mill)):
+            mill.stop()
 
 
 def _run_python(block: Block, variables: dict[str, Any]) -> str:

@@ -32,16 +32,21 @@ def prelude() -> Catalog:
     return catalog
 
 
+def mistake(text: str, name: str, catalog: Catalog) -> MillstreamError:
+    try:
+        for statement in parse_script(text, name):
+            analyse(statement, catalog)
+    except MillstreamError as error:
+        return error
+    pytest.fail(f"{name} has no mistake in it")
+
+
 @pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.stem)
 def test_the_mistake_is_named(path: Path, prelude: Catalog) -> None:
     text = path.read_text()
     header = HEADER.match(text)
     assert header, f"{path.name} must begin with the message and the place that it expects"
-    catalog = prelude.copy()
-    with pytest.raises(MillstreamError) as caught:
-        for statement in parse_script(text, path.name):
-            analyse(statement, catalog)
-    error = caught.value
+    error = mistake(text, path.name, prelude.copy())
     assert error.message == header["message"]
     assert error.hint == header["hint"]
     assert error.place is not None

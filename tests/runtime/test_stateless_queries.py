@@ -1,10 +1,10 @@
-"""Transducers: selection, projection, derived streams, functions, joins with tables (ESL paper, section 2)."""
+"""Transducers: selection, projection, derived streams, functions, joins with tables (ESL, section 2)."""
 
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql.functions import col
 
 import millstream as ms
 from millstream.testing import Streams, table
@@ -178,9 +178,7 @@ def test_sql_gives_a_dataframe_and_a_stream_of_the_callers_can_be_registered(
 ) -> None:
     with ms.connect(spark) as mill:
         rate = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 5).load()
-        mill.register_stream(
-            "ticks", rate.select("timestamp", F.col("value").alias("n")), order_by="timestamp"
-        )
+        mill.register_stream("ticks", rate.select("timestamp", col("value").alias("n")), order_by="timestamp")
         frame = mill.sql("SELECT n * 10 AS m FROM ticks WHERE n % 2 = 0")
         assert frame.isStreaming
         assert frame.columns == ["m"]
@@ -223,7 +221,7 @@ def test_a_wrong_header_is_an_error_and_not_mixed_up_columns(streams: Streams) -
 
 def test_an_error_in_a_tuple_stops_the_query_and_says_where(streams: Streams) -> None:
     streams.add("CREATE STREAM s (a INT, b INT)", "a | b \n 1 | 0")
-    with pytest.raises(ms.ExecutionError, match="<query>:1:8: .*[Dd]ivision by zero"):
+    with pytest.raises(ms.ExecutionError, match=r"<query>:1:8: division by zero in a / b"):
         streams.run("SELECT a / b AS q FROM s")
 
 

@@ -92,11 +92,10 @@ def demo(
 def run_app() -> NoReturn:
     """Run the command; whatever goes wrong, people get a message and scripts an exit code."""
     try:
-        app(standalone_mode=False)
+        # In this mode typer.Exit is not raised: its code is returned.
+        code = app(standalone_mode=False)
     except MillstreamError as error:
         _fail(str(error))
-    except typer.Exit as stop:
-        sys.exit(stop.exit_code)
     except typer.Abort:
         sys.exit(130)
     except KeyboardInterrupt:
@@ -113,7 +112,7 @@ def run_app() -> NoReturn:
             f"{type(error).__name__}: {error}",
             hint=f"this is a mistake in Millstream; details are in {_noted()}",
         )
-    sys.exit(0)
+    sys.exit(code or 0)
 
 
 def _fail(message: str, hint: str | None = None) -> NoReturn:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType, TracebackType
 from typing import Self
 
@@ -40,15 +40,19 @@ def run_demo(name: str, seconds: int) -> None:
         screen.introduce(demo)
         with Mill(settings=_SETTINGS) as mill:
             queries = _start(mill, demo, screen, interrupt)
-            show = _play(demo, queries, seconds, screen, interrupt)
+            show = None if interrupt.asked else _play(demo, queries, seconds, screen, interrupt)
         screen.conclude(demo, show)
 
 
 class _Interrupt:
-    """Makes the first Ctrl-C a wish to end in order; the second one ends everything at once."""
+    """Makes Ctrl-C a wish to end in order. Once more, it ends everything at once.
+
+    That must not happen while Spark starts, or its JVM would be left behind: ``answer`` asks for patience.
+    """
 
     def __init__(self) -> None:
         self.asked = False
+        self.answer: Callable[[], None] | None = None
 
     def __enter__(self) -> Self:
         self._previous = signal.signal(signal.SIGINT, self._handle)
@@ -60,15 +64,18 @@ class _Interrupt:
         signal.signal(signal.SIGINT, self._previous)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        if self.asked:
+        if self.answer is not None:
+            self.answer()
+        elif self.asked:
             raise KeyboardInterrupt
         self.asked = True
 
 
 def _start(mill: Mill, demo: AuctionDemo, screen: View, interrupt: _Interrupt) -> list[RunningQuery]:
-    """Start Spark and the queries; fewer of them if somebody has had enough."""
+    """Start Spark and the queries, unless somebody has had enough of it."""
     queries: list[RunningQuery] = []
     with screen.starting() as say:
+        interrupt.answer = lambda: say("ending, as soon as Spark has started")
         say("checking the script")
         statements = mill.analyse(demo.text, demo.path.name)
         say("starting Spark on this machine, which takes some seconds")
@@ -82,6 +89,7 @@ def _start(mill: Mill, demo: AuctionDemo, screen: View, interrupt: _Interrupt) -
             outcome = mill.perform(statement)
             if isinstance(outcome, RunningQuery):
                 queries.append(outcome)
+        interrupt.answer = None
     return queries
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 import time
@@ -76,8 +75,8 @@ class Show:
     def bad(self) -> int:
         """Lines that could not be read. Several queries may have met the same."""
         streams: dict[str, int] = {}
-        for query in self.queries:
-            for stream, count in query.progress.bad.items():
+        for progress in self.progress.values() or [query.progress for query in self.queries]:
+            for stream, count in progress.bad.items():
                 streams[stream] = max(streams.get(stream, 0), count)
         return sum(streams.values())
 
@@ -94,7 +93,7 @@ class View(Protocol):
     def playing(self, show: Show) -> AbstractContextManager[Callable[[], None]]:
         """While it plays; what is given brings the view up to date."""
 
-    def conclude(self, demo: AuctionDemo, show: Show) -> None:
+    def conclude(self, demo: AuctionDemo, show: Show | None) -> None:
         """What there was to see, and what to do next."""
 
 
@@ -120,11 +119,11 @@ class _Screen:
     console: Console
 
     def introduce(self, demo: AuctionDemo) -> None:
-        title = f"[bold]Millstream[/] · {demo.title}"
-        self.console.print(
-            Panel(demo.about, title=title, box=box.ROUNDED, border_style="cyan", padding=(0, 1))
-        )
+        title = f"[bold cyan]Millstream[/] · {demo.title}"
+        self.console.print(Rule(title, align="left", style="cyan"), "")
         self.console.print(_coloured(demo.shown), no_wrap=True, overflow="ellipsis", crop=True)
+        # Below the script, because its beginning is out of sight on many terminals.
+        self.console.print(Panel(demo.about, box=box.ROUNDED, border_style="cyan"))
 
     @contextmanager
     def starting(self) -> Iterator[Callable[[str], None]]:
@@ -139,7 +138,7 @@ class _Screen:
         with Live(screen, console=self.console, screen=True, auto_refresh=False) as live:
             yield live.refresh
 
-    def conclude(self, demo: AuctionDemo, show: Show) -> None:
+    def conclude(self, demo: AuctionDemo, show: Show | None) -> None:
         _conclude(self.console, demo, show)
 
 
@@ -277,10 +276,11 @@ class _Lines:
 
         yield refresh
 
-    def conclude(self, demo: AuctionDemo, show: Show) -> None:
-        for query, newest, title in zip(show.queries, show.newest, _titles(show), strict=True):
-            self.console.print(f"\n{query.name}: {title}")
-            self.console.print(newest.table(_SAMPLES))
+    def conclude(self, demo: AuctionDemo, show: Show | None) -> None:
+        if show is not None:
+            for query, newest, title in zip(show.queries, show.newest, _titles(show), strict=True):
+                self.console.print(f"\n{query.name}: {title}")
+                self.console.print(newest.table(_SAMPLES))
         _conclude(self.console, demo, show)
 
     def _say(self, text: str) -> None:
@@ -290,8 +290,8 @@ class _Lines:
 # ---------------------------------------------------------------- for both
 
 
-def _conclude(console: Console, demo: AuctionDemo, show: Show) -> None:
-    if not show.progress:
+def _conclude(console: Console, demo: AuctionDemo, show: Show | None) -> None:
+    if show is None:
         console.print("Ended before the auction began.")
         return
     console.print()
@@ -344,5 +344,6 @@ def _command() -> str:
 
 
 def _relative(path: Path) -> str:
-    """The shorter of the two ways to write a path."""
-    return min(str(path.absolute()), os.path.relpath(path), key=len)
+    """A path as one writes it here, if it is below."""
+    path, here = path.absolute(), Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) and here != here.parent else path)

@@ -23,7 +23,8 @@ from millstream.runtime.query import RunningQuery
 _REFRESH_SECONDS = 0.25
 _FRESH_SECONDS = 1.0
 """How long a row is a new one to the eye."""
-_NARROW, _WIDE = 12, 40
+_WIDEST = 40
+"""Characters of a column that is not the last."""
 _NOTHING: Mapping[str, str] = {}
 
 
@@ -114,8 +115,7 @@ class NewestRows:
         self._rows: deque[_Row] = deque(maxlen=keep)
         self._query = query
         self._lock = threading.Lock()
-        self._thread = threading.Thread(target=self._follow, name=f"newest-{query.name}", daemon=True)
-        self._thread.start()
+        threading.Thread(target=self._follow, name=f"newest-{query.name}", daemon=True).start()
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -126,19 +126,18 @@ class NewestRows:
         table = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="dim italic")
         with self._lock:
             shown = list(self._rows)[-rows:] if rows > 0 else []
-            for name, right, width in zip(self.names, self.is_number, self._widths, strict=True):
-                # As wide as ever, or else columns would jump about; if there is no room, the last one is cut.
-                calm = _NARROW if name == self.names[-1] else _WIDE
-                side: JustifyMethod = "right" if right else "left"
-                table.add_column(name, justify=side, no_wrap=True, min_width=min(width, calm))
+            columns = list(zip(self.names, self.is_number, self._widths, strict=True))
+        for name, right, width in columns[:-1]:
+            # As wide as ever, or else columns would jump about.
+            side: JustifyMethod = "right" if right else "left"
+            table.add_column(_cut(name), justify=side, no_wrap=True, min_width=min(width, _WIDEST))
+        for name, right, _ in columns[-1:]:
+            # If there is no room it is this one that is cut.
+            table.add_column(_cut(name), justify="right" if right else "left")
         fresh = time.monotonic() - _FRESH_SECONDS
         for row in shown:
-            table.add_row(*map(Text, row.cells), style="bold" if row.since > fresh else "")
+            table.add_row(*map(_cut, row.cells), style="bold" if row.since > fresh else "")
         return table
-
-    def join(self) -> None:
-        """Wait until the end of a query that has been stopped."""
-        self._thread.join(5)
 
     def _follow(self) -> None:
         assert self._query.log is not None
@@ -166,6 +165,11 @@ class _Row:
 
 def _is_number(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def _cut(text: str) -> Text:
+    """A text that is never more than a line."""
+    return Text(text, no_wrap=True, overflow="ellipsis")
 
 
 def _cell(value: Any) -> str:

@@ -80,7 +80,6 @@ def auction(start: datetime, seed: int = 2006) -> Iterator[Arrival]:
 @dataclass
 class _Item:
     id: int
-    seller: str
     price: float
     step: float
     bidder: str = ""
@@ -124,7 +123,7 @@ class _Site:
     def _open(self, at: float, price: float, bids: int) -> None:
         price = round(max(price, 1.0), 2)
         seller = self._sellers[_skewed(self.chance, len(self._sellers))].id
-        item = _Item(next(self._items), seller, price, step=price * self.chance.uniform(0.01, 0.05))
+        item = _Item(next(self._items), price, step=price * self.chance.uniform(0.01, 0.05))
         lasts = self.chance.uniform(SHORTEST, LONGEST)
         for _ in range(bids):
             rush = self.chance.random() < 0.5

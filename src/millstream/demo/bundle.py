@@ -63,7 +63,7 @@ def auction_demo() -> Iterator[AuctionDemo]:
             title="an auction, live",
             about=(
                 "Sellers open auctions, bidders bid, auctions close: three streams, over TCP. The script "
-                "below declares them and asks five continuous queries, which Spark runs on this machine."
+                "declares them and asks five continuous queries, which Spark runs on this machine."
             ),
             path=path,
             shown=shown,
