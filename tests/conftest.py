@@ -17,6 +17,7 @@ def spark() -> Iterator[SparkSession]:
     """An embedded Spark, started for the first test that asks for it. Mark such tests with `spark`."""
     from millstream.spark.session import embedded_session
 
-    session = embedded_session()
+    # Tests are short: code compiled quickly is worth more to them than code compiled well.
+    session = embedded_session(settings={"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"})
     yield session
     session.stop()

@@ -23,7 +23,7 @@ from millstream.analysis.scope import Scope, ScopeRelation
 from millstream.analysis.selects import SelectAnalyser, window_of
 from millstream.analysis.windows import StreamFacts, WindowAnalyser, implicit_columns
 from millstream.catalog import Catalog
-from millstream.catalog.entries import Derived, Relation, Stream, Timestamp, TimestampKind
+from millstream.catalog.entries import Derived, Relation, Stream, Timestamp, TimestampKind, View
 from millstream.errors import AnalysisError, Source, did_you_mean
 from millstream.syntax import nodes
 from millstream.syntax.positions import span_of
@@ -57,7 +57,7 @@ class QueryAnalyser:
     def query(self, node: exp.Expr) -> Query:
         while isinstance(node, exp.Subquery) and not isinstance(node, nodes.WindowedSubquery):
             node = node.this
-        if not self._reads_stream(node) and self._is_plain(node):
+        if not self._reads(node, Stream, View) and self._is_plain(node):
             return self._table_query(node)
         inner = self._with(node)
         if isinstance(node, exp.SetOperation):
@@ -68,10 +68,10 @@ class QueryAnalyser:
 
     # ------------------------------------------------------------ what it reads
 
-    def _reads_stream(self, node: exp.Expr) -> bool:
+    def _reads(self, node: exp.Expr, *kinds: type) -> bool:
         names = [t.name for t in node.find_all(exp.Table)]
         return any(
-            isinstance(self.catalog.relation(name), Stream)
+            isinstance(self.catalog.relation(name), kinds)
             or (name.lower() in self.named and self.named[name.lower()].facts is not None)
             for name in names
         )
@@ -166,7 +166,7 @@ class QueryAnalyser:
 
     def _subquery(self, node: exp.Query, scope: Scope) -> Type:
         """A query inside an expression: over tables only, and possibly about the tuple outside."""
-        if self._reads_stream(node):
+        if self._reads(node, Stream):
             raise AnalysisError(
                 "a stream cannot be read inside an expression",
                 span=span_of(node),

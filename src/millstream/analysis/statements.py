@@ -360,26 +360,30 @@ class _StatementAnalyser:
         return Dropped(entries)
 
     def _set(self, node: nodes.SetOption) -> Setting:
-        key, value = node.this.name, node.args["value"].name
-        if key.lower().startswith("spark."):
-            self.catalog.settings[key] = value
-            return Setting(key, value)
-        allowed = SETTINGS.get(key.lower())
-        if allowed is None:
-            raise AnalysisError(
-                f"unknown setting '{key}'",
-                span=span_of(node.this),
-                hint=did_you_mean(key, SETTINGS)
-                or "settings are millstream.on_error and Spark's own, spark.*",
-            )
-        if value.lower() not in allowed:
-            raise AnalysisError(
-                f"'{value}' is no value of {key}",
-                span=span_of(node.args["value"]),
-                hint=f"it is one of {', '.join(repr(a) for a in allowed)}",
-            )
-        self.catalog.settings[key.lower()] = value.lower()
-        return Setting(key.lower(), value.lower())
+        try:
+            setting = analyse_setting(node.this.name, node.args["value"].name)
+        except AnalysisError as error:
+            error.span = span_of(node.this)
+            raise
+        self.catalog.settings[setting.key] = setting.value
+        return setting
+
+
+def analyse_setting(key: str, value: str) -> Setting:
+    """A setting of Spark's or of our own."""
+    if key.lower().startswith("spark."):
+        return Setting(key, value)
+    allowed = SETTINGS.get(key.lower())
+    if allowed is None:
+        raise AnalysisError(
+            f"unknown setting '{key}'",
+            hint=did_you_mean(key, SETTINGS) or "settings are millstream.on_error and Spark's own, spark.*",
+        )
+    if value.lower() not in allowed:
+        raise AnalysisError(
+            f"'{value}' is no value of {key}", hint=f"it is one of {', '.join(repr(a) for a in allowed)}"
+        )
+    return Setting(key.lower(), value.lower())
 
 
 def _no_subquery(query: exp.Query, scope: Scope) -> Type:

@@ -100,10 +100,6 @@ def run_app() -> NoReturn:
         sys.exit(130)
     except KeyboardInterrupt:
         sys.exit(130)
-    except BrokenPipeError:
-        # Whoever read our output has enough of it, as `head` does; Python would complain again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
     except Exception as error:  # noqa: BLE001 (a traceback shown to a user is a bug)
         usage = getattr(error, "format_message", None)
         if usage is not None:

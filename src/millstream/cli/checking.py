@@ -24,6 +24,8 @@ def check_script(text: str, name: str) -> None:
             continue
         queries += 1
         reason = why_not(optimize(build(query)))
+        if isinstance(statement.meaning, ExplainQuery):
+            reason = None if statement.meaning.mode == "LOGICAL" else f"EXPLAIN {statement.meaning.mode}"
         if reason is not None:
             place = statement.source.place(query.span or statement.span)
             _tell(f"{place}: note: {reason} cannot be run by this version of Millstream yet")
@@ -42,6 +44,8 @@ def explain_script(text: str, name: str) -> None:
         match statement.meaning:
             case InsertQuery(sink, _):
                 title = f"INSERT INTO {sink.name}"
+            case ExplainQuery(mode, _):
+                title = f"EXPLAIN {mode}"
             case _:
                 number += 1
                 title = f"q{number}"

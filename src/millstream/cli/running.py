@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from pathlib import Path
@@ -17,6 +18,8 @@ def run_script(
     text: str, name: str, form: str, out: Path | None, master: str | None, settings: dict[str, str]
 ) -> int:
     """Run a script; the exit code."""
+    # Python functions that the script names may stand beside it; Spark's workers get this path too.
+    sys.path.insert(0, str(Path(name).resolve().parent))
     run = ScriptRun(
         RunOptions(form, out, master, settings),
         say=lambda message: print(message, file=sys.stderr),  # noqa: T201
@@ -26,5 +29,9 @@ def run_script(
     previous = signal.signal(signal.SIGINT, lambda number, frame: run.stop())
     try:
         return 0 if run.run(text, name) else INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has enough of it, as `head` does; Python would complain again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     finally:
         signal.signal(signal.SIGINT, previous)

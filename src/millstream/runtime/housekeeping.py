@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from millstream.analysis.statements import DescribeOne, ExplainQuery, Meaning, ShowList
 from millstream.catalog import Catalog, kind_of
 from millstream.catalog.entries import Aggregate, Entry, ScalarFunction, Sink, Stream, Table, View
+from millstream.errors import NotExecutableError
 from millstream.plan.builder import build
 from millstream.plan.explain import tree
 from millstream.plan.optimize import optimize
@@ -32,8 +33,14 @@ def answer(meaning: Meaning, catalog: Catalog, queries: Sequence[RunningQuery] =
             return "\n".join(summary(e) for e in catalog.entries(_KINDS[what])) or f"no {what.lower()}"
         case DescribeOne(entries):
             return "\n".join(description(entry) for entry in entries)
-        case ExplainQuery(_, query):
+        case ExplainQuery("LOGICAL", query):
             return tree(optimize(build(query)))
+        case ExplainQuery(mode, query):
+            raise NotExecutableError(
+                f"EXPLAIN {mode} cannot be run by this version of Millstream yet",
+                span=query.span,
+                hint="EXPLAIN LOGICAL shows the plan of any query",
+            )
         case _:
             return None
 

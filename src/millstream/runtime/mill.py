@@ -20,6 +20,7 @@ from millstream.analysis.statements import (
     RunQuery,
     Setting,
     analyse,
+    analyse_setting,
 )
 from millstream.catalog import Catalog
 from millstream.catalog.entries import (
@@ -32,7 +33,15 @@ from millstream.catalog.entries import (
     Timestamp,
     TimestampKind,
 )
-from millstream.errors import AnalysisError, ExecutionError, MillstreamError, Source, Span, did_you_mean
+from millstream.errors import (
+    AnalysisError,
+    ExecutionError,
+    MillstreamError,
+    NotExecutableError,
+    Source,
+    Span,
+    did_you_mean,
+)
 from millstream.plan import nodes
 from millstream.plan.builder import build
 from millstream.plan.executable import require_executable
@@ -65,13 +74,15 @@ class Mill:
         self._given = spark
         self._session = spark
         self._master = master
-        self._settings = dict(settings or {})
+        self._settings: dict[str, str] = {}
         self._frames: dict[str, DataFrame] = {}
         self._ports: dict[int, PortListener] = {}
         self._entered: dict[str, Entry] = {}
         self._directory: tempfile.TemporaryDirectory[str] | None = None
         self._names = 0
         self.queries: list[RunningQuery] = []
+        for key, value in (settings or {}).items():
+            self._set(analyse_setting(key, value), Source("<settings>", f"{key}={value}"), (0, len(key) - 1))
 
     # ------------------------------------------------------------ for users
 
@@ -195,25 +206,35 @@ class Mill:
             case InsertQuery(sink, query):
                 target = None if collect_sinks(sink) else sink
                 return self._start(query, statement.source, statement.span, sink.name, target)
-            case Setting(key, value):
-                if key.startswith("spark."):
-                    self._set(key, value, statement)
+            case Setting() as setting:
+                self._set(setting, statement.source, statement.span)
                 return None
             case Definition() | Dropped():
                 return None
             case other:
-                return answer(other, self.catalog, self.queries)
+                try:
+                    return answer(other, self.catalog, self.queries)
+                except MillstreamError as error:
+                    raise error.locate(statement.source) from None
 
-    def _set(self, key: str, value: str, statement: AnalysedStatement) -> None:
-        if self._session is None:
-            self._settings[key] = value
-            return
+    def _set(self, setting: Setting, source: Source, span: Span) -> None:
         from millstream.spark.translate import FAILURES
 
+        if setting == Setting("millstream.on_error", "bad"):
+            raise NotExecutableError(
+                "millstream.on_error = 'bad' cannot be used in this version of Millstream yet",
+                span=span,
+                hint="a tuple that causes an error stops its query",
+            ).locate(source)
+        if not setting.key.startswith("spark."):
+            return
+        if self._session is None:
+            self._settings[setting.key] = setting.value
+            return
         try:
-            self._session.conf.set(key, value)
+            self._session.conf.set(setting.key, setting.value)
         except FAILURES as error:
-            raise self._explained(error, statement.source, statement.span) from None
+            raise self._explained(error, source, span) from None
 
     def _single_query(self, text: str) -> tuple[ParsedStatement, Query]:
         statements = parse_script(text, "<query>")
@@ -357,7 +378,8 @@ def _log(frame: DataFrame) -> ResultLog:
     from millstream.spark.sources import HIDDEN, ROW
 
     # Known before the first row comes, so that an empty result has a header too.
-    schema = to_arrow_schema(frame.schema, timezone="UTC")
+    zone = frame.sparkSession.conf.get("spark.sql.session.timeZone")
+    schema = to_arrow_schema(frame.schema, timezone=zone)
     if frame.isStreaming:
         schema = schema.append(pa.field(ROW, pa.int64()))
     keys = [name for name in HIDDEN if name in schema.names]

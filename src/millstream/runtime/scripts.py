@@ -15,8 +15,9 @@ from typing import BinaryIO
 import pyarrow as pa
 
 from millstream.analysis.statements import InsertQuery, RunQuery
-from millstream.catalog.entries import Sink
-from millstream.errors import ExecutionError
+from millstream.catalog import Catalog
+from millstream.catalog.entries import Sink, Stream
+from millstream.errors import ExecutionError, MillstreamError
 from millstream.runtime.formats import write, write_file
 from millstream.runtime.mill import Mill
 from millstream.runtime.query import RunningQuery
@@ -59,34 +60,42 @@ class ScriptRun:
         self._display = display or (lambda queries: nullcontext())
         self._stdout = stdout or sys.stdout.buffer
         self._stopping = threading.Event()
+        self._waiting = False
+        self._broken: BrokenPipeError | None = None
 
     def run(self, text: str, name: str) -> bool:
-        """Run the script; False if somebody stopped it before the end of its input."""
+        """Run the script; False if somebody stopped it before the end of its input.
+
+        Input without an end is meant to be stopped.
+        """
         with Mill(master=self._options.master, settings=self._options.settings) as mill:
             statements = mill.analyse(text, name)
             meanings = [statement.meaning for statement in statements]
             asked = [m for m in meanings if isinstance(m, RunQuery | InsertQuery)]
             bounded = all(m.query.facts is None or m.query.facts.bounded for m in asked)
             self._prepare_output()
-            queries = []
+            queries: list[RunningQuery] = []
             for statement in statements:
                 outcome = mill.perform(statement, self._collects)
                 if isinstance(outcome, RunningQuery):
                     queries.append(outcome)
                 elif outcome is not None:
                     self._say(outcome)
+            self._waiting = True
             with self._display(queries):
                 if bounded or self._options.out is not None:
                     ended = self._wait(queries)
                 else:
                     ended = self._follow(queries)
-            self._report(queries)
+            self._report(queries, mill.catalog)
             if ended or not bounded:
                 self._give_out(queries, whole=bounded)
-            return ended
+            return ended or not bounded
 
     def stop(self) -> None:
-        """Ask the run to end; called from a signal handler."""
+        """End the run, at once while it is still starting; called from a signal handler."""
+        if not self._waiting:
+            raise KeyboardInterrupt
         self._stopping.set()
 
     # ------------------------------------------------------------ waiting
@@ -123,12 +132,25 @@ class ScriptRun:
                 with turn:
                     self._write(query.name, [table], query.schema)
 
-        threads = [threading.Thread(target=_quietly(follow), args=(q,), daemon=True) for q in shown]
+        def run(query: RunningQuery) -> None:
+            try:
+                follow(query)
+            except BrokenPipeError as error:
+                # Whoever read our output has enough of it, as `head` does.
+                self._broken = error
+                self._stopping.set()
+            except MillstreamError:
+                # An error of the query is reported by whoever waits for it.
+                return
+
+        threads = [threading.Thread(target=run, args=(q,), daemon=True) for q in shown]
         for thread in threads:
             thread.start()
         ended = self._wait(queries)
         for thread in threads:
             thread.join(5)
+        if self._broken is not None:
+            raise self._broken
         return ended
 
     # ------------------------------------------------------------ results
@@ -165,15 +187,19 @@ class ScriptRun:
             self._stdout.write(f"-- {name}\n".encode())
         write(tables, schema, self._options.format, self._stdout)
 
-    def _report(self, queries: Sequence[RunningQuery]) -> None:
+    def _report(self, queries: Sequence[RunningQuery], catalog: Catalog) -> None:
         """What was left out must be known, whoever looks."""
         bad: dict[str, int] = {}
         for query in queries:
             for stream, count in query.progress.bad.items():
                 bad[stream] = max(bad.get(stream, 0), count)
         for stream, count in bad.items():
-            records = "record" if count == 1 else "records"
-            self._say(f"warning: {count} bad {records} in stream {stream} (BAD INTO makes a stream of them)")
+            entry = catalog.relation(stream)
+            kept = isinstance(entry, Stream) and entry.bad_into is not None
+            advice = "" if kept else " (BAD INTO makes a stream of them)"
+            self._say(
+                f"warning: {count} bad {'record' if count == 1 else 'records'} in stream {stream}{advice}"
+            )
 
 
 def _rows(queries: Sequence[RunningQuery]) -> Iterator[pa.Table]:
@@ -187,15 +213,3 @@ def _schema(queries: Sequence[RunningQuery]) -> pa.Schema:
         if schema != schemas[0]:
             raise ExecutionError(f"the queries into '{queries[0].name}' have different columns")
     return schemas[0]
-
-
-def _quietly(function: Callable[[RunningQuery], None]) -> Callable[[RunningQuery], None]:
-    """An error of the query is reported by whoever waits for it; here it only ends the reading."""
-
-    def run(query: RunningQuery) -> None:
-        try:
-            function(query)
-        except ExecutionError:
-            return
-
-    return run
