@@ -140,12 +140,12 @@ class AggregateParser(QueryParser):
     def _body_statement(self) -> exp.Expr:
         kind = self.take(*_BODY_STATEMENTS)
         if kind is None:
-            hint = None
+            hint = self.similar(_BODY_STATEMENTS)
             if self.at(*BLOCKS, "TABLE"):
                 hint = f"is a '}}' missing before {self.found()}?"
             elif self.at("SELECT"):
                 hint = "to return rows, write INSERT INTO RETURN SELECT ..."
-            self.fail_expecting("INSERT, UPDATE or DELETE", _BODY_STATEMENTS, hint)
+            self.fail_expecting("INSERT, UPDATE or DELETE", hint=hint)
         match kind.key:
             case "INSERT":
                 return self.insert(kind)

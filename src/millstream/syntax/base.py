@@ -87,15 +87,25 @@ class BaseParser:
         """Stop with an error at a token, by default the current one."""
         raise EslSyntaxError(message, span=(token or self.current).span, hint=hint)
 
+    def fail_at(self, message: str, node: exp.Expr, hint: str | None = None) -> NoReturn:
+        """Stop with an error at something that has been read already."""
+        raise EslSyntaxError(message, span=span_of(node), hint=hint)
+
     def fail_expecting(self, what: str, known: Collection[str] = (), hint: str | None = None) -> NoReturn:
         """Stop because something else was expected; a word that is nearly one of the known is pointed out."""
         self.fail(f"expected {what} but found {self.found()}", hint=self.similar(known) or hint)
 
+    def fail_closing(self) -> NoReturn:
+        self.fail(f"did not expect {self.found()} here", hint="nothing is open that it could close")
+
     def similar(self, known: Collection[str], token: Token | None = None) -> str | None:
+        """A hint that a word is nearly one of the known."""
         token = token or self.current
         if token.kind is not Kind.WORD or len(token.text) < 3 or token.key in known:
             return None
-        return did_you_mean(token.key, known)
+        # Swapped letters are the most frequent slip.
+        swapped = [word for word in known if sorted(word) == sorted(token.key)]
+        return did_you_mean(token.key, swapped or known)
 
     def found(self, token: Token | None = None) -> str:
         token = token or self.current
@@ -147,7 +157,7 @@ class BaseParser:
 
     def comma_hint(self) -> str | None:
         """Two things side by side in a list: perhaps a comma was forgotten."""
-        begins = self.current.kind in (Kind.TEXT, Kind.NUMBER, Kind.NAME) or (
+        begins = self.current.kind in (Kind.TEXT, Kind.NUMBER, Kind.HEX, Kind.NAME) or (
             self.current.kind is Kind.WORD and self.current.key not in RESERVED
         )
         return "is a comma missing before it?" if begins else None

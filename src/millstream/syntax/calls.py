@@ -100,7 +100,7 @@ class CallParser(OverParser):
         distance = 0
         while self.peek(distance).key == ("," if distance else "(") and self.is_name(self.peek(distance + 1)):
             distance += 2
-        return distance > 0 and self.peek(distance).key == ")" and self.peek(distance + 1).key == "->"
+        return distance > 2 and self.peek(distance).key == ")" and self.peek(distance + 1).key == "->"
 
     def _lambda(self, parameters: list[exp.Identifier], first: Token) -> exp.Lambda:
         self.advance()

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 from sqlglot import exp
 
 from millstream.syntax import nodes
+from millstream.syntax.base import RESERVED
 from millstream.syntax.plainsql import PlainSqlGenerator, transforms
+
+_PLAIN_KEY = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
 class EslGenerator(PlainSqlGenerator):
@@ -186,18 +191,22 @@ class EslGenerator(PlainSqlGenerator):
         )
 
     def streamtable_sql(self, expression: nodes.StreamTable) -> str:
-        joins = "".join(self.sql(join) for join in expression.args.get("joins") or ())
-        return (
-            self.sql(expression, "this")
-            + self.clause(expression, "window", "")
-            + (f" {self.sql(expression, 'pattern')}" if expression.args.get("pattern") else "")
-            + self.clause(expression, "alias", "AS")
-            + joins
+        return "".join(
+            (
+                ".".join(self.sql(part) for part in expression.parts),
+                *(f" {self.sql(expression, k)}" for k in ("window", "pattern") if expression.args.get(k)),
+                self.clause(expression, "alias", "AS"),
+                *(self.sql(join) for join in expression.args.get("joins") or ()),
+            )
         )
 
     def windowedsubquery_sql(self, expression: nodes.WindowedSubquery) -> str:
-        return f"({self.sql(expression, 'this')}) {self.sql(expression, 'window')}" + self.clause(
-            expression, "alias", "AS"
+        return "".join(
+            (
+                f"({self.sql(expression, 'this')}) {self.sql(expression, 'window')}",
+                self.clause(expression, "alias", "AS"),
+                *(self.sql(join) for join in expression.args.get("joins") or ()),
+            )
         )
 
     def pattern_sql(self, expression: nodes.Pattern) -> str:
@@ -230,7 +239,10 @@ class EslGenerator(PlainSqlGenerator):
         return f"DROP {expression.args['kind']}{exists} {self.sql(expression, 'this')}"
 
     def setoption_sql(self, expression: nodes.SetOption) -> str:
-        return f"SET {expression.this.name} = {self.sql(expression, 'value')}"
+        key = expression.this.name
+        if not _PLAIN_KEY.fullmatch(key) or key.split(".")[0].upper() in RESERVED:
+            key = self.sql(exp.to_identifier(key, quoted=True))
+        return f"SET {key} = {self.sql(expression, 'value')}"
 
 
 def _own_nodes() -> list[type[exp.Expression]]:

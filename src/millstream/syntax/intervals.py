@@ -15,6 +15,7 @@ from millstream.syntax.tokens import Kind
 if TYPE_CHECKING:
     from millstream.syntax.tokens import Token
 
+_COUNT = re.compile(r"\s*[+-]?[0-9]*\.?[0-9]+\s*")
 _AMOUNT = re.compile(r"\s*([+-]?\s*[0-9]*\.?[0-9]+)\s*([A-Za-z]+)\s*")
 
 
@@ -28,13 +29,15 @@ class IntervalParser(DataTypeParser):
         if following.kind in (Kind.TEXT, Kind.NUMBER):
             return True
         distance = 2
-        if following.key == "(":
+        if following.key in ("-", "+"):
+            distance = 3 if self.peek(2).kind is Kind.NUMBER else 1
+        elif following.key == "(":
             distance = self._behind_parenthesis(2)
-        elif following.key not in ("-", "+") and not self.is_name(following):
+        elif not self.is_name(following):
             return False
         while self.peek(distance).key == ".":
             distance += 2
-        return self.peek(distance + (following.key in ("-", "+"))).key in INTERVAL_UNITS
+        return self.peek(distance).key in INTERVAL_UNITS
 
     def _behind_parenthesis(self, distance: int) -> int:
         depth = 1
@@ -90,6 +93,8 @@ class IntervalParser(DataTypeParser):
 
     def _amount(self, count: exp.Expr) -> exp.Interval:
         unit = self.unit_span() if count.is_string else self.unit()
+        if count.is_string and isinstance(unit, exp.Var) and not _COUNT.fullmatch(count.name):
+            self.fail_at(f"expected a number of {unit.name} but found '{count.name}'", count)
         return self.spanned(exp.Interval(this=count, unit=unit), count)
 
     def _amounts_in_text(self, token: Token) -> list[exp.Interval]:
@@ -110,9 +115,9 @@ class IntervalParser(DataTypeParser):
         return [self.spanned(amount, token) for amount in amounts]
 
     def old_interval(self, node: exp.Expr) -> exp.Expr:
-        if not self.at_unit or not isinstance(node, exp.Column | exp.Literal | exp.Paren):
+        if not self.at_unit or node.is_string or not isinstance(node, exp.Column | exp.Literal | exp.Paren):
             return node
-        count = node
+        count: exp.Expr = node
         if isinstance(node, exp.Literal):
             count = exp.Literal.string(node.name)
             set_span(count, span_of(node) or (0, 0))

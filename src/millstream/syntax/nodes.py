@@ -6,8 +6,6 @@ own nodes do, so that copying, comparing and walking work on mixed trees.
 
 from __future__ import annotations
 
-from typing import Any
-
 from sqlglot import exp
 
 
@@ -280,8 +278,3 @@ class SetOption(Statement):
     """SET key = value, both literals."""
 
     arg_types = {"this": True, "value": True}
-
-
-def argument(node: exp.Expression, name: str) -> Any:
-    """An argument that may be missing; sqlglot leaves unset and None alike."""
-    return node.args.get(name)

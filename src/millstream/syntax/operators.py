@@ -119,7 +119,7 @@ class OperatorParser(BaseParser):
 
     def _predicate(self) -> exp.Expr:
         """A value and at most one predicate about it; a second one needs parentheses, as in Spark."""
-        if self.at("EXISTS") and self.peek().key == "(" and self.at_query(2):
+        if self._at_exists():
             return self._exists()
         node = self.value()
         if self.take("IS"):
@@ -140,6 +140,13 @@ class OperatorParser(BaseParser):
             case _:
                 predicate = self.spanned(exp.RegexpLike(this=node, expression=self.value()), node)
         return self.spanned(exp.Not(this=predicate), node) if negated else predicate
+
+    def _at_exists(self) -> bool:
+        """There is also a function of that name, for arrays."""
+        distance = 1
+        while self.at("EXISTS") and self.peek(distance).key == "(":
+            distance += 1
+        return distance > 1 and self.at_query(distance)
 
     def _exists(self) -> exp.Exists:
         first = self.advance()

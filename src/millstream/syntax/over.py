@@ -45,6 +45,8 @@ class OverParser(PrimaryParser):
         return self.spanned(exp.Ordered(this=node, desc=descending, nulls_first=nulls_first), first)
 
     def over(self, node: exp.Expr, first: Token) -> exp.Window:
+        if not self.at("(") and not self.at_name:
+            self.fail_expecting("'(' or the name of a window")
         if not self.at("("):
             return self.spanned(exp.Window(this=node, alias=self.name("a window"), over="OVER"), first)
         window = self.window_definition(node)
@@ -57,9 +59,10 @@ class OverParser(PrimaryParser):
         window = exp.Window(this=node)
         if self.at_name and not self.at(*_PARTS):
             window.set("alias", self.name("a window"))
-        if self.words("PARTITION", "BY") or self.words("DISTRIBUTE", "BY"):
+        if self.take("PARTITION", "DISTRIBUTE"):
+            self.expect("BY")
             window.set("partition_by", self.listed(self.expression))
-        if self.at_words("ORDER", "BY") or self.at_words("SORT", "BY"):
+        if self.at("ORDER", "SORT"):
             window.set("order", self.order())
         if self.at("ROWS", "RANGE"):
             window.set("spec", self._frame())

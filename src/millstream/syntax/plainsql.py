@@ -6,7 +6,7 @@ not know. Here a tree must come out as a text that gives the same tree again.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from sqlglot import exp
 from sqlglot.generator import Generator
@@ -25,6 +25,8 @@ class PlainSqlGenerator(SparkGenerator):
 
     # Calls stay as they were written.
     NORMALIZE_FUNCTIONS: bool | str = False
+    # WITH stays where it is.
+    EXPRESSIONS_WITHOUT_NESTED_CTES: ClassVar[set[type[exp.Expr]]] = set()
 
     # ------------------------------------------------------------ helpers
 
@@ -106,6 +108,21 @@ class PlainSqlGenerator(SparkGenerator):
 
     # ------------------------------------------------------------ queries
 
+    def select_sql(self, expression: exp.Select) -> str:
+        modifiers = expression.args.get("operation_modifiers") or ()
+        head = "".join(
+            (
+                "SELECT",
+                self.sql(expression, "hint"),
+                # Before DISTINCT, behind which `istream - 1` would be a difference.
+                *(f" {self.sql(modifier)}" for modifier in modifiers),
+                " DISTINCT" if expression.args.get("distinct") else "",
+                f" {self.listed(expression.expressions)}",
+            )
+        )
+        query = self.query_modifiers(expression, head, self.sql(expression, "from_"))
+        return self.prepend_ctes(expression, query)
+
     def join_sql(self, expression: exp.Join, join_op: str | None = None) -> str:
         words = [expression.args.get(key) for key in ("method", "side", "kind")]
         using = expression.args.get("using")
@@ -121,11 +138,11 @@ class PlainSqlGenerator(SparkGenerator):
     def lateral_sql(self, expression: exp.Lateral) -> str:
         this = self.sql(expression, "this")
         alias = expression.args.get("alias")
-        if not expression.args.get("view"):
+        if alias is None or not expression.args.get("view"):
             return f"LATERAL {this}{self.clause(expression, 'alias', 'AS')}"
-        name = f" {self.sql(alias, 'this')}" if alias and alias.this else ""
-        columns = self.clause(alias, "columns", "AS") if alias else ""
-        return f" LATERAL VIEW{' OUTER' if expression.args.get('outer') else ''} {this}{name}{columns}"
+        outer = " OUTER" if expression.args.get("outer") else ""
+        columns = self.clause(alias, "columns", "AS")
+        return f" LATERAL VIEW{outer} {this} {self.sql(alias, 'this')}{columns}"
 
     def hint_sql(self, expression: exp.Hint) -> str:
         return f" /*+ {self.listed(expression.expressions)} */"

@@ -152,7 +152,7 @@ class PrimaryParser(IntervalParser):
             return self.spanned(exp.Cast(this=literal, to=kind), token)
         # Functions may be called like and regexp.
         is_function = following.key == "(" and token.key in ("LIKE", "ILIKE", "RLIKE", "REGEXP")
-        if token.key in RESERVED and not is_function:
+        if (token.key in RESERVED and not is_function) or self.at_values():
             return self._missing()
         return self._named()
 

@@ -52,9 +52,11 @@ class QueryParser(RelationParser):
 
     def continued_query(self, items: list[exp.Expr]) -> exp.Query | None:
         first = items[0]
-        if len(items) > 1 or not isinstance(first, exp.Subquery):
+        if len(items) > 1 or not self.at(*_SET_OPERATIONS, *_ORDERINGS, "LIMIT", "OFFSET"):
             return None
-        if not self.at(*_SET_OPERATIONS, *_ORDERINGS, "LIMIT", "OFFSET"):
+        if isinstance(first, exp.Values):
+            first = self._all_of(first)
+        if not isinstance(first, exp.Subquery | exp.Select):
             return None
         node = self._set_operations(first)
         self._organization(node)
@@ -71,7 +73,7 @@ class QueryParser(RelationParser):
     def _common_table(self) -> exp.CTE:
         first = self.current
         alias = exp.TableAlias(this=self.name("a query in WITH"))
-        if self.at("("):
+        if self.at("(") and not self.at_query(1):
             alias.set("columns", self.wrapped(lambda: self.name("a column")))
         self.spanned(alias, first)
         if not self.take("AS"):
@@ -100,7 +102,7 @@ class QueryParser(RelationParser):
         if self.at("SELECT"):
             return self._select()
         if self.at_values():
-            return self._values_query()
+            return self._all_of(self.values())
         if not self.at("("):
             self.fail_expecting(f"a query after {self.found(self.previous)}", ("SELECT", "VALUES"))
         opening = self.advance()
@@ -108,14 +110,11 @@ class QueryParser(RelationParser):
         self.close(opening)
         return self.spanned(exp.Subquery(this=query), opening)
 
-    def _values_query(self) -> exp.Select:
+    def _all_of(self, values: exp.Values) -> exp.Select:
         """VALUES alone is all columns of these rows."""
-        first = self.current
-        values = self.values()
         if values.args.get("alias") is None:
             values.set("alias", exp.TableAlias(this=exp.to_identifier("_values")))
-        from_ = exp.From(this=self.spanned(values, first))
-        return self.spanned(exp.Select(expressions=[exp.Star()], from_=from_), first)
+        return self.spanned(exp.Select(expressions=[exp.Star()], from_=exp.From(this=values)), values)
 
     # ------------------------------------------------------------ SELECT
 
@@ -132,7 +131,7 @@ class QueryParser(RelationParser):
             self._from(select)
         if self.at("WHERE"):
             select.set("where", self.where())
-        if self.at_words("GROUP", "BY"):
+        if self.at("GROUP"):
             select.set("group", self._group())
         if self.at("HAVING"):
             having = self.advance()
@@ -147,7 +146,7 @@ class QueryParser(RelationParser):
         quantifier = modifier = None
         while True:
             token = self.current
-            if self.at("DISTINCT") or (self.at("ALL") and self._begins_item(self.peek())):
+            if self.at("DISTINCT") or (self.at("ALL") and self._is_modifier()):
                 if quantifier:
                     self.fail(f"{token.key} does not go with {quantifier.key}")
                 quantifier = self.advance()
@@ -162,7 +161,7 @@ class QueryParser(RelationParser):
                 return
 
     def _begins_item(self, token: Token) -> bool:
-        return token.kind in (Kind.TEXT, Kind.NUMBER, Kind.NAME) or (
+        return token.kind in (Kind.TEXT, Kind.NUMBER, Kind.HEX, Kind.NAME) or (
             token.kind is Kind.WORD and token.key not in _BEHIND_A_COLUMN
         )
 
@@ -202,7 +201,7 @@ class QueryParser(RelationParser):
 
     def _group(self) -> exp.Group:
         first = self.advance()
-        self.advance()
+        self.expect("BY")
         group = exp.Group()
         if self.at("ALL") and not self.is_name(self.peek()):
             self.advance()

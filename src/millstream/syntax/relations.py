@@ -15,11 +15,13 @@ if TYPE_CHECKING:
 
 _SIDES = ("LEFT", "RIGHT", "FULL")
 _KINDS = ("INNER", "CROSS", "OUTER", "SEMI", "ANTI")
-# What may begin behind a list of items or a relation. A misspelt one is taken for an alias at first.
-_CLAUSES = (
-    *("FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "WINDOW"),
+_CLAUSES = ("FROM", "WHERE", "GROUP", "HAVING", "WINDOW", "ORDER", "LIMIT", "OFFSET")
+# What else may follow an expression or a relation. A misspelt one is taken for an alias at first.
+_CONTINUATIONS = (
     *("UNION", "EXCEPT", "INTERSECT", "JOIN", "INNER", "CROSS", "LATERAL", "PARTITION", "SEQUENCE"),
+    *("AND", "ASC", "DESC", "NULLS", "BETWEEN", "LIKE", "OVER", "FILTER", "WITHIN"),
 )
+_COMPARISONS = ("=", "==", "<>", "!=", "<", "<=", ">", ">=", "<=>", "IS", "IN", "BETWEEN", "LIKE", "RLIKE")
 
 
 class RelationParser(WindowParser):
@@ -56,6 +58,7 @@ class RelationParser(WindowParser):
         method = self.take("NATURAL")
         side = self.take(*_SIDES)
         kind = self.take(*_KINDS)
+        self._check_join(side, kind)
         self.expect("JOIN")
         join = exp.Join(this=self._relation())
         for argument, token in (("method", method), ("side", side), ("kind", kind)):
@@ -67,11 +70,21 @@ class RelationParser(WindowParser):
             join.set("using", self.wrapped(lambda: self.name("a column")))
         return self.spanned(join, first)
 
+    def _check_join(self, side: Token | None, kind: Token | None) -> None:
+        if kind is None:
+            return
+        outer = kind.key == "OUTER"
+        takes_side = outer or (kind.key in ("SEMI", "ANTI") and side is not None and side.key == "LEFT")
+        if (side is not None and not takes_side) or (outer and side is None):
+            words = f"{side.key} {kind.key}" if side else kind.key
+            hint = "joins are [INNER], CROSS, LEFT, RIGHT and FULL [OUTER], [LEFT] SEMI and [LEFT] ANTI"
+            self.fail(f"there is no {words} JOIN", side or kind, hint)
+
     # ------------------------------------------------------------ relations
 
     def _relation(self) -> exp.Expr:
         first = self.current
-        if self.at("LATERAL"):
+        if self.at("LATERAL") and "(" in (self.peek().key, self.peek(2).key):
             return self._lateral()
         if self.at("("):
             return self._parenthesized_relation()
@@ -126,15 +139,15 @@ class RelationParser(WindowParser):
         opening = self.open("(")
         self.enter()
         inner: exp.Expr
-        if self.at_values():
-            inner = self.values()
-        elif self.at_query():
+        if self.at("SELECT", "WITH"):
             inner = self.query()
         else:
             inner = self._relation()
-            # A query in parentheses may be the first operand of a longer one.
+            # VALUES, or a query in parentheses, may be the first operand of a longer query.
             inner = self.continued_query([inner]) or inner
-            self._joins(inner)
+            if self.at(",") or self._join_length():
+                inner = inner if "joins" in inner.arg_types else self.spanned(exp.Table(this=inner), inner)
+                self._joins(inner)
         self.close(opening)
         self.leave()
         if isinstance(inner, exp.Values) and inner.args.get("alias") is None:
@@ -186,16 +199,13 @@ class RelationParser(WindowParser):
         first = self.advance()
         self.advance()
         outer = bool(self.take("OUTER"))
-        lateral = exp.Lateral(this=self._table_function(), view=True, outer=outer)
-        alias = exp.TableAlias()
+        function = self._table_function()
         token = self.current
-        if self.at_alias:
-            alias.set("this", self.identifier())
+        alias = exp.TableAlias(this=self.name("the view"))
         if self.take("AS"):
             alias.set("columns", self.listed(lambda: self.name("a column")))
-        if alias.args:
-            lateral.set("alias", self.spanned(alias, token))
-        return self.spanned(lateral, first)
+        alias = self.spanned(alias, token)
+        return self.spanned(exp.Lateral(this=function, view=True, outer=outer, alias=alias), first)
 
     def _sample(self) -> exp.TableSample:
         first = self.advance()
@@ -244,5 +254,16 @@ class RelationParser(WindowParser):
 
     def fail_unexpected(self, hint: str | None = None) -> NoReturn:
         """Complain about a token that nothing allows here; perhaps the word before it was misspelt."""
-        misspelt = self.similar(_CLAUSES) or self.similar(_CLAUSES, self.previous)
-        self.fail(f"did not expect {self.found()} here", hint=misspelt or hint)
+        known = (*_CLAUSES, *_CONTINUATIONS)
+        if self.previous.key in ("PARTITION", "SEQUENCE", "SORT", "CLUSTER", "DISTRIBUTE"):
+            self.fail_expecting("BY")
+        token = self.current
+        misspelt = self.similar(known)
+        if misspelt is None and self.is_name(self.previous):
+            misspelt = self.similar(known, self.previous)
+            token = self.previous if misspelt else token
+        if self.at(*_CLAUSES):
+            hint = "the order is FROM, WHERE, GROUP BY, HAVING, WINDOW, ORDER BY, LIMIT, each once at most"
+        elif self.at(*_COMPARISONS):
+            hint = "put the condition before it in parentheses"
+        self.fail(f"did not expect {self.found(token)} here", token, hint=misspelt or hint)

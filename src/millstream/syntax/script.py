@@ -98,7 +98,7 @@ def _check_depth(tree: exp.Expr) -> None:
         if depth == MAX_DEPTH:
             raise EslSyntaxError(
                 "this is nested too deeply",
-                span=span_of(level[0]),
+                span=next(filter(None, map(span_of, level)), span_of(tree)),
                 hint=f"split it up: at most {MAX_DEPTH} operators can follow one another",
             )
         level = [child for node in level for child in node.iter_expressions()]

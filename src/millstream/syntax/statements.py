@@ -29,6 +29,8 @@ class EslParser(AggregateParser):
 
     def statement(self) -> exp.Expr:
         first = self.current
+        if self.at(")", "]", "}"):
+            self.fail_closing()
         if not self.at(*_BEGINNINGS, "("):
             hint = (
                 "a statement is a query, CREATE, SPLIT STREAM, INSERT INTO, EXPLAIN, SHOW, DESCRIBE, "
@@ -65,7 +67,7 @@ class EslParser(AggregateParser):
         if self.at_end:
             return
         if self.at(")", "]", "}"):
-            self.fail(f"did not expect {self.found()} here", hint="nothing is open that it could close")
+            self.fail_closing()
         if self.at(*_BEGINNINGS) and not self.at("WITH", "TABLE"):
             self.fail(f"did not expect {self.found()} here", hint="is a ';' missing before it?")
         self.fail_unexpected()

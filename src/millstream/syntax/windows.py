@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from millstream.syntax import nodes
 from millstream.syntax.calls import CallParser
+from millstream.syntax.datatypes import INTERVAL_UNITS
+from millstream.syntax.tokens import Kind
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -58,8 +60,10 @@ class WindowParser(CallParser):
             hint = self.similar((*_KINDS, *_CLAUSES)) or _BEGINNINGS
             self.fail(f"did not expect {self.found()} in a window", hint=hint)
         else:
+            units = (*INTERVAL_UNITS, "ROWS") if self.previous.kind is Kind.NUMBER else ()
             hint = f"clauses are {', '.join(_CLAUSES)}"
-            self.fail_expecting("']' or another clause of the window", ("PARTITION", *_CLAUSES), hint)
+            known = ("PARTITION", *_CLAUSES, *units)
+            self.fail_expecting("']' or another clause of the window", known, hint)
 
     def _window_kind(self, window: nodes.StreamWindow, token: Token) -> None:
         if window.kind:
