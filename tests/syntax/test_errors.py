@@ -112,13 +112,11 @@ def test_what_other_systems_know_is_refused(text: str) -> None:
         *(
             "SELECT TOP 5 a FROM s",
             "SELECT a INTO b FROM s",
-            "FROM s SELECT a",
             "SELECT a FROM s QUALIFY a > 1",
         ),
         *(
             "SELECT a FROM s FOR UPDATE",
             "SELECT a FROM s FETCH FIRST 5 ROWS ONLY",
-            "SELECT a FROM s |> WHERE a",
         ),
         *("SELECT a FROM s FULL JOIN", "MERGE INTO t USING u ON a", "TRUNCATE TABLE t", "UPDATE t SET a = 1"),
         *("DELETE FROM t", "ALTER TABLE t ADD a INT", "USE db", "CREATE INDEX i ON t (a)", "BEGIN", "COMMIT"),
@@ -130,7 +128,6 @@ def test_what_other_systems_know_is_refused(text: str) -> None:
         *(
             "GRANT SELECT ON t TO u",
             "CALL f()",
-            "SELECT a FROM s PIVOT (sum(a) FOR b IN (1))",
             "SELECT a 'b' FROM s",
         ),
     ],

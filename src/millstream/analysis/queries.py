@@ -26,6 +26,7 @@ from millstream.catalog import Catalog
 from millstream.catalog.entries import Derived, Relation, Stream, Timestamp, TimestampKind, View
 from millstream.errors import AnalysisError, Source, did_you_mean
 from millstream.syntax import nodes
+from millstream.syntax.plain_spark import is_plain_spark
 from millstream.syntax.positions import span_of
 from millstream.types import UNKNOWN, Field, Type
 from millstream.windows.spec import Window
@@ -57,6 +58,12 @@ class QueryAnalyser:
     def query(self, node: exp.Expr) -> Query:
         while isinstance(node, exp.Subquery) and not isinstance(node, nodes.WindowedSubquery):
             node = node.this
+        if is_plain_spark(node) and self._reads(node, Stream, View):
+            raise AnalysisError(
+                "this query uses a part of Spark SQL that is for tables only",
+                span=span_of(node),
+                hint="PIVOT, time travel, pipes and paths into variants do not go with streams",
+            )
         if not self._reads(node, Stream, View) and self._is_plain(node):
             return self._table_query(node)
         inner = self._with(node)
@@ -126,11 +133,16 @@ class QueryAnalyser:
 
     def _table_fields(self, node: exp.Expr) -> tuple[Field, ...] | None:
         """The columns of a query over tables, checked where the query is of a simple shape."""
-        if isinstance(node, exp.SetOperation) and not node.args.get("with_"):
+        if isinstance(node, exp.SetOperation) and not node.args.get("with_") and not is_plain_spark(node):
             left = QueryAnalyser(self.catalog, self.source, self.named).query(node.this).fields
             right = QueryAnalyser(self.catalog, self.source, self.named).query(node.expression).fields
             return _united(node, left, right) if left is not None and right is not None else None
-        simple = isinstance(node, exp.Select) and not node.args.get("with_") and node.find(*_EXOTIC) is None
+        simple = (
+            isinstance(node, exp.Select)
+            and not is_plain_spark(node)
+            and not node.args.get("with_")
+            and node.find(*_EXOTIC) is None
+        )
         qualified = any(t.db for t in node.find_all(exp.Table))
         if not simple or qualified or not isinstance(node, exp.Select):
             return None

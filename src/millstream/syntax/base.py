@@ -13,6 +13,8 @@ from millstream.syntax.tokens import Kind, Token
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
+    from millstream.errors import Span
+
 Node = TypeVar("Node", bound=exp.Expr)
 Item = TypeVar("Item")
 
@@ -42,6 +44,16 @@ class BaseParser:
         self.in_body = False
 
     # ------------------------------------------------------------ the cursor
+
+    def mark(self) -> int:
+        """Where the cursor is, for :meth:`whole_statement`."""
+        return self._index
+
+    def whole_statement(self, mark: int) -> Span:
+        """Go on to the end of the statement that begins at a mark: its span."""
+        while self.current.kind is not Kind.END and self.current.key != ";":
+            self.advance()
+        return self._tokens[mark].start, self.previous.end
 
     @property
     def previous(self) -> Token:

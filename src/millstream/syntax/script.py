@@ -10,6 +10,7 @@ from sqlglot.errors import ErrorLevel
 
 from millstream.errors import EslSyntaxError, Source
 from millstream.syntax.dialect import Esl
+from millstream.syntax.plain_spark import parse_plain_spark
 from millstream.syntax.positions import span_of
 from millstream.syntax.statements import EslParser
 from millstream.syntax.tokens import Kind, tokenize
@@ -53,13 +54,27 @@ def parse_script(text: str, name: str = "<script>") -> list[ParsedStatement]:
             if parser.take(";"):
                 continue
             start = parser.current.start
-            tree = parser.statement()
-            parser.end_of_statement()
+            tree = _statement(parser, source)
             _check_depth(tree)
             parsed.append(ParsedStatement(tree, source, (start, parser.previous.end)))
         return parsed
 
     return _parsed(source, statements)
+
+
+def _statement(parser: EslParser, source: Source) -> exp.Expr:
+    """One statement: of ESL, or a query over tables that only Spark understands."""
+    first = parser.mark()
+    try:
+        tree = parser.statement()
+        parser.end_of_statement()
+    except EslSyntaxError:
+        start, end = parser.whole_statement(first)
+        plain = parse_plain_spark(source.text[start : end + 1], start)
+        if plain is None:
+            raise
+        return plain
+    return tree
 
 
 def parse_expression(text: str) -> exp.Expression:
