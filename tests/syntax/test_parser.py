@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlglot import exp
 
-from millstream.syntax import nodes, to_sql
+from millstream.syntax import nodes, parse_script, to_sql
 
 Check = Callable[[str], exp.Expr]
 
@@ -353,3 +353,20 @@ def test_distinct_may_stand_on_either_side(again: Check) -> None:
 )
 def test_a_column_may_be_called_like_a_modifier(items: str, again: Check) -> None:
     assert not again(f"SELECT {items} FROM s").args.get("operation_modifiers")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CREATE STREAM IF NOT EXISTS s (a INT) USING kafka",
+        "CREATE TABLE IF NOT EXISTS t AS SELECT a FROM u",
+        "CREATE SINK IF NOT EXISTS k USING noop",
+        "CREATE FUNCTION IF NOT EXISTS f(x INT) : INT AS x + 1",
+        "CREATE AGGREGATE IF NOT EXISTS g(x INT) : INT LANGUAGE PYTHON AS 'm:G'",
+        "CREATE WINDOW AGGREGATE IF NOT EXISTS g(x INT) : INT LANGUAGE PYTHON AS 'm:G'",
+    ],
+)
+def test_if_not_exists_goes_with_everything_that_is_created(text: str) -> None:
+    (statement,) = parse_script(text)
+    assert statement.tree.args["exists"] is True
+    assert to_sql(statement.tree) == text

@@ -17,7 +17,9 @@ class AggregateParser(QueryParser):
 
     def function(self, first: Token) -> nodes.CreateFunction:
         """CREATE FUNCTION f(x DOUBLE) : DOUBLE AS expr | LANGUAGE PYTHON AS 'module:name'."""
-        node = nodes.CreateFunction(this=self.name("the function"), parameters=self._parameters())
+        exists = self.if_not_exists()
+        node = nodes.CreateFunction(this=self.name("the function"), exists=exists)
+        node.set("parameters", self._parameters())
         self._expect_colon()
         node.set("returns", self.datatype())
         if self.take("LANGUAGE"):
@@ -30,7 +32,8 @@ class AggregateParser(QueryParser):
 
     def aggregate(self, first: Token, window: bool) -> nodes.CreateAggregate:
         """CREATE [WINDOW] AGGREGATE f(x INT) : INT [ALGEBRAIC] { ... } | LANGUAGE PYTHON AS '...'."""
-        node = nodes.CreateAggregate(this=self.name("the aggregate"), window=window)
+        exists = self.if_not_exists()
+        node = nodes.CreateAggregate(this=self.name("the aggregate"), window=window, exists=exists)
         node.set("parameters", self._parameters())
         self._expect_colon()
         if self.at("("):

@@ -45,6 +45,9 @@ class BaseParser:
 
     # ------------------------------------------------------------ the cursor
 
+    def if_not_exists(self) -> bool | None:
+        return self.words("IF", "NOT", "EXISTS") or None
+
     def mark(self) -> int:
         """Where the cursor is, for :meth:`whole_statement`."""
         return self._index

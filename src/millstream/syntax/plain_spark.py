@@ -2,7 +2,8 @@
 
 A query over tables may use whatever Spark SQL has, and is handed to Spark as it was written. So what
 our own parser does not know (PIVOT, time travel, pipes, paths into variants) need not be understood
-here: it is enough that sqlglot takes it (as Databricks SQL, which has all of it), and that we learn which tables it names.
+here: it is enough that sqlglot takes it, as Databricks SQL, which has all of it, and that we learn which
+tables it names.
 """
 
 from __future__ import annotations

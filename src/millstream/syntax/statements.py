@@ -95,7 +95,7 @@ class EslParser(AggregateParser):
             case "SINK":
                 return self._sink(first)
             case "VIEW":
-                exists = self._if_not_exists()
+                exists = self.if_not_exists()
                 view = nodes.CreateView(this=self.name("the view"), exists=exists)
                 view.set("query", self._as_query())
                 return self.spanned(view, first)
@@ -105,16 +105,13 @@ class EslParser(AggregateParser):
                 self.expect("AGGREGATE")
         return self.aggregate(first, window=kind.key == "WINDOW")
 
-    def _if_not_exists(self) -> bool | None:
-        return self.words("IF", "NOT", "EXISTS") or None
-
     def _as_query(self) -> exp.Query:
         if not self.take("AS"):
             self.fail_expecting("AS and a query", ("AS",))
         return self.any_query()
 
     def _stream_definition(self, first: Token) -> nodes.CreateStream:
-        exists = self._if_not_exists()
+        exists = self.if_not_exists()
         node = nodes.CreateStream(this=self.name("the stream"), exists=exists)
         if self.at("("):
             node.set("columns", self.wrapped(self.column_declaration))
@@ -192,7 +189,7 @@ class EslParser(AggregateParser):
         self.fail(f"did not expect {self.found()} in {where}", hint=self.similar(known) or hint)
 
     def _table_definition(self, first: Token) -> nodes.CreateTable:
-        exists = self._if_not_exists()
+        exists = self.if_not_exists()
         node = nodes.CreateTable(this=self.name("the table"), exists=exists)
         if self.at("("):
             node.set("columns", self.wrapped(self.column_declaration))
@@ -206,7 +203,7 @@ class EslParser(AggregateParser):
         return self.spanned(node, first)
 
     def _sink(self, first: Token) -> nodes.CreateSink:
-        exists = self._if_not_exists()
+        exists = self.if_not_exists()
         node = nodes.CreateSink(this=self.name("the sink"), exists=exists)
         while not self.at_end:
             if not self._source_clause(node):
