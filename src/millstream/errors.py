@@ -12,6 +12,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self
 
+_WIDEST = 160
+"""Characters of a line that are shown: a script may be one line of a megabyte."""
+
 Span = tuple[int, int]
 """First and last character (both included) of a piece of source text."""
 
@@ -52,11 +55,14 @@ class Place:
         return f"{self.file}:{self.line}:{self.column}"
 
     def underlined(self) -> str:
-        """The line of text with the place marked under it."""
+        """The line of text, or the part of a very long one, with the place marked under it."""
         margin = f"{self.line} | "
+        first = max(0, self.column - 1 - _WIDEST // 2) if len(self.text) > _WIDEST else 0
+        shown = self.text[first : first + _WIDEST]
         # Tabs are kept in the padding so that the marks stand under what they mark.
-        padding = "".join(c if c == "\t" else " " for c in self.text[: self.column - 1])
-        return f"  {margin}{self.text}\n  {' ' * (len(margin) - 2)}| {padding}{'^' * self.length}"
+        padding = "".join(c if c == "\t" else " " for c in shown[: self.column - 1 - first])
+        marks = "^" * max(1, min(self.length, len(shown) - len(padding)))
+        return f"  {margin}{shown}\n  {' ' * (len(margin) - 2)}| {padding}{marks}"
 
 
 class MillstreamError(Exception):

@@ -13,6 +13,7 @@ from millstream.cli.checking import check_script
 from millstream.cli.demo import run_demo
 from millstream.demo.bundle import PORTS, auction_demo
 from millstream.errors import MillstreamError
+from millstream.runtime.mill import Mill
 
 
 def test_an_unknown_demo_is_an_error_that_lists_the_demos() -> None:
@@ -21,28 +22,27 @@ def test_an_unknown_demo_is_an_error_that_lists_the_demos() -> None:
 
 
 def test_the_script_is_right_and_fits_a_terminal() -> None:
-    with auction_demo() as demo:
+    with auction_demo(lambda port: port) as demo:
         check_script(demo.text, "auction.esl")
         assert list(demo.titles) == ["q1", "q2", "q3", "q4", "q5"]
         assert max(map(len, demo.shown.splitlines())) < 80
 
 
 def test_the_script_has_ports_that_are_free() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken, contextlib.ExitStack() as stack:
+    with contextlib.ExitStack() as stack, Mill() as mill:
         for port in PORTS.values():
             with contextlib.suppress(OSError):
                 stack.enter_context(socket.create_server(("127.0.0.1", port)))
-        with auction_demo() as demo:
-            assert not set(demo.ports.values()) & {taken.getsockname()[1], *PORTS.values()}
+        with auction_demo(mill.listen) as demo:
+            assert not set(demo.ports.values()) & set(PORTS.values())
             named = {int(number) for number in re.findall(r"'port(\d+)'", demo.text)}
             assert named == set(demo.ports.values())
-            demo.open()
             for port in named:
-                socket.create_server(("127.0.0.1", port)).close()
+                socket.create_connection(("127.0.0.1", port)).close()
 
 
 def test_nothing_stays_of_the_table() -> None:
-    with auction_demo() as demo:
+    with auction_demo(lambda port: port) as demo:
         found = re.search(r"path '([^']*)'", demo.text)
         assert found is not None
         assert Path(found[1]).read_text().startswith("sellerID,name,city\ns01,")

@@ -36,11 +36,11 @@ def run_demo(name: str, seconds: int) -> None:
     if name not in DEMOS:
         raise MillstreamError(f"there is no demo '{name}'", hint=f"the demos are: {', '.join(DEMOS)}")
     screen = view()
-    with DEMOS[name]() as demo, _Interrupt() as interrupt:
+    with Mill(settings=_SETTINGS) as mill, DEMOS[name](mill.listen) as demo, _Interrupt() as interrupt:
         screen.introduce(demo)
-        with Mill(settings=_SETTINGS) as mill:
-            queries = _start(mill, demo, screen, interrupt)
-            show = None if interrupt.asked else _play(demo, queries, seconds, screen, interrupt)
+        queries = _start(mill, demo, screen, interrupt)
+        show = None if interrupt.asked else _play(demo, queries, seconds, screen, interrupt)
+        mill.stop()
         screen.conclude(demo, show)
 
 
@@ -80,7 +80,6 @@ def _start(mill: Mill, demo: AuctionDemo, screen: View, interrupt: _Interrupt) -
         statements = mill.analyse(demo.text, demo.path.name)
         say("starting Spark on this machine, which takes some seconds")
         _ = mill.spark
-        demo.open()
         for statement in statements:
             if interrupt.asked:
                 break

@@ -5,9 +5,8 @@ from __future__ import annotations
 import contextlib
 import csv
 import re
-import socket
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -20,6 +19,10 @@ from millstream.errors import ExecutionError
 
 PORTS = {CLOSED: 4445, OPEN: 4446, BID: 4447}
 """The ports as the script has them."""
+
+
+Listen = Callable[[int], int]
+"""Opens a port, or a free one for 0, and gives its number."""
 
 
 @dataclass(frozen=True)
@@ -37,11 +40,6 @@ class AuctionDemo:
     titles: Mapping[str, str]
     """What each query is about."""
     ports: Mapping[str, int]
-    reserved: contextlib.ExitStack
-
-    def open(self) -> None:
-        """Let go of the ports: the streams listen there from now on."""
-        self.reserved.close()
 
     def sender(self) -> Sender:
         """Somebody who plays the auction to the streams, beginning now."""
@@ -49,14 +47,13 @@ class AuctionDemo:
 
 
 @contextmanager
-def auction_demo() -> Iterator[AuctionDemo]:
-    """The auction with ports that are free, and with its table in a temporary file."""
+def auction_demo(listen: Listen) -> Iterator[AuctionDemo]:
+    """The auction with ports that were free, and with its table in a temporary file."""
     path = Path(str(resources.files("millstream.demo") / "auction.esl"))
     script = path.read_text(encoding="utf-8")
     with contextlib.ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="millstream-demo-")))
-        reserved = stack.enter_context(contextlib.ExitStack())
-        ports = {stream: _reserve(port, reserved) for stream, port in PORTS.items()}
+        ports = {stream: _open(port, listen) for stream, port in PORTS.items()}
         numbers = {PORTS[stream]: port for stream, port in ports.items()}
         shown = re.sub(r"'port(\d+)'", lambda found: f"'port{numbers[int(found[1])]}'", script)
         yield AuctionDemo(
@@ -70,20 +67,15 @@ def auction_demo() -> Iterator[AuctionDemo]:
             text=shown.replace("sellers.csv", _in_quotes(_write_sellers(directory))),
             titles=dict(re.findall(r"^-- (q\d+): (.*)$", script, re.MULTILINE)),
             ports=ports,
-            reserved=reserved,
         )
 
 
-def _reserve(port: int, stack: contextlib.ExitStack) -> int:
-    """Take a port, or another one if somebody has it, until the stack is closed."""
-    for number in (port, 0):
-        holder = stack.enter_context(socket.socket())
-        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        with contextlib.suppress(OSError):
-            holder.bind(("127.0.0.1", number))
-            holder.listen()
-            return int(holder.getsockname()[1])
-    raise ExecutionError("there is no free port on this machine")
+def _open(port: int, listen: Listen) -> int:
+    """Open a port, or another one if somebody has it."""
+    try:
+        return listen(port)
+    except ExecutionError:
+        return listen(0)
 
 
 def _write_sellers(directory: Path) -> Path:

@@ -77,6 +77,7 @@ class Mill:
         self._settings: dict[str, str] = {}
         self._frames: dict[str, DataFrame] = {}
         self._ports: dict[int, PortListener] = {}
+        self._port_directories: dict[int, Path] = {}
         self._entered: dict[str, Entry] = {}
         self._directory: tempfile.TemporaryDirectory[str] | None = None
         self._names = 0
@@ -161,6 +162,19 @@ class Mill:
                 f"the DataFrame for table '{name}' is a streaming one", hint="use register_stream"
             )
         self._register(Table(name, fields_of(frame.schema), Registered(is_bounded=True)), frame)
+
+    def listen(self, port: int = 0) -> int:
+        """Open a port for ``SOURCE 'port4445'`` before a query does, and give its number; 0 takes a free one.
+
+        What arrives before the first query is kept for it.
+        """
+        from millstream.connectors.port import PortListener
+
+        directory = Path(tempfile.mkdtemp(prefix="port", dir=self._spool_directory()))
+        listener = PortListener(port, directory)
+        self._ports[listener.port] = listener
+        self._port_directories[listener.port] = directory
+        return listener.port
 
     def stop(self) -> None:
         """Stop all queries, and Spark too if it was started here."""
@@ -352,12 +366,11 @@ class Mill:
         return Table(name, fields_of(frame.schema), Registered(is_bounded=True))
 
     def _read_port(self, number: int) -> DataFrame:
-        from millstream.connectors.port import PortListener
         from millstream.connectors.spool import FORMAT, SPARK_SCHEMA
 
-        directory = self._spool_directory() / f"port{number}"
         if number not in self._ports:
-            self._ports[number] = PortListener(number, directory)
+            self.listen(number)
+        directory = self._port_directories[number]
         return self.spark.readStream.format(FORMAT).schema(SPARK_SCHEMA).load(str(directory))
 
     def _spool_directory(self) -> Path:
