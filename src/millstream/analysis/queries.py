@@ -1,11 +1,21 @@
-"""Queries: FROM, joins, set operations, subqueries; which queries are about streams and which are Spark's."""
+"""Queries and the queries inside them: which are about streams, and which are Spark's own affair."""
 
 from __future__ import annotations
 
 from sqlglot import exp
 
-from millstream.analysis.coercion import common_type
 from millstream.analysis.expressions import ColumnRef, Expr
+from millstream.analysis.from_items import (
+    columns_of,
+    facts_of,
+    join_kind,
+    joins_of,
+    order_of_table,
+    refuse_variables_in_joins,
+    tables_of,
+    with_bracket,
+    with_window,
+)
 from millstream.analysis.patterns import analyse_pattern_query
 from millstream.analysis.resolved import (
     FromItem,
@@ -21,15 +31,15 @@ from millstream.analysis.resolved import (
 from millstream.analysis.resolver import Resolver
 from millstream.analysis.scope import Scope, ScopeRelation
 from millstream.analysis.selects import SelectAnalyser, window_of
+from millstream.analysis.set_operations import require_windows, united, united_facts
 from millstream.analysis.windows import StreamFacts, WindowAnalyser, implicit_columns
 from millstream.catalog import Catalog
-from millstream.catalog.entries import Derived, Relation, Stream, Timestamp, TimestampKind, View
+from millstream.catalog.entries import Relation, Stream, View
 from millstream.errors import AnalysisError, Source, did_you_mean
 from millstream.syntax import nodes
 from millstream.syntax.plain_spark import is_plain_spark
 from millstream.syntax.positions import span_of
 from millstream.types import UNKNOWN, Field, Type
-from millstream.windows.spec import Window
 
 _EXOTIC = (exp.Window, exp.Lateral, exp.Pivot, exp.Values, exp.Unnest, exp.Qualify, exp.Rollup, exp.Cube)
 """Parts of SQL that, on tables, are left to Spark without a check of our own."""
@@ -136,7 +146,7 @@ class QueryAnalyser:
         if isinstance(node, exp.SetOperation) and not node.args.get("with_") and not is_plain_spark(node):
             left = QueryAnalyser(self.catalog, self.source, self.named).query(node.this).fields
             right = QueryAnalyser(self.catalog, self.source, self.named).query(node.expression).fields
-            return _united(node, left, right) if left is not None and right is not None else None
+            return united(node, left, right) if left is not None and right is not None else None
         simple = (
             isinstance(node, exp.Select)
             and not is_plain_spark(node)
@@ -153,7 +163,7 @@ class QueryAnalyser:
                 for item in node.expressions
             )
         select = self._select(node)
-        return None if any(_columns_of(item) is None for item in select.items()) else select.fields
+        return None if any(columns_of(item) is None for item in select.items()) else select.fields
 
     # ------------------------------------------------------------ SELECT
 
@@ -162,11 +172,11 @@ class QueryAnalyser:
         if clause is None:
             raise AnalysisError("a query over a stream needs FROM", span=span_of(node))
         scope = Scope(outer=self.outer)
-        pattern = next((t for t in _tables(node) if t.args.get("pattern") is not None), None)
+        pattern = next((t for t in tables_of(node) if t.args.get("pattern") is not None), None)
         source = self._from_item(clause.this, scope)
         if isinstance(pattern, nodes.StreamTable):
-            _refuse_variables_in_joins(pattern, _joins(node, clause))
-        joins = [self._join(join, scope) for join in _joins(node, clause)]
+            refuse_variables_in_joins(pattern, joins_of(node, clause))
+        joins = [self._join(join, scope) for join in joins_of(node, clause)]
         facts = self._facts([source, *(join.item for join in joins)], node)
         resolver = self._resolver(scope)
         if isinstance(pattern, nodes.StreamTable):
@@ -190,7 +200,7 @@ class QueryAnalyser:
 
     def _facts(self, items: list[FromItem], node: exp.Select) -> StreamFacts | None:
         """The order of what FROM gives; several streams can only be joined over windows."""
-        streams = [item for item in items if _facts_of(item) is not None]
+        streams = [item for item in items if facts_of(item) is not None]
         if not streams:
             return None
         if len(streams) > 1:
@@ -200,7 +210,7 @@ class QueryAnalyser:
                     raise AnalysisError(
                         f"'{item.alias}' is joined with another stream and needs a window",
                         span=item.span or span_of(node),
-                        hint=f"without one all of it would have to be kept: {_with_bracket(item)}",
+                        hint=f"without one all of it would have to be kept: {with_bracket(item)}",
                     )
                 if not window.has_state:
                     raise AnalysisError(
@@ -208,7 +218,7 @@ class QueryAnalyser:
                         span=item.span,
                         hint="it has no content at an instant; use RANGE, ROWS, LANDMARK, NOW or UNBOUNDED",
                     )
-        facts = [f for f in map(_facts_of, streams) if f is not None]
+        facts = [f for f in map(facts_of, streams) if f is not None]
         return StreamFacts(
             facts[0].timestamp,
             facts[0].promised if len(facts) == 1 else frozenset(),
@@ -238,14 +248,14 @@ class QueryAnalyser:
 
     def _windowed(self, node: exp.Expr, scope: Scope, item: FromItem) -> FromItem:
         """Enter an item into the scope, with its window if it has one."""
-        facts = _facts_of(item)
-        relation = ScopeRelation(item.alias, _columns_of(item), is_stream=facts is not None)
+        facts = facts_of(item)
+        relation = ScopeRelation(item.alias, columns_of(item), is_stream=facts is not None)
         bracket = node.args.get("window")
         if not isinstance(bracket, nodes.StreamWindow):
             scope.add(relation, node)
             return item
         if facts is None:
-            facts = _order_of_table(bracket, relation)
+            facts = order_of_table(bracket, relation)
         alone = Scope([relation])
         window = WindowAnalyser(bracket, relation, facts).analyse(self._resolver(alone))
         scope.add(
@@ -257,7 +267,7 @@ class QueryAnalyser:
             ),
             node,
         )
-        return _with_window(item, window)
+        return with_window(item, window)
 
     def _entry(self, node: exp.Table) -> Relation:
         entry = self.catalog.relation(node.name)
@@ -274,7 +284,7 @@ class QueryAnalyser:
         return entry
 
     def _join(self, join: exp.Join, scope: Scope) -> JoinClause:
-        kind = _join_kind(join)
+        kind = join_kind(join)
         before = list(scope.relations)
         item = self._from_item(join.this, scope)
         using = join.args.get("using")
@@ -323,177 +333,19 @@ class QueryAnalyser:
             )
         if kind in ("INTERSECT", "EXCEPT"):
             for side in (left, right):
-                _require_windows(side, kind, node)
+                require_windows(side, kind, node)
         for argument in ("limit", "offset"):
             if node.args.get(argument):
                 raise AnalysisError(f"{argument.upper()} has no meaning on a stream", span=span_of(node))
         assert left.fields is not None
         assert right.fields is not None
-        fields = _united(node, left.fields, right.fields)
+        fields = united(node, left.fields, right.fields)
         return SetOperation(
             kind=kind,
             all=not node.args.get("distinct"),
             left=left,
             right=right,
             fields=fields,
-            facts=_united_facts(node, left, right),
+            facts=united_facts(node, left, right),
             span=span_of(node),
         )
-
-
-def _tables(node: exp.Select) -> list[exp.Expr]:
-    clause = node.args.get("from_")
-    return [clause.this, *(join.this for join in _joins(node, clause))] if clause else []
-
-
-def _joins(node: exp.Select, clause: exp.Expr) -> list[exp.Join]:
-    return [*(clause.this.args.get("joins") or ()), *(node.args.get("joins") or ())]
-
-
-def _columns_of(item: FromItem) -> tuple[Field, ...] | None:
-    match item:
-        case ReadStream():
-            return item.stream.schema
-        case ReadTable():
-            return item.table.schema
-        case ReadQuery():
-            return item.query.fields
-
-
-def _facts_of(item: FromItem) -> StreamFacts | None:
-    match item:
-        case ReadStream():
-            return facts_of_stream(item.stream)
-        case ReadQuery():
-            return item.query.facts
-        case _:
-            return None
-
-
-def facts_of_stream(stream: Stream) -> StreamFacts:
-    """What windows must know of a stream of the catalog."""
-    if isinstance(stream.origin, Derived) and isinstance(stream.origin.definition, Select | SetOperation):
-        facts = stream.origin.definition.facts
-        if facts is not None:
-            return facts
-    return StreamFacts(stream.timestamp, stream.promised(), stream.is_bounded)
-
-
-def _with_window(item: FromItem, window: Window) -> FromItem:
-    match item:
-        case ReadStream():
-            return ReadStream(item.alias, item.stream, window, item.span)
-        case ReadQuery():
-            return ReadQuery(item.alias, item.query, window, item.span)
-        case ReadTable():
-            raise AnalysisError(
-                f"a window on the table '{item.alias}' is not possible yet",
-                span=item.span,
-                hint="make a stream of it: CREATE STREAM s (...) ORDER BY column USING ... ",
-            )
-
-
-def _order_of_table(bracket: nodes.StreamWindow, relation: ScopeRelation) -> StreamFacts:
-    """A table has no order of its own: the window must name one."""
-    attribute = bracket.args.get("wattr") or bracket.args.get("rattr")
-    if attribute is None:
-        raise AnalysisError(
-            f"'{relation.alias}' is a table and has no order of its own",
-            span=span_of(bracket),
-            hint="name the attribute: [RANGE r SLIDE s WATTR a]",
-        )
-    column = relation.find(attribute.name)
-    timestamp = Timestamp(TimestampKind.EXTERNAL, attribute.name, column.type if column else UNKNOWN)
-    return StreamFacts(timestamp, frozenset(), bounded=True)
-
-
-def _refuse_variables_in_joins(table: nodes.StreamTable, joins: list[exp.Join]) -> None:
-    variables = {element.name.lower() for element in table.args["pattern"].args["elements"]}
-    for join in joins:
-        condition = join.args.get("on")
-        for column in condition.find_all(exp.Column) if condition is not None else ():
-            if len(column.parts) > 1 and column.parts[0].name.lower() in variables:
-                raise AnalysisError(
-                    "a pattern is joined with tables in WHERE",
-                    span=span_of(column),
-                    hint=f"FROM {table.name} ... AS (X, *Y), t WHERE X.k = t.k",
-                )
-
-
-def _with_bracket(item: FromItem) -> str:
-    """How an item of FROM would look with a window."""
-    name = item.stream.name if isinstance(item, ReadStream) else item.alias
-    alias = "" if name.lower() == item.alias.lower() else f" AS {item.alias}"
-    return f"{name} [RANGE 1 MINUTE]{alias}"
-
-
-def _join_kind(join: exp.Join) -> str:
-    side, kind = (join.side or "").lower(), (join.kind or "").lower()
-    if join.method:
-        raise AnalysisError(
-            f"a {join.method.upper()} JOIN cannot be used with a stream",
-            span=span_of(join.this),
-            hint="name the columns with ON or USING",
-        )
-    if kind in ("semi", "anti"):
-        return kind
-    if side:
-        return side
-    return "cross" if kind == "cross" else "inner"
-
-
-def _united(node: exp.SetOperation, left: tuple[Field, ...], right: tuple[Field, ...]) -> tuple[Field, ...]:
-    kind = node.key.upper()
-    if len(left) != len(right):
-        raise AnalysisError(f"{kind} of {len(left)} columns with {len(right)}", span=span_of(node.expression))
-    fields = []
-    for a, b in zip(left, right, strict=True):
-        type_ = common_type(a.type, b.type)
-        if type_ is None:
-            raise AnalysisError(
-                f"{kind} of column '{a.name}' of type {a.type} with '{b.name}' of type {b.type}",
-                span=span_of(node.expression),
-                hint="CAST one of them",
-            )
-        fields.append(Field(a.name, type_))
-    return tuple(fields)
-
-
-def _united_facts(node: exp.SetOperation, left: Query, right: Query) -> StreamFacts | None:
-    """A merge by timestamp; a latent input makes the result latent (semantics, section 1)."""
-    if left.facts is None or right.facts is None:
-        return None
-    a, b = left.facts, right.facts
-    bounded = a.bounded and b.bounded
-    if TimestampKind.LATENT in (a.timestamp.kind, b.timestamp.kind):
-        return StreamFacts(Timestamp(TimestampKind.LATENT), frozenset(), bounded)
-    type_ = common_type(a.timestamp.type or UNKNOWN, b.timestamp.type or UNKNOWN)
-    if type_ is None:
-        raise AnalysisError(
-            f"streams ordered by {a.timestamp.type} and by {b.timestamp.type} cannot be merged",
-            span=span_of(node),
-        )
-    names = [f.name.lower() for f in left.fields or ()]
-    others = [f.name.lower() for f in right.fields or ()]
-    column = None
-    if a.timestamp.column and b.timestamp.column:
-        position = names.index(a.timestamp.column.lower())
-        same = others.index(b.timestamp.column.lower()) == position
-        column = a.timestamp.column if same else None
-    timestamp = Timestamp(a.timestamp.kind, column, type_)
-    return StreamFacts(timestamp, frozenset({column.lower()} if column else ()), bounded)
-
-
-def _require_windows(query: Query, kind: str, node: exp.SetOperation) -> None:
-    match query:
-        case SetOperation():
-            _require_windows(query.left, kind, node)
-            _require_windows(query.right, kind, node)
-        case Select() if query.facts is not None:
-            for item in query.items():
-                if _facts_of(item) is not None and window_of(item) is None:
-                    raise AnalysisError(
-                        f"{kind} needs a window on '{item.alias}'",
-                        span=item.span,
-                        hint=f"without one all of it would have to be kept: {_with_bracket(item)}",
-                    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from millstream.analysis.resolved import Query
-from millstream.catalog.entries import Registered, Rejected, Stream, Table, View
+from millstream.catalog.entries import Rejected, Stream, View
 from millstream.errors import NotExecutableError
 from millstream.plan import nodes
 
@@ -37,7 +37,7 @@ def why_not(plan: nodes.Node) -> str | None:
 
 
 def require_executable(plan: nodes.Node, query: Query) -> None:
-    """Refuse by name what cannot be run yet, and what has no source to read."""
+    """Refuse by name what cannot be run yet."""
     reason = why_not(plan)
     if reason is not None:
         raise NotExecutableError(
@@ -45,12 +45,3 @@ def require_executable(plan: nodes.Node, query: Query) -> None:
             span=query.span,
             hint="`millstream check` and EXPLAIN LOGICAL work on the whole language",
         )
-
-
-def declared_only(plan: nodes.Node) -> Stream | Table | None:
-    """A stream or table that the plan reads and that was declared without a source."""
-    for node in plan.walk():
-        entry = node.stream if isinstance(node, nodes.StreamScan) else getattr(node, "table", None)
-        if isinstance(entry, Stream | Table) and isinstance(entry.origin, Registered):
-            return entry
-    return None

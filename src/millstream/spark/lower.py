@@ -17,8 +17,6 @@ from millstream.plan.builder import build
 from millstream.spark.sources import HIDDEN, ReadPort, StreamFrames, classify, read_stream, read_table
 from millstream.spark.translate import FAILURES, translate
 
-Lowering = Callable[["Lowerer", nodes.Node], DataFrame]
-
 _HOW = {
     "inner": "inner",
     "cross": "cross",

@@ -184,7 +184,7 @@ class RowCount(exp.Expression):
 
 
 class StreamWindow(exp.Expression):
-    """A bracket window over a stream; ``kind`` is one of WINDOW_KINDS."""
+    """A bracket window over a stream; ``kind`` is its first word, or PREDICATE for START WHEN."""
 
     arg_types = {
         "kind": True,
@@ -206,9 +206,6 @@ class StreamWindow(exp.Expression):
     @property
     def kind(self) -> str:
         return str(self.args["kind"])
-
-
-WINDOW_KINDS = ("RANGE", "ROWS", "TUMBLE", "NOW", "UNBOUNDED", "LANDMARK", "SESSION", "PREDICATE")
 
 
 class OverSpec(exp.WindowSpec):

@@ -1,0 +1,116 @@
+"""Items of FROM: what they are, which columns and order they have, how they are joined."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from millstream.analysis.resolved import FromItem, ReadQuery, ReadStream, ReadTable, Select, SetOperation
+from millstream.analysis.scope import ScopeRelation
+from millstream.analysis.windows import StreamFacts
+from millstream.catalog.entries import Derived, Stream, Timestamp, TimestampKind
+from millstream.errors import AnalysisError
+from millstream.syntax import nodes
+from millstream.syntax.positions import span_of
+from millstream.types import UNKNOWN, Field
+from millstream.windows.spec import Window
+
+
+def tables_of(node: exp.Select) -> list[exp.Expr]:
+    clause = node.args.get("from_")
+    return [clause.this, *(join.this for join in joins_of(node, clause))] if clause else []
+
+
+def joins_of(node: exp.Select, clause: exp.Expr) -> list[exp.Join]:
+    return [*(clause.this.args.get("joins") or ()), *(node.args.get("joins") or ())]
+
+
+def columns_of(item: FromItem) -> tuple[Field, ...] | None:
+    match item:
+        case ReadStream():
+            return item.stream.schema
+        case ReadTable():
+            return item.table.schema
+        case ReadQuery():
+            return item.query.fields
+
+
+def facts_of(item: FromItem) -> StreamFacts | None:
+    match item:
+        case ReadStream():
+            return facts_of_stream(item.stream)
+        case ReadQuery():
+            return item.query.facts
+        case _:
+            return None
+
+
+def facts_of_stream(stream: Stream) -> StreamFacts:
+    """What windows must know of a stream of the catalog."""
+    if isinstance(stream.origin, Derived) and isinstance(stream.origin.definition, Select | SetOperation):
+        facts = stream.origin.definition.facts
+        if facts is not None:
+            return facts
+    return StreamFacts(stream.timestamp, stream.promised(), stream.is_bounded)
+
+
+def with_window(item: FromItem, window: Window) -> FromItem:
+    match item:
+        case ReadStream():
+            return ReadStream(item.alias, item.stream, window, item.span)
+        case ReadQuery():
+            return ReadQuery(item.alias, item.query, window, item.span)
+        case ReadTable():
+            raise AnalysisError(
+                f"a window on the table '{item.alias}' is not possible yet",
+                span=item.span,
+                hint="make a stream of it: CREATE STREAM s (...) ORDER BY column USING ... ",
+            )
+
+
+def order_of_table(bracket: nodes.StreamWindow, relation: ScopeRelation) -> StreamFacts:
+    """A table has no order of its own: the window must name one."""
+    attribute = bracket.args.get("wattr") or bracket.args.get("rattr")
+    if attribute is None:
+        raise AnalysisError(
+            f"'{relation.alias}' is a table and has no order of its own",
+            span=span_of(bracket),
+            hint="name the attribute: [RANGE r SLIDE s WATTR a]",
+        )
+    column = relation.find(attribute.name)
+    timestamp = Timestamp(TimestampKind.EXTERNAL, attribute.name, column.type if column else UNKNOWN)
+    return StreamFacts(timestamp, frozenset(), bounded=True)
+
+
+def refuse_variables_in_joins(table: nodes.StreamTable, joins: list[exp.Join]) -> None:
+    variables = {element.name.lower() for element in table.args["pattern"].args["elements"]}
+    for join in joins:
+        condition = join.args.get("on")
+        for column in condition.find_all(exp.Column) if condition is not None else ():
+            if len(column.parts) > 1 and column.parts[0].name.lower() in variables:
+                raise AnalysisError(
+                    "a pattern is joined with tables in WHERE",
+                    span=span_of(column),
+                    hint=f"FROM {table.name} ... AS (X, *Y), t WHERE X.k = t.k",
+                )
+
+
+def with_bracket(item: FromItem) -> str:
+    """How an item of FROM would look with a window."""
+    name = item.stream.name if isinstance(item, ReadStream) else item.alias
+    alias = "" if name.lower() == item.alias.lower() else f" AS {item.alias}"
+    return f"{name} [RANGE 1 MINUTE]{alias}"
+
+
+def join_kind(join: exp.Join) -> str:
+    side, kind = (join.side or "").lower(), (join.kind or "").lower()
+    if join.method:
+        raise AnalysisError(
+            f"a {join.method.upper()} JOIN cannot be used with a stream",
+            span=span_of(join.this),
+            hint="name the columns with ON or USING",
+        )
+    if kind in ("semi", "anti"):
+        return kind
+    if side:
+        return side
+    return "cross" if kind == "cross" else "inner"

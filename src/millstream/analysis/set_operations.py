@@ -1,0 +1,72 @@
+"""UNION, INTERSECT and EXCEPT: columns that fit, an order for the result, windows where they are needed."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from millstream.analysis.coercion import common_type
+from millstream.analysis.from_items import facts_of, with_bracket
+from millstream.analysis.resolved import Query, Select, SetOperation
+from millstream.analysis.selects import window_of
+from millstream.analysis.windows import StreamFacts
+from millstream.catalog.entries import Timestamp, TimestampKind
+from millstream.errors import AnalysisError
+from millstream.syntax.positions import span_of
+from millstream.types import UNKNOWN, Field
+
+
+def united(node: exp.SetOperation, left: tuple[Field, ...], right: tuple[Field, ...]) -> tuple[Field, ...]:
+    kind = node.key.upper()
+    if len(left) != len(right):
+        raise AnalysisError(f"{kind} of {len(left)} columns with {len(right)}", span=span_of(node.expression))
+    fields = []
+    for a, b in zip(left, right, strict=True):
+        type_ = common_type(a.type, b.type)
+        if type_ is None:
+            raise AnalysisError(
+                f"{kind} of column '{a.name}' of type {a.type} with '{b.name}' of type {b.type}",
+                span=span_of(node.expression),
+                hint="CAST one of them",
+            )
+        fields.append(Field(a.name, type_))
+    return tuple(fields)
+
+
+def united_facts(node: exp.SetOperation, left: Query, right: Query) -> StreamFacts | None:
+    """A merge by timestamp; a latent input makes the result latent (semantics, section 1)."""
+    if left.facts is None or right.facts is None:
+        return None
+    a, b = left.facts, right.facts
+    bounded = a.bounded and b.bounded
+    if TimestampKind.LATENT in (a.timestamp.kind, b.timestamp.kind):
+        return StreamFacts(Timestamp(TimestampKind.LATENT), frozenset(), bounded)
+    type_ = common_type(a.timestamp.type or UNKNOWN, b.timestamp.type or UNKNOWN)
+    if type_ is None:
+        raise AnalysisError(
+            f"streams ordered by {a.timestamp.type} and by {b.timestamp.type} cannot be merged",
+            span=span_of(node),
+        )
+    names = [f.name.lower() for f in left.fields or ()]
+    others = [f.name.lower() for f in right.fields or ()]
+    column = None
+    if a.timestamp.column and b.timestamp.column:
+        position = names.index(a.timestamp.column.lower())
+        same = others.index(b.timestamp.column.lower()) == position
+        column = a.timestamp.column if same else None
+    timestamp = Timestamp(a.timestamp.kind, column, type_)
+    return StreamFacts(timestamp, frozenset({column.lower()} if column else ()), bounded)
+
+
+def require_windows(query: Query, kind: str, node: exp.SetOperation) -> None:
+    match query:
+        case SetOperation():
+            require_windows(query.left, kind, node)
+            require_windows(query.right, kind, node)
+        case Select() if query.facts is not None:
+            for item in query.items():
+                if facts_of(item) is not None and window_of(item) is None:
+                    raise AnalysisError(
+                        f"{kind} needs a window on '{item.alias}'",
+                        span=item.span,
+                        hint=f"without one all of it would have to be kept: {with_bracket(item)}",
+                    )
