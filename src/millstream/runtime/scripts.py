@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 import pyarrow as pa
 
-from millstream.analysis.statements import InsertQuery, RunQuery
+from millstream.analysis.statements import AnalysedStatement, Definition, InsertQuery, RunQuery
 from millstream.catalog import Catalog
 from millstream.catalog.entries import Sink, Stream
 from millstream.errors import ExecutionError, MillstreamError
@@ -73,6 +73,7 @@ class ScriptRun:
             meanings = [statement.meaning for statement in statements]
             asked = [m for m in meanings if isinstance(m, RunQuery | InsertQuery)]
             bounded = all(m.query.facts is None or m.query.facts.bounded for m in asked)
+            self._note_what_has_no_effect(statements)
             self._prepare_output()
             queries: list[RunningQuery] = []
             for statement in statements:
@@ -157,6 +158,17 @@ class ScriptRun:
 
     def _collects(self, sink: Sink) -> bool:
         return self._options.out is not None
+
+    def _note_what_has_no_effect(self, statements: Sequence[AnalysedStatement]) -> None:
+        """LATE INTO and LATE DROP say what is to be done with late tuples; nobody looks for these yet."""
+        for statement in statements:
+            defined = statement.meaning.entries if isinstance(statement.meaning, Definition) else ()
+            for entry in defined:
+                if isinstance(entry, Stream) and (entry.late_into or entry.late_drop):
+                    self._say(
+                        f"{statement.source.place(statement.span)}: note: this version does not "
+                        f"part late tuples from the others yet: stream {entry.name} has them all"
+                    )
 
     def _prepare_output(self) -> None:
         if self._options.out is None:
