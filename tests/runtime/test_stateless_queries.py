@@ -228,3 +228,37 @@ def test_an_error_in_a_tuple_stops_the_query_and_says_where(streams: Streams) ->
 def test_what_cannot_run_yet_says_so_by_name(auctions: Streams) -> None:
     with pytest.raises(ms.NotExecutableError, match="an aggregate over a window cannot be run"):
         auctions.mill.start("SELECT count(*) FROM OpenAuction [RANGE 5 SECONDS SLIDE 1 SECOND]")
+
+
+def test_example_6_the_history_of_prices_is_two_streams_merged_by_time(auctions: Streams) -> None:
+    auctions.add(
+        "CREATE STREAM ClosedAuction (itemID INT, final_price DECIMAL(10, 2), closed DATE) ORDER BY closed",
+        "itemID | final_price | closed \n 1 | 650.50 | 2026-01-02 \n 9 | 5 | 2025-12-31",
+    )
+    assert auctions.run("""
+        SELECT itemID, start_price AS price, start_time AS t FROM OpenAuction WHERE itemID < 3
+        UNION ALL SELECT itemID, final_price, closed FROM ClosedAuction
+    """) == table("""
+        itemID | price  | t
+        9      | 5.0    | 2025-12-31 00:00:00
+        1      | 500.0  | 2026-01-01 10:00:00
+        2      | 1500.5 | 2026-01-01 10:00:01
+        1      | 650.5  | 2026-01-02 00:00:00
+    """)
+
+
+def test_a_union_can_be_queried_and_united_again(streams: Streams) -> None:
+    streams.add("CREATE STREAM a (x INT, t INT) ORDER BY t", "x | t \n 1 | 10 \n 2 | 20")
+    streams.add("CREATE STREAM b (y INT, u BIGINT) ORDER BY u", "y | u \n 3 | 15 \n 4 | 20")
+    streams.add("CREATE STREAM c (z STRING)", "z \n 7")
+    streams.mill.execute("CREATE STREAM both AS SELECT x, t FROM a UNION ALL SELECT y, u FROM b")
+    assert streams.run("SELECT x * 10 AS v, t FROM both WHERE x <> 2") == table("""
+        v  | t
+        10 | 10
+        30 | 15
+        40 | 20
+    """)
+    rows = streams.run("SELECT CAST(x AS STRING) AS v FROM both UNION ALL SELECT z FROM c")
+    assert sorted(rows[1:]) == [("1",), ("2",), ("3",), ("4",), ("7",)]
+    with pytest.raises(ms.NotExecutableError, match="UNION of streams without ALL cannot be run"):
+        streams.run("SELECT x FROM a UNION SELECT y FROM b")

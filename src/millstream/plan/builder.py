@@ -12,7 +12,7 @@ from millstream.analysis.resolved import (
     SetOperation,
     TableQuery,
 )
-from millstream.catalog.entries import Derived, Stream
+from millstream.catalog.entries import Derived, Stream, TimestampKind
 from millstream.plan.nodes import (
     BaseAggregate,
     Distinct,
@@ -101,5 +101,6 @@ def _set_operation(query: SetOperation) -> Node:
     left, right = build(query.left), build(query.right)
     windowed = any(isinstance(node, Windowed) for side in (left, right) for node in side.walk())
     if query.kind == "UNION" and not windowed:
-        return StreamUnion(left, right, query.fields, query.all)
+        latent = query.facts is not None and query.facts.timestamp.kind is TimestampKind.LATENT
+        return StreamUnion(left, right, query.fields, query.all, latent)
     return WindowSetOperation(left, right, query.kind, query.all, query.fields)

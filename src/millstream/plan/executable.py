@@ -8,7 +8,6 @@ from millstream.errors import NotExecutableError
 from millstream.plan import nodes
 
 NOT_YET: dict[type[nodes.Node], str] = {
-    nodes.StreamUnion: "UNION of streams",
     nodes.Windowed: "a window on a stream",
     nodes.WindowAggregate: "an aggregate over a window",
     nodes.OverAggregate: "an aggregate with OVER on a stream",
@@ -29,6 +28,8 @@ def why_not(plan: nodes.Node) -> str | None:
         match node:
             case nodes.StreamScan(stream=Stream(origin=Rejected(reason="late"))):
                 return "reading late tuples (LATE INTO)"
+            case nodes.StreamUnion(all=False):
+                return "UNION of streams without ALL"
             case nodes.TableScan(table=View()):
                 return "reading a view"
             case _:

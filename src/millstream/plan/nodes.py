@@ -222,19 +222,21 @@ class TableJoin(Node):
 
 @dataclass(frozen=True)
 class StreamUnion(Node):
-    """UNION [ALL] of bare streams, merged by timestamp."""
+    """UNION [ALL] of bare streams, merged by timestamp; with a latent input tuples pass as they come."""
 
     left: Node
     right: Node
     fields: tuple[Field, ...]
     all: bool
+    latent: bool = False
 
     @property
     def schema(self) -> Schema:
         return tuple(ColumnRef("", f.name, f.type) for f in self.fields)
 
     def label(self) -> str:
-        return f"StreamUnion{' ALL' if self.all else ''}, merged by timestamp"
+        order = "as tuples come" if self.latent else "merged by timestamp"
+        return f"StreamUnion{' ALL' if self.all else ''}, {order}"
 
 
 @dataclass(frozen=True)

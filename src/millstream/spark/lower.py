@@ -14,8 +14,9 @@ from millstream.catalog.entries import Derived, Registered, Rejected, Stream, Ta
 from millstream.errors import ExecutionError
 from millstream.plan import nodes
 from millstream.plan.builder import build
-from millstream.spark.sources import HIDDEN, ReadPort, StreamFrames, classify, read_stream, read_table
+from millstream.spark.sources import HIDDEN, TIME, ReadPort, StreamFrames, classify, read_stream, read_table
 from millstream.spark.translate import FAILURES, translate
+from millstream.spark.types import to_spark_type
 
 _HOW = {
     "inner": "inner",
@@ -69,6 +70,8 @@ class Lowerer:
                 return frame.select(*outputs, *(name for name in HIDDEN if name in frame.columns))
             case nodes.TableJoin():
                 return self._join(node)
+            case nodes.StreamUnion():
+                return self._union(node)
             case _:
                 raise AssertionError(f"{type(node).__name__} has passed the list of what can be run")
 
@@ -112,6 +115,15 @@ class Lowerer:
                     self._read[key] = read_stream(stream, self.spark, self.read_port, name)
         return self._read[key]
 
+    def _union(self, node: nodes.StreamUnion) -> DataFrame:
+        """Both inputs with the same columns; the timestamps that travel along make one order of them.
+
+        What follows is stateless and does not care in which order tuples come; the results are sorted.
+        """
+        left, right = self._lower(node.left), self._lower(node.right)
+        hidden = [name for name in HIDDEN if name in left.columns or name in right.columns]
+        return _aligned(left, right, node, hidden).union(_aligned(right, left, node, hidden))
+
     def _join(self, node: nodes.TableJoin) -> DataFrame:
         left, right = self._lower(node.left), self._lower(node.right)
         if node.condition is None:
@@ -122,6 +134,25 @@ class Lowerer:
             )
         how = "inner" if node.kind == "cross" else _HOW[node.kind]
         return left.join(right, _column(node.condition), how)
+
+
+def _aligned(frame: DataFrame, other: DataFrame, node: nodes.StreamUnion, hidden: list[str]) -> DataFrame:
+    """The columns of an input under the names and types of the union, and all hidden columns of both."""
+    names = [f"c{i}" if name not in HIDDEN else name for i, name in enumerate(frame.columns)]
+    shown = [name for name in names if name not in HIDDEN]
+    outputs = [
+        (F.col(name).cast(to_spark_type(field.type)) if field.type.is_known else F.col(name)).alias(
+            field.name
+        )
+        for name, field in zip(shown, node.fields, strict=True)
+    ]
+    travelling = [
+        F.col(name)
+        if name in names and not (name == TIME and node.latent)
+        else F.lit(None).cast("timestamp" if name == TIME else other.schema[name].dataType).alias(name)
+        for name in hidden
+    ]
+    return frame.toDF(*names).select(*outputs, *travelling)
 
 
 @contextmanager
