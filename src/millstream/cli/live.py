@@ -51,7 +51,7 @@ def live_progress(queries: Sequence[RunningQuery]) -> Iterator[None]:
 
 
 class RateMeter:
-    """Rows per second of queries: in the last ``window`` seconds, or since they were first seen."""
+    """Rows per second of queries: in the last ``window`` seconds, or since they were started."""
 
     def __init__(self, window: float | None = None) -> None:
         self._window = window
@@ -59,13 +59,13 @@ class RateMeter:
 
     def rate(self, query: RunningQuery) -> float | None:
         """The rate of a query, the last one if it has ended; None until it can be told."""
+        if self._window is None:
+            return query.progress.rows_in / max(query.seconds, _REFRESH_SECONDS)
         seen = self._seen.setdefault(query.name, deque())
         if query.is_active or len(seen) < 2:
             now = time.monotonic()
-            if self._window is None and len(seen) == 2:
-                seen.pop()
             seen.append((now, query.progress.rows_in))
-            while self._window is not None and now - seen[0][0] > self._window:
+            while now - seen[0][0] > self._window:
                 seen.popleft()
         (first, before), (last, after) = seen[0], seen[-1]
         return (after - before) / (last - first) if last - first >= _REFRESH_SECONDS else None
@@ -79,7 +79,7 @@ def progress_table(
     table.add_column("query", no_wrap=True)
     # Where there is something better to say, the state is just a colour.
     table.add_column("about" if titles else "state", no_wrap=True)
-    for title in ("rows in", "rows out", "rows/s", "bad", "lag", "batch"):
+    for title in ("rows in", "rows out", "rows/s", "bad", "lag", "batch" if titles else "time"):
         table.add_column(title, justify="right", no_wrap=True, min_width=6)
     for query in queries:
         progress = query.progress
@@ -94,7 +94,7 @@ def progress_table(
             "" if rate is None else f"{rate:,.0f}",
             f"[yellow]{progress.bad_total:,}" if progress.bad_total else "0",
             "" if lag is None else f"{lag:,.1f} s",
-            f"{progress.batch_seconds:.1f} s",
+            f"{progress.batch_seconds if titles else query.seconds:.1f} s",
         )
     return table
 

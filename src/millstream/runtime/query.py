@@ -42,6 +42,8 @@ class RunningQuery:
         self._explain = explain
         self._counter = ProgressCounter(metrics)
         self._ended = threading.Event()
+        self._started_at = time.monotonic()
+        self._ended_at: float | None = None
         self._error: MillstreamError | None = None
         self._streaming: StreamingQuery | None = None
         self._rows_written = 0
@@ -114,6 +116,7 @@ class RunningQuery:
         if self.log is not None:
             self.log.finish(self._error)
         shutil.rmtree(self._checkpoint, ignore_errors=True)
+        self._ended_at = time.monotonic()
         self._ended.set()
 
     # ------------------------------------------------------------ for users
@@ -179,6 +182,11 @@ class RunningQuery:
     @property
     def is_active(self) -> bool:
         return not self._ended.is_set()
+
+    @property
+    def seconds(self) -> float:
+        """How long the query has been running, or did run."""
+        return (self._ended_at or time.monotonic()) - self._started_at
 
     @property
     def error(self) -> MillstreamError | None:
