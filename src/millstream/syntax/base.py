@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from sqlglot import exp
@@ -33,7 +34,7 @@ _CLOSING = {"(": ")", "[": "]", "{": "}"}
 MAX_NESTING = 50
 
 
-class BaseParser:
+class BaseParser(ABC):  # noqa: B024 (its parts have the abstract methods)
     """A cursor over tokens that knows how to complain."""
 
     def __init__(self, tokens: Sequence[Token]) -> None:

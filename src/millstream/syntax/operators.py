@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -63,17 +64,17 @@ _LONG_CHAIN = 32
 class OperatorParser(BaseParser):
     """Expressions from OR down to unary minus."""
 
+    @abstractmethod
     def primary(self) -> exp.Expr:
         """What operators stand between: literals, columns, calls, parentheses."""
-        raise NotImplementedError
 
+    @abstractmethod
     def query(self) -> exp.Query:
         """A query, not in parentheses."""
-        raise NotImplementedError
 
+    @abstractmethod
     def continued_query(self, items: list[exp.Expr]) -> exp.Query | None:
         """The query that begins with a parenthesized query just read, if it goes on."""
-        raise NotImplementedError
 
     def at_query(self, distance: int = 0) -> bool:
         """Whether a query begins there; VALUES may also be a name."""
@@ -230,9 +231,9 @@ class OperatorParser(BaseParser):
             node = self.spanned(_binary(operator, node, right), node)
         return node
 
+    @abstractmethod
     def old_interval(self, node: exp.Expr) -> exp.Expr:
         """The papers' ``btime + num_min minutes``."""
-        raise NotImplementedError
 
     def _operator(self) -> _Operator | None:
         for operator in _BY_FIRST_SIGN.get(self.current.key, ()):

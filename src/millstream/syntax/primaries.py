@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from abc import abstractmethod
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -36,9 +37,9 @@ _MAX_PRECISION = 38
 class PrimaryParser(IntervalParser):
     """Expressions without operators."""
 
+    @abstractmethod
     def call(self, name: list[exp.Identifier], first: Token) -> exp.Expr:
         """A call of a function, the cursor being at its parenthesis."""
-        raise NotImplementedError
 
     def primary(self) -> exp.Expr:
         first = self.current

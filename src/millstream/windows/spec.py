@@ -6,6 +6,7 @@ semantics gives the extent of each.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 from millstream.quantity import Distance, Duration, Quantity, Rows
@@ -15,7 +16,7 @@ Constant = str
 
 
 @dataclass(frozen=True)
-class Window:
+class Window(ABC):
     """What all windows have: an attribute (None: stream order), partitions, frequent emission."""
 
     attribute: str | None = None
@@ -25,8 +26,9 @@ class Window:
     has_state = True
     """Whether the window has a content at every instant, so that it can be joined (semantics 6)."""
 
+    @abstractmethod
     def headline(self) -> str:
-        raise NotImplementedError
+        """The kind of window and what it is measured by."""
 
     def __str__(self) -> str:
         parts = [self.headline()]
