@@ -127,6 +127,14 @@ def test_functions_in_sql_and_in_python(auctions: Streams) -> None:
     ) == table("p | s \n 3125.0 | eve, jr")
 
 
+def test_a_python_function_gets_arguments_of_the_declared_types(streams: Streams) -> None:
+    streams.add("CREATE STREAM s (a INT, b STRING)", "a | b \n 3 | 16 \n | 25")
+    streams.mill.execute("CREATE FUNCTION root(x DOUBLE) : DOUBLE LANGUAGE PYTHON AS 'math:sqrt'")
+    assert streams.run("SELECT root(b) AS r, root(a + 1) AS q FROM s WHERE a IS NOT NULL") == table(
+        "r | q \n 4.0 | 2.0"
+    )
+
+
 def test_split_sends_a_tuple_to_every_branch_that_it_satisfies(auctions: Streams) -> None:
     auctions.mill.execute("""
         SPLIT STREAM OpenAuction INTO

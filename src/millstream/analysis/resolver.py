@@ -14,7 +14,7 @@ from millstream.analysis.typer import Typer
 from millstream.catalog import Catalog
 from millstream.catalog.entries import Aggregate
 from millstream.catalog.functions import FunctionKind, builtin, is_deterministic
-from millstream.errors import AnalysisError, Source, Span
+from millstream.errors import AnalysisError, Source, Span, did_you_mean
 from millstream.syntax.positions import span_of
 from millstream.types import BOOLEAN, UNKNOWN, Kind, Type, struct
 
@@ -155,7 +155,7 @@ class Resolver:
         if alias is not None:
             return alias.type
         found = self.scope.resolve(node)
-        return None if found is None else _field_type(found.column.type, found.fields)
+        return None if found is None else _field_type(found.column.type, found.fields, node)
 
     def _type_of_call(self, name: str, node: exp.Expr, arguments: list[Type]) -> Type | None:
         function = self.catalog.function(name)
@@ -205,11 +205,19 @@ def _stays(node: exp.Expr) -> bool:
     return isinstance(node, exp.Anonymous) and not is_deterministic(node.name.lower(), len(node.expressions))
 
 
-def _field_type(type_: Type, names: tuple[str, ...]) -> Type:
+def _field_type(type_: Type, names: tuple[str, ...], node: exp.Column) -> Type:
     for name in names:
         if type_.kind is not Kind.STRUCT:
             return UNKNOWN
-        type_ = next((f.type for f in type_.fields if f.name.lower() == name.lower()), UNKNOWN)
+        inner = next((f.type for f in type_.fields if f.name.lower() == name.lower()), None)
+        if inner is None:
+            known = [f.name for f in type_.fields]
+            raise AnalysisError(
+                f"there is no field '{name}' in {type_}",
+                span=span_of(node),
+                hint=did_you_mean(name, known) or f"its fields are {', '.join(known)}",
+            )
+        type_ = inner
     return type_
 
 

@@ -19,12 +19,18 @@ def register_function(function: ScalarFunction, spark: SparkSession) -> None:
     if function.python is not None:
         python = load_python(function.python)
         udf = F.udf(python, to_spark_type(function.returns), useArrow=True)
-        spark.udf.register(function.name, udf)
-        return
+        # Spark gives a Python function whatever it is called with. An SQL function around it makes sure
+        # that arguments come as the types that were declared.
+        inner = f"__ms_python_{function.name}"
+        spark.udf.register(inner, udf)
+        arguments = ", ".join(f"`{p.name}`" for p in function.parameters)
+        body = f"`{inner}`({arguments})"
+    else:
+        body = function.body or ""
     parameters = ", ".join(f"`{p.name}` {p.type}" for p in function.parameters)
     spark.sql(
         f"CREATE OR REPLACE TEMPORARY FUNCTION `{function.name}`({parameters}) "
-        f"RETURNS {function.returns} RETURN {function.body}"
+        f"RETURNS {function.returns} RETURN {body}"
     )
 
 
