@@ -270,3 +270,37 @@ def test_a_union_can_be_queried_and_united_again(streams: Streams) -> None:
     assert sorted(rows[1:]) == [("1",), ("2",), ("3",), ("4",), ("7",)]
     with pytest.raises(ms.NotExecutableError, match="UNION of streams without ALL cannot be run"):
         streams.run("SELECT x FROM a UNION SELECT y FROM b")
+
+
+@pytest.mark.parametrize("columns", ["a, b", "b", "1 AS one"])
+def test_which_records_are_bad_does_not_depend_on_the_columns_of_the_query(
+    streams: Streams, columns: str
+) -> None:
+    streams.add("CREATE STREAM s (a INT, b INT)", "a | b \n 1 | 10 \n x | 20 \n 2 |")
+    query = streams.mill.start(f"SELECT {columns} FROM s")
+    assert query.collect().num_rows == 2
+    assert query.progress.bad == {"s": 1}
+
+
+def test_our_own_csv_can_be_read_again(streams: Streams, tmp_path: Path) -> None:
+    path = tmp_path / "odd [1] {x}.csv"
+    path.write_text('a,b\n1,"say ""hi"", you"\n2,"plain ""q"" x"\n')
+    streams.mill.execute(
+        f"CREATE STREAM s (a INT, b STRING) USING csv OPTIONS (path '{path}', header 'true')"
+    )
+    assert streams.mill.start("SELECT b FROM s").collect().to_pydict() == {
+        "b": ['say "hi", you', 'plain "q" x']
+    }
+
+
+def test_only_queries_can_be_started(streams: Streams) -> None:
+    with pytest.raises(ms.AnalysisError, match="expected a query"):
+        streams.mill.start("CREATE TABLE t AS SELECT 7 AS a")
+    with pytest.raises(ms.AnalysisError, match="two queries write into sink 'k'"):
+        streams.mill.execute("""
+            CREATE STREAM s (a INT) USING rate;
+            CREATE SINK k USING csv OPTIONS (path 'k');
+            INSERT INTO k SELECT a FROM s;
+            INSERT INTO k SELECT a + 1 AS a FROM s;
+        """)
+    assert streams.mill.start("SELECT id FROM range(3) WHERE id > 1").collect().to_pydict() == {"id": [2]}

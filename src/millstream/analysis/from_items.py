@@ -94,6 +94,28 @@ def refuse_variables_in_joins(table: nodes.StreamTable, joins: list[exp.Join]) -
                 )
 
 
+_ONLY_ON_TABLES = {
+    "sample": "TABLESAMPLE",
+    "pivots": "PIVOT",
+    "version": "time travel",
+    "when": "time travel",
+}
+
+
+def refuse_on_streams(node: exp.Expr) -> None:
+    """What may follow a name in FROM, but not where a stream is read too."""
+    for argument, what in _ONLY_ON_TABLES.items():
+        if node.args.get(argument):
+            raise AnalysisError(f"{what} cannot be used in a query over a stream", span=span_of(node))
+    alias = node.args.get("alias")
+    if isinstance(alias, exp.TableAlias) and alias.args.get("columns"):
+        raise AnalysisError(
+            "columns cannot be renamed in FROM in a query over a stream",
+            span=span_of(alias) or span_of(node),
+            hint="rename them where they are selected: SELECT a AS b",
+        )
+
+
 def with_bracket(item: FromItem) -> str:
     """How an item of FROM would look with a window."""
     name = item.stream.name if isinstance(item, ReadStream) else item.alias

@@ -11,6 +11,7 @@ from millstream.analysis.from_items import (
     join_kind,
     joins_of,
     order_of_table,
+    refuse_on_streams,
     refuse_variables_in_joins,
     tables_of,
     with_bracket,
@@ -88,7 +89,7 @@ class QueryAnalyser:
     def _reads(self, node: exp.Expr, *kinds: type) -> bool:
         names = [t.name for t in node.find_all(exp.Table)]
         return any(
-            isinstance(self.catalog.relation(name), kinds)
+            isinstance(self.catalog.named(name), kinds)
             or (name.lower() in self.named and self.named[name.lower()].facts is not None)
             for name in names
         )
@@ -116,6 +117,7 @@ class QueryAnalyser:
             raise AnalysisError("WITH RECURSIVE is not for streams", span=span_of(clause))
         named = dict(self.named)
         for cte in clause.expressions:
+            refuse_on_streams(cte)
             inner = QueryAnalyser(self.catalog, self.source, named, self.outer)
             named[cte.alias.lower()] = inner.query(cte.this)
         return QueryAnalyser(self.catalog, self.source, named, self.outer)
@@ -153,8 +155,10 @@ class QueryAnalyser:
             and not node.args.get("with_")
             and node.find(*_EXOTIC) is None
         )
-        qualified = any(t.db for t in node.find_all(exp.Table))
-        if not simple or qualified or not isinstance(node, exp.Select):
+        tables = list(node.find_all(exp.Table))
+        plain = all(isinstance(t.this, exp.Identifier) and not t.db for t in tables)
+        renamed = any(alias.args.get("columns") for alias in node.find_all(exp.TableAlias))
+        if not simple or not plain or renamed or not isinstance(node, exp.Select):
             return None
         if node.args.get("from_") is None:
             resolver = self._resolver(Scope())
@@ -232,6 +236,7 @@ class QueryAnalyser:
             return self._from_query(node, scope)
         if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
             raise AnalysisError("this cannot be read together with a stream", span=span_of(node))
+        refuse_on_streams(node)
         alias = node.alias or node.name
         named = self.named.get(node.name.lower())
         if named is not None and not node.db:
@@ -242,6 +247,7 @@ class QueryAnalyser:
         return self._windowed(node, scope, ReadTable(alias, entry, span=span_of(node)))
 
     def _from_query(self, node: exp.Subquery, scope: Scope) -> FromItem:
+        refuse_on_streams(node)
         query = QueryAnalyser(self.catalog, self.source, self.named).query(node.this)
         alias = node.alias or f"__query{len(scope.relations)}"
         return self._windowed(node, scope, ReadQuery(alias, query, span=span_of(node)))
@@ -270,7 +276,8 @@ class QueryAnalyser:
         return with_window(item, window)
 
     def _entry(self, node: exp.Table) -> Relation:
-        entry = self.catalog.relation(node.name)
+        # A name with dots is one of Spark's catalog.
+        entry = self.catalog.relation(".".join(part.name for part in node.parts))
         if entry is None:
             sink = self.catalog.sink(node.name)
             if sink is not None:

@@ -132,4 +132,5 @@ def _named(column: ColumnRef, parts: list[exp.Expr], used: int) -> Named:
 
 def _columns_hint(relation: ScopeRelation) -> str | None:
     names = [f.name for f in relation.fields or ()]
-    return f"'{relation.alias}' has {', '.join(names)}" if names else None
+    owner = f"'{relation.alias}' has" if relation.alias else "there is"
+    return f"{owner} {', '.join(names)}" if names else None

@@ -109,6 +109,13 @@ class SelectAnalyser:
             for output in self._outputs(item, resolver):
                 outputs.append(output)
                 resolver.aliases.setdefault(output.name.lower(), output.expr)
+        if not outputs:
+            raise AnalysisError("this SELECT has no columns", span=span_of(self.node))
+        for output in outputs:
+            if output.name.lower().startswith("__ms_"):
+                raise AnalysisError(
+                    f"the name '{output.name}' is reserved", span=output.expr.span, hint="rename it with AS"
+                )
         having = self.node.args.get("having")
         conditions = resolver.conditions(having.this, "HAVING") if having else ()
         if having and not self.aggregates and not self.group_by:
@@ -145,7 +152,16 @@ class SelectAnalyser:
                     hint=did_you_mean(table, [r.alias for r in relations]),
                 )
             relations = [relation]
-        left_out = {column.name.lower() for column in star.args.get("except_") or ()}
+        known = {field.name.lower() for relation in relations for field in relation.fields or ()}
+        left_out = set()
+        for column in star.args.get("except_") or ():
+            if column.name.lower() not in known:
+                raise AnalysisError(
+                    f"unknown column '{column.name}' in EXCEPT",
+                    span=span_of(column),
+                    hint=did_you_mean(column.name, known),
+                )
+            left_out.add(column.name.lower())
         outputs = []
         for relation in relations:
             if relation.fields is None:

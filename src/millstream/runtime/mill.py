@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
+from sqlglot import exp
 
 from millstream.analysis.queries import analyse_query
 from millstream.analysis.resolved import Query
@@ -24,6 +25,7 @@ from millstream.analysis.statements import (
 )
 from millstream.catalog import Catalog
 from millstream.catalog.entries import (
+    FILE_FORMATS,
     Entry,
     Registered,
     ScalarFunction,
@@ -60,6 +62,9 @@ if TYPE_CHECKING:
     from millstream.spark.lower import Lowerer
 
 
+_users_of_embedded_spark: set[int] = set()
+
+
 class Mill:
     """A connection to Millstream, made by :func:`millstream.connect`."""
 
@@ -94,6 +99,7 @@ class Mill:
             from millstream.spark.session import embedded_session
 
             self._session = embedded_session(self._master, self._settings)
+            _users_of_embedded_spark.add(id(self))
         return self._session
 
     def execute(self, text: str, name: str = "<script>") -> list[RunningQuery]:
@@ -104,12 +110,18 @@ class Mill:
         """
         statements = self.analyse(text, name)
         started = []
-        for statement in statements:
-            query = self.perform(statement)
-            if isinstance(query, RunningQuery):
-                started.append(query)
-            elif query is not None:
-                print(query)  # noqa: T201 (the answer to SHOW, DESCRIBE or EXPLAIN)
+        try:
+            for statement in statements:
+                query = self.perform(statement)
+                if isinstance(query, RunningQuery):
+                    started.append(query)
+                elif query is not None:
+                    print(query)  # noqa: T201 (the answer to SHOW, DESCRIBE or EXPLAIN)
+        except MillstreamError:
+            # Nobody would have a handle on them.
+            for query in started:
+                query.close()
+            raise
         return started
 
     def sql(self, query: str) -> DataFrame:
@@ -184,7 +196,10 @@ class Mill:
             port.close()
         self._ports.clear()
         if self._session is not None and self._given is None:
-            self._session.stop()
+            _users_of_embedded_spark.discard(id(self))
+            # There is one embedded Spark in a process, and others may be using it.
+            if not _users_of_embedded_spark:
+                self._session.stop()
             self._session = None
         if self._directory is not None:
             self._directory.cleanup()
@@ -204,9 +219,12 @@ class Mill:
         """Check a whole script and plan its queries; nothing has changed if there is a mistake in it."""
         scratch = self.catalog.copy()
         statements = [analyse(statement, scratch) for statement in parse_script(text, name)]
+        written: set[str] = set()
         for statement in statements:
             if isinstance(statement.meaning, RunQuery | InsertQuery):
                 self._plan(statement.meaning.query, statement.source)
+            if isinstance(statement.meaning, InsertQuery):
+                _write_once(statement.meaning.sink, written, statement)
         self.catalog = scratch
         return statements
 
@@ -255,6 +273,10 @@ class Mill:
         if len(statements) != 1:
             raise AnalysisError(f"expected one query, not {len(statements)} statements", hint="use execute()")
         statement = statements[0]
+        if not isinstance(statement.tree, exp.Query):
+            raise AnalysisError("expected a query", span=statement.span, hint="use execute()").locate(
+                statement.source
+            )
         try:
             return statement, analyse_query(statement.tree, self.catalog, statement.source)
         except MillstreamError as error:
@@ -290,8 +312,14 @@ class Mill:
         def explain(error: BaseException) -> MillstreamError:
             return self._explained(error, source, span)
 
+        from millstream.spark.translate import FAILURES
+
         metrics = {metric: stream.name for metric, stream in lowerer.metrics.items()}
-        running = RunningQuery(name, _log(frame) if sink is None else None, explain, metrics)
+        try:
+            log = _log(frame) if sink is None else None
+        except FAILURES as error:
+            raise explain(error) from None
+        running = RunningQuery(name, log, explain, metrics)
         if sink is not None:
             check_sink(sink, self.spark)
         if frame.isStreaming:
@@ -397,6 +425,17 @@ def _log(frame: DataFrame) -> ResultLog:
         schema = schema.append(pa.field(ROW, pa.int64()))
     keys = [name for name in HIDDEN if name in schema.names]
     return ResultLog(schema, keys=keys, hidden=keys)
+
+
+def _write_once(sink: Sink, written: set[str], statement: AnalysedStatement) -> None:
+    """Two queries cannot write into one directory: each would take the other's files for its own."""
+    if sink.format.lower() in FILE_FORMATS and sink.name.lower() in written:
+        raise AnalysisError(
+            f"two queries write into sink '{sink.name}'",
+            span=statement.span,
+            hint="unite them with UNION ALL, or make a sink for each",
+        ).locate(statement.source)
+    written.add(sink.name.lower())
 
 
 def _required(sink: Sink | None) -> Sink:

@@ -77,6 +77,8 @@ class ScriptRun:
             self._prepare_output()
             queries: list[RunningQuery] = []
             for statement in statements:
+                if self._stopping.is_set():
+                    return not bounded
                 outcome = mill.perform(statement, self._collects)
                 if isinstance(outcome, RunningQuery):
                     queries.append(outcome)
@@ -94,9 +96,14 @@ class ScriptRun:
             return ended or not bounded
 
     def stop(self) -> None:
-        """End the run, at once while it is still starting; called from a signal handler."""
-        if not self._waiting:
+        """End the run; called from a signal handler. Asked twice, it ends at once.
+
+        While Spark starts it has to be waited for, or its JVM would be left behind.
+        """
+        if self._stopping.is_set():
             raise KeyboardInterrupt
+        if not self._waiting:
+            self._say("stopping, as soon as Spark has started")
         self._stopping.set()
 
     # ------------------------------------------------------------ waiting

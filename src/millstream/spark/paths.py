@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 from millstream.errors import ExecutionError
 
 _GLOB = frozenset("*?[{")
+_GLOB_OR_CLOSING = _GLOB | frozenset("]}")
 
 
 def streamable(path: str, spark: SparkSession, what: str) -> str:
@@ -16,9 +17,12 @@ def streamable(path: str, spark: SparkSession, what: str) -> str:
 
     Spark streams directories and globs only, so the last letter of a file's name becomes a set of one letter.
     """
-    if _GLOB & set(path):
-        return path
     target, files = _locate(path, spark)
+    if _GLOB & set(path):
+        if not files.exists(target):
+            return path
+        # The name of something that is there, and no pattern.
+        path = "".join(f"\\{c}" if c in _GLOB_OR_CLOSING else c for c in path)
     if not files.exists(target):
         raise ExecutionError(f"{what} reads '{path}', which does not exist", hint=_where(path))
     return f"{path[:-1]}[{path[-1]}]" if files.getFileStatus(target).isFile() else path

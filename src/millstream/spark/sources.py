@@ -76,6 +76,9 @@ def classify(raw: DataFrame, stream: Stream, metrics: str | None = None) -> Stre
             metrics,
             F.count(F.lit(1)).alias("rows"),
             F.count_if(is_bad).alias("bad"),
+            # Spark reads only the columns that somebody needs, and a record would be bad or not as the
+            # query happens to ask for the column that cannot be read. This asks for them all.
+            F.max(_fingerprint(raw)).alias("fingerprint"),
             _zoned(F.max(F.when(~is_bad, F.col(TIME))), frame.schema[TIME].dataType).alias("newest"),
         )
     names = [f.name for f in stream.schema]
@@ -98,6 +101,29 @@ def classify(raw: DataFrame, stream: Stream, metrics: str | None = None) -> Stre
 def _zoned(time: Column, kind: T.DataType) -> Column:
     """A time for a report; Spark would write it in the zone of the JVM, and without saying which."""
     return F.date_format(time, "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX") if kind == T.TimestampType() else time
+
+
+def _fingerprint(frame: DataFrame) -> Column:
+    """Something that cannot be computed without reading every column; maps cannot be hashed."""
+    return F.xxhash64(
+        *(
+            F.size(_column(f.name)) if _has_map(f.dataType) else _column(f.name)
+            for f in frame.schema.fields
+            if not _has_map(f.dataType) or isinstance(f.dataType, T.MapType)
+        )
+    )
+
+
+def _has_map(kind: T.DataType) -> bool:
+    match kind:
+        case T.MapType() | T.VariantType():
+            return True
+        case T.ArrayType():
+            return _has_map(kind.elementType)
+        case T.StructType():
+            return any(_has_map(field.dataType) for field in kind.fields)
+        case _:
+            return False
 
 
 def numbered(batch: DataFrame) -> DataFrame:
@@ -189,11 +215,18 @@ def _with_arrival(frame: DataFrame) -> DataFrame:
 
 
 def _options(reader: Reader) -> dict[str, str]:
-    """The user's options, and what makes a mistaken csv header an error instead of mixed-up columns."""
+    """The user's options, and better defaults for csv than Spark's.
+
+    A quote inside quotes is doubled, as everybody writes it, we too. A header that does not fit the schema is
+    an error instead of mixed-up columns.
+    """
     options = {key: value for key, value in reader.options if key.lower() not in OUR_OPTIONS}
-    if reader.format.lower() == "csv" and (reader.option("header") or "").lower() == "true":
-        options = {"enforceSchema": "false", **options}
-    return options
+    if reader.format.lower() != "csv":
+        return options
+    defaults = {} if reader.option("escape") else {"escape": '"'}
+    if (reader.option("header") or "").lower() == "true" and not reader.option("enforceSchema"):
+        defaults["enforceSchema"] = "false"
+    return {**defaults, **options}
 
 
 def _struct(fields: tuple[Field, ...]) -> T.StructType:
