@@ -255,9 +255,6 @@ class Terminal:
 
     def _printed(self, words: list[str], command: str, block: Block) -> str | None:
         match words:
-            case [assignment, *rest] if assignment.startswith("PYTHONPATH="):
-                self.import_from(Path(assignment.partition("=")[2]))
-                return self._printed(rest, command, block)
             case ["millstream", "check" | "explain", *_]:
                 return self.run(words)
             case ["millstream", "run", *_]:
