@@ -1,11 +1,13 @@
-"""Run benchmarks: all of them, or those that are named.
+"""Run benchmarks: all the short ones, those that are named, or (for hours) the engine beside its peers.
 
 python -m benchmarks [name ...] [--quick]
+python -m benchmarks engine [--rows N] [--only NAME ...] [--check] [--help]
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 
 from benchmarks import csv_to_out, start_up
 from benchmarks.report import environment, show
@@ -14,7 +16,15 @@ BENCHMARKS = {"start_up": start_up, "csv_to_out": csv_to_out}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure Millstream.")
+    if sys.argv[1:2] == ["engine"]:
+        from benchmarks.engine import compare
+
+        sys.exit(compare.main(sys.argv[2:]))
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description="Measure Millstream.",
+        epilog="python -m benchmarks engine --help: the engine beside its peers",
+    )
     parser.add_argument("names", nargs="*", choices=[[], *BENCHMARKS], help="which ones (default: all)")
     parser.add_argument("--quick", action="store_true", help="a tenth of the size, to see that they work")
     options = parser.parse_args()

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from millstream.errors import (
@@ -41,12 +42,14 @@ def connect(
     *,
     master: str | None = None,
     settings: Mapping[str, str] | None = None,
+    checkpoint: str | Path | None = None,
 ) -> Mill:
     """A connection: to embedded local Spark, to a ``master``, or on a Spark session of the caller's.
 
-    Spark is started when it is first needed. ``settings`` are Spark's own.
+    Spark is started when it is first needed. ``settings`` are Spark's own. With a ``checkpoint`` directory,
+    queries of the same names go on in a later run where they were stopped, or killed, in an earlier one.
     """
     # Imported here so that `import millstream` costs nothing.
     from millstream.runtime.mill import Mill
 
-    return Mill(spark, master=master, settings=settings)
+    return Mill(spark, master=master, settings=settings, checkpoint=Path(checkpoint) if checkpoint else None)

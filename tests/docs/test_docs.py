@@ -300,9 +300,9 @@ def _commands(block: Block) -> Iterator[tuple[str, str]]:
         yield command, output.rstrip("\n")
 
 
-def _mill(spark: SparkSession, *_: Any, **__: Any) -> Mill:
+def _mill(spark: SparkSession, *_: Any, checkpoint: str | Path | None = None, **__: Any) -> Mill:
     """Instead of Mill(), which would start a Spark of its own and stop it at the end."""
-    return Mill(spark)
+    return Mill(spark, checkpoint=Path(checkpoint) if checkpoint else None)
 
 
 @pytest.fixture
@@ -359,7 +359,7 @@ def _needs_spark(document: Path) -> bool:
 def test_document_from_beginning_to_end(
     document: Path, session: SparkSession, directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("millstream.connect", lambda *_, **__: _mill(session))
+    monkeypatch.setattr("millstream.connect", functools.partial(_mill, session))
     _write_files(document)
     terminal = Terminal(monkeypatch, session)
     terminal.import_from(directory)

@@ -52,12 +52,22 @@ def run(
         str | None,
         typer.Option("--master", metavar="URL", help="A Spark cluster; by default Spark is embedded."),
     ] = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            "--checkpoint",
+            metavar="DIR",
+            help="Keep what is needed to go on after an interruption; the same command then resumes.",
+        ),
+    ] = None,
     set_: Settings = None,
 ) -> None:
     """Run a script. Over files it ends by itself; otherwise Ctrl-C ends it."""
     from millstream.cli.running import run_script
+    from millstream.runtime.scripts import RunOptions
 
-    code = run_script(_read(script), _name(script), format.value, out, master, _settings(set_))
+    options = RunOptions(format.value, out, master, _settings(set_), checkpoint)
+    code = run_script(_read(script), _name(script), options)
     if code:
         raise typer.Exit(code)
 

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from types import FrameType, TracebackType
 from typing import Self
 
-from millstream.analysis.statements import RunQuery
 from millstream.cli.demo_views import Show, View, view
 from millstream.cli.live import NewestRows
 from millstream.demo.bundle import AuctionDemo, auction_demo
@@ -80,14 +79,10 @@ def _start(mill: Mill, demo: AuctionDemo, screen: View, interrupt: _Interrupt) -
         statements = mill.analyse(demo.text, demo.path.name)
         say("starting Spark on this machine, which takes some seconds")
         _ = mill.spark
-        for statement in statements:
-            if interrupt.asked:
-                break
-            if isinstance(statement.meaning, RunQuery):
-                say(f"starting query {len(queries) + 1} of {len(demo.titles)}")
-            outcome = mill.perform(statement)
-            if isinstance(outcome, RunningQuery):
-                queries.append(outcome)
+        if not interrupt.asked:
+            say(f"starting {len(demo.titles)} queries")
+            outcomes = mill.perform_all(statements)
+            queries = [outcome for outcome in outcomes if isinstance(outcome, RunningQuery)]
         interrupt.answer = None
     return queries
 

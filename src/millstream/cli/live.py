@@ -79,7 +79,7 @@ def progress_table(
     table.add_column("query", no_wrap=True)
     # Where there is something better to say, the state is just a colour.
     table.add_column("about" if titles else "state", no_wrap=True)
-    for title in ("rows in", "rows out", "rows/s", "bad", "lag", "batch" if titles else "time"):
+    for title in ("rows in", "rows out", "rows/s", "late", "bad", "lag", "batch" if titles else "time"):
         table.add_column(title, justify="right", no_wrap=True, min_width=6)
     for query in queries:
         progress = query.progress
@@ -92,6 +92,7 @@ def progress_table(
             f"{progress.rows_in:,}",
             f"{progress.rows_out:,}",
             "" if rate is None else f"{rate:,.0f}",
+            f"[yellow]{progress.late_total:,}" if progress.late_total else "0",
             f"[yellow]{progress.bad_total:,}" if progress.bad_total else "0",
             "" if lag is None else f"{lag:,.1f} s",
             f"{progress.batch_seconds if titles else query.seconds:.1f} s",

@@ -14,14 +14,12 @@ INTERRUPTED = 130
 """What shells expect of a program that was stopped by Ctrl-C before its end."""
 
 
-def run_script(
-    text: str, name: str, form: str, out: Path | None, master: str | None, settings: dict[str, str]
-) -> int:
+def run_script(text: str, name: str, options: RunOptions) -> int:
     """Run a script; the exit code."""
     # Python functions that the script names may stand beside it; Spark's workers get this path too.
     sys.path.insert(0, str(Path(name).resolve().parent))
     run = ScriptRun(
-        RunOptions(form, out, master, settings),
+        options,
         say=lambda message: print(message, file=sys.stderr),  # noqa: T201
         display=live_progress if sys.stderr.isatty() else None,
     )

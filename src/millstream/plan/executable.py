@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from millstream.analysis.calls import AggregateCall, OverCall
+from millstream.analysis.expressions import ColumnRef
 from millstream.analysis.resolved import Query
-from millstream.catalog.entries import Rejected, Stream, View
+from millstream.catalog.entries import View
 from millstream.errors import NotExecutableError
 from millstream.plan import nodes
+from millstream.types import Kind
+from millstream.windows.spec import RangeWindow
 
 NOT_YET: dict[type[nodes.Node], str] = {
-    nodes.Windowed: "a window on a stream",
-    nodes.WindowAggregate: "an aggregate over a window",
-    nodes.OverAggregate: "an aggregate with OVER on a stream",
     nodes.BaseAggregate: "a user-defined aggregate on a stream",
     nodes.PatternMatch: "a sequence pattern",
     nodes.WindowJoin: "a join of windows",
@@ -19,6 +20,11 @@ NOT_YET: dict[type[nodes.Node], str] = {
     nodes.RelationToStream: "ISTREAM, DSTREAM, RSTREAM or CHANGES",
 }
 
+AGGREGATES = frozenset(
+    {"count", "sum", "avg", "mean", "min", "max", "first", "last", "first_value", "last_value"}
+)
+"""Those that windows on streams know so far."""
+
 
 def why_not(plan: nodes.Node) -> str | None:
     """The first thing in a plan that cannot be run yet, in words, or None."""
@@ -26,15 +32,103 @@ def why_not(plan: nodes.Node) -> str | None:
         if type(node) in NOT_YET:
             return NOT_YET[type(node)]
         match node:
-            case nodes.StreamScan(stream=Stream(origin=Rejected(reason="late"))):
-                return "reading late tuples (LATE INTO)"
-            case nodes.StreamUnion(all=False):
-                return "UNION of streams without ALL"
             case nodes.TableScan(table=View()):
-                return "reading a view"
+                reason: str | None = "reading a view"
+            case nodes.OverAggregate():
+                reason = next(filter(None, map(_over, node.calls)), None)
+            case nodes.WindowAggregate():
+                reason = _window_aggregate(node)
+            case nodes.Windowed():
+                reason = _window(node)
             case _:
-                pass
+                reason = None
+        if reason is not None:
+            return reason
+    windows = sum(isinstance(node, nodes.Windowed) for node in plan.walk())
+    aggregated = sum(isinstance(node, nodes.WindowAggregate) for node in plan.walk())
+    return "a window on a stream without an aggregate" if windows > aggregated else None
+
+
+def _over(over: OverCall) -> str | None:
+    if over.slide is not None:
+        return "SLIDE in OVER"
+    if over.active_expiration:
+        return "ACTIVE EXPIRATION"
+    if over.emit_every is not None:
+        return "EMIT EVERY"
+    return _aggregate(over.call)
+
+
+def _aggregate(call: AggregateCall) -> str | None:
+    name = call.name.lower()
+    if call.user is not None:
+        return f"the user-defined aggregate '{call.name}'"
+    if name not in AGGREGATES:
+        return f"the aggregate '{call.name}' over a window"
+    if call.distinct:
+        return f"{call.name}(DISTINCT ...) over a window"
+    if call.filter is not None and name in ("first", "last", "first_value", "last_value"):
+        return f"{call.name} with FILTER"
+    if name == "count" and len(call.arguments) > 1:
+        return "count of several columns over a window"
     return None
+
+
+def _window_aggregate(node: nodes.WindowAggregate) -> str | None:
+    windowed = [n for n in node.input.walk() if isinstance(n, nodes.Windowed)]
+    if not windowed:
+        return "an aggregate with constructs of ESL on a table"
+    names = {
+        (w.alias.lower(), name)
+        for w in windowed
+        for name in ("window_start", "window_end", "wid", "complete")
+    }
+    for below in node.input.walk():
+        if isinstance(below, nodes.Filter):
+            for condition in below.conditions:
+                if any((c.relation.lower(), c.name) in names for c in condition.columns()):
+                    return "a condition on the bounds of a window in WHERE"
+    return next(filter(None, map(_aggregate, node.aggregates)), None)
+
+
+def _window(node: nodes.Windowed) -> str | None:
+    window = node.window
+    if not isinstance(window, RangeWindow):
+        return f"the window {window}"
+    if window.slide is None:
+        return "a window without SLIDE"
+    if window.emit_every is not None:
+        return "EMIT EVERY"
+    attribute = next((c for c in node.input.schema if c.name == window.attribute), None)
+    if attribute is not None and attribute.type.kind in (Kind.FLOAT, Kind.DOUBLE):
+        return f"a window on '{attribute.name}', which is of type {attribute.type},"
+    if node.streaming and window.attribute is not None and attribute not in _timestamps(node.input):
+        return f"a window on '{window.attribute}', which is not the stream's timestamp,"
+    return None
+
+
+def _timestamps(node: nodes.Node) -> frozenset[ColumnRef]:
+    """The columns of a node that are the stream's timestamp."""
+    match node:
+        case nodes.StreamScan():
+            order = node.stream.timestamp.column
+            return frozenset(c for c in node.schema if order and c.name.lower() == order.lower())
+        case nodes.Project():
+            below = _timestamps(node.input)
+            return frozenset(
+                c for c, o in zip(node.schema, node.outputs, strict=True) if o.expr.column in below
+            )
+        case nodes.Rename() | nodes.StreamUnion():
+            # Column by column as in the input; in a union, as in all inputs.
+            found = [
+                {i for i, c in enumerate(child.schema) if c in _timestamps(child)} for child in node.inputs
+            ]
+            return frozenset(node.schema[i] for i in set.intersection(*found))
+        case nodes.WindowAggregate():
+            return frozenset(c for c in node.schema if c.name == "window_end")
+        case _:
+            kept = set(node.schema)
+            return frozenset(c for child in node.inputs for c in _timestamps(child) if c in kept)
 
 
 def require_executable(plan: nodes.Node, query: Query) -> None:

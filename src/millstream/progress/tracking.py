@@ -83,6 +83,11 @@ class Tracker:
     def _lowest(self) -> Any:
         return -np.inf if self.is_float else int(np.iinfo(np.int64).min)
 
+    @property
+    def highest(self) -> Any:
+        """After all times: what the end of the input promises."""
+        return np.inf if self.is_float else int(np.iinfo(np.int64).max)
+
     def show(self, piece: Piece) -> Verdict:
         """Judge the next tuples, and follow them."""
         late = np.zeros(len(piece.time), np.bool_)
@@ -99,17 +104,18 @@ class Tracker:
         self._settle()
         return Verdict(late, promised)
 
-    def judge(self, time: Times, newest: Times | None) -> Verdict:
-        """Judge tuples whose newest predecessor in a piece is known, without seeing the rest of the piece.
+    def judge(self, time: Times, *, broken: Mask | None = None, newest: Times | None = None) -> Verdict:
+        """Judge tuples of a piece without seeing the rest of it; only for promises with a slack.
 
-        Only for promises with a slack. ``newest`` is None if no tuple breaks a promise of the piece itself.
+        Either is known of them: which break a promise of the piece itself, or the newest before each in it.
         """
         promised = np.full(len(time), self.promised, np.float64 if self.is_float else np.int64)
         if newest is not None:
             slack = self.promises.slack
             assert slack is not None
             np.maximum(promised, minus(newest, slack), out=promised)
-        return Verdict(time < promised, promised)
+        late = time < promised
+        return Verdict(late if broken is None else late | broken, promised)
 
     def pass_over(self, newest: Any) -> None:
         """Follow a piece of which only the newest time is known."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -27,9 +28,11 @@ from millstream.catalog import Catalog
 from millstream.catalog.entries import (
     FILE_FORMATS,
     Entry,
+    HeartbeatPromise,
     Registered,
     ScalarFunction,
     Sink,
+    SlackPromise,
     Stream,
     Table,
     Timestamp,
@@ -49,7 +52,13 @@ from millstream.plan.builder import build
 from millstream.plan.executable import require_executable
 from millstream.plan.explain import tree
 from millstream.plan.optimize import optimize
+from millstream.plan.sharing import shareable
+from millstream.quantity import Duration
+from millstream.runtime.checkpoints import Checkpoint
+from millstream.runtime.conductor import Beat, Conductor
+from millstream.runtime.groups import Group, Member
 from millstream.runtime.housekeeping import answer
+from millstream.runtime.progress import ProgressCounter
 from millstream.runtime.query import RunningQuery
 from millstream.runtime.results import ResultLog
 from millstream.runtime.sinks import check_sink, stream_writer, write_batch
@@ -59,10 +68,23 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from millstream.connectors.port import PortListener
+    from millstream.spark.control import Control
     from millstream.spark.lower import Lowerer
+    from millstream.stage.spec import Pipeline
 
 
 _users_of_embedded_spark: set[int] = set()
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A query that is to be started: what it is, where it stands, what it is called, where its rows go."""
+
+    query: Query
+    source: Source
+    span: Span
+    name: str
+    sink: Sink | None = None
 
 
 class Mill:
@@ -74,11 +96,13 @@ class Mill:
         *,
         master: str | None = None,
         settings: Mapping[str, str] | None = None,
+        checkpoint: Path | None = None,
     ) -> None:
         self.catalog = Catalog(elsewhere=self._table_of_spark)
         self._given = spark
         self._session = spark
         self._master = master
+        self._checkpoint = checkpoint
         self._settings: dict[str, str] = {}
         self._frames: dict[str, DataFrame] = {}
         self._ports: dict[int, PortListener] = {}
@@ -108,32 +132,22 @@ class Mill:
         The whole script is checked before anything of it is done. What SHOW, DESCRIBE and EXPLAIN have
         to say is printed.
         """
-        statements = self.analyse(text, name)
-        started = []
-        try:
-            for statement in statements:
-                query = self.perform(statement)
-                if isinstance(query, RunningQuery):
-                    started.append(query)
-                elif query is not None:
-                    print(query)  # noqa: T201 (the answer to SHOW, DESCRIBE or EXPLAIN)
-        except MillstreamError:
-            # Nobody would have a handle on them.
-            for query in started:
-                query.close()
-            raise
-        return started
+        outcomes = self.perform_all(self.analyse(text, name))
+        for outcome in outcomes:
+            if isinstance(outcome, str):
+                print(outcome)  # noqa: T201 (the answer to SHOW, DESCRIBE or EXPLAIN)
+        return [outcome for outcome in outcomes if isinstance(outcome, RunningQuery)]
 
     def sql(self, query: str) -> DataFrame:
         """A query as a Spark DataFrame, streaming if it reads a stream."""
         statement, resolved = self._single_query(query)
-        frame, _ = self._lowered(resolved, statement.source, statement.span)
-        return _shown(frame)
+        asked = Asked(resolved, statement.source, statement.span, "")
+        return _shown(self._lowered(asked, self._lowerer()))
 
     def start(self, query: str, name: str | None = None) -> RunningQuery:
         """Start a query and return it; ``query.results()`` yields its rows."""
         statement, resolved = self._single_query(query)
-        return self._start(resolved, statement.source, statement.span, name or self._next_name())
+        return self._start(Asked(resolved, statement.source, statement.span, name or self._next_name()))
 
     def explain(self, query: str) -> str:
         """The logical plan of a query, as text."""
@@ -182,7 +196,7 @@ class Mill:
         """
         from millstream.connectors.port import PortListener
 
-        directory = Path(tempfile.mkdtemp(prefix="port", dir=self._spool_directory()))
+        directory = self._port_directory(port)
         listener = PortListener(port, directory)
         self._ports[listener.port] = listener
         self._port_directories[listener.port] = directory
@@ -228,20 +242,46 @@ class Mill:
         self.catalog = scratch
         return statements
 
-    def perform(
-        self, statement: AnalysedStatement, collect_sinks: Callable[[Sink], bool] = lambda sink: False
-    ) -> RunningQuery | str | None:
-        """Do what a statement of an analysed script asks for."""
+    def perform_all(
+        self,
+        statements: Sequence[AnalysedStatement],
+        collect_sinks: Callable[[Sink], bool] = lambda sink: False,
+    ) -> list[RunningQuery | str]:
+        """Do what an analysed script asks for: the queries that were started, and answers as texts.
+
+        Queries are started together, so that those that read the same streams can share the reading.
+        """
+        outcomes: list[RunningQuery | str] = []
+        waiting: list[Asked] = []
+        try:
+            for statement in statements:
+                match statement.meaning:
+                    case RunQuery(query):
+                        waiting.append(Asked(query, statement.source, statement.span, self._next_name()))
+                    case InsertQuery(sink, query):
+                        target = None if collect_sinks(sink) else sink
+                        waiting.append(Asked(query, statement.source, statement.span, sink.name, target))
+                    case Definition() | Dropped():
+                        pass
+                    case _:
+                        # A setting is for what follows it, and SHOW QUERIES about what stands before it.
+                        outcomes += self._start_all(waiting)
+                        waiting = []
+                        answered = self._perform(statement)
+                        outcomes += [] if answered is None else [answered]
+            outcomes += self._start_all(waiting)
+        except MillstreamError:
+            # Nobody would have a handle on them.
+            for outcome in outcomes:
+                if isinstance(outcome, RunningQuery):
+                    outcome.close()
+            raise
+        return outcomes
+
+    def _perform(self, statement: AnalysedStatement) -> str | None:
         match statement.meaning:
-            case RunQuery(query):
-                return self._start(query, statement.source, statement.span, self._next_name())
-            case InsertQuery(sink, query):
-                target = None if collect_sinks(sink) else sink
-                return self._start(query, statement.source, statement.span, sink.name, target)
             case Setting() as setting:
                 self._set(setting, statement.source, statement.span)
-                return None
-            case Definition() | Dropped():
                 return None
             case other:
                 try:
@@ -292,46 +332,180 @@ class Mill:
             raise error.locate(source) from None
         return plan
 
-    def _lowered(self, query: Query, source: Source, span: Span) -> tuple[DataFrame, Lowerer]:
-        from millstream.spark.lower import Lowerer
+    def _lowered(self, asked: Asked, lowerer: Lowerer) -> DataFrame:
         from millstream.spark.translate import FAILURES
 
-        plan = self._plan(query, source)
+        plan = self._plan(asked.query, asked.source)
+        try:
+            return lowerer.lower(plan)
+        except FAILURES as error:
+            raise self._explained(error, asked.source, asked.span) from None
+
+    def _lowerer(self, control: Control | None = None) -> Lowerer:
+        from millstream.spark.lower import Lowerer
+        from millstream.spark.translate import FAILURES, translate
+
         try:
             self._enter_into_spark()
-            lowerer = Lowerer(self.spark, self._read_port, self._frames, self._stream)
-            return lowerer.lower(plan), lowerer
         except FAILURES as error:
-            raise self._explained(error, source, span) from None
+            raise translate(error) from None
+        functions = self.catalog.entries(ScalarFunction)
+        python = (f.name.lower() for f in functions if isinstance(f, ScalarFunction) and f.python)
+        said = None if control is None else control.frame
+        return Lowerer(self.spark, self._read_port, self._frames, self._stream, said, frozenset(python))
 
-    def _start(
-        self, query: Query, source: Source, span: Span, name: str, sink: Sink | None = None
-    ) -> RunningQuery:
-        frame, lowerer = self._lowered(query, source, span)
+    def _start_all(self, asked: Sequence[Asked]) -> list[RunningQuery]:
+        """Start queries, those together that can share what they read."""
+        started: dict[int, RunningQuery] = {}
+        try:
+            for group in self._groups(asked):
+                if len(group) == 1:
+                    started[group[0]] = self._start(asked[group[0]])
+                else:
+                    started |= zip(group, self._start_group([asked[i] for i in group]), strict=True)
+        except MillstreamError:
+            for query in started.values():
+                query.close()
+            raise
+        return [started[i] for i in range(len(asked))]
 
-        def explain(error: BaseException) -> MillstreamError:
-            return self._explained(error, source, span)
+    def _groups(self, asked: Sequence[Asked]) -> list[list[int]]:
+        """Queries by number; those that have a stream in common, directly or through others, together."""
+        groups: list[tuple[set[str], list[int]]] = []
+        for i, one in enumerate(asked):
+            streams = set() if one.sink is not None else shareable(self._plan(one.query, one.source))
+            mine = [group for group in groups if group[0] & streams]
+            together = (
+                streams.union(*(g[0] for g in mine)),
+                sorted([i, *(n for g in mine for n in g[1])]),
+            )
+            groups = [group for group in groups if group not in mine] + [together]
+        return sorted(members for _, members in groups)
 
+    def _start_group(self, asked: Sequence[Asked]) -> list[RunningQuery]:
+        from millstream.spark.control import Control
+        from millstream.spark.sharing import can_share, shared
+        from millstream.spark.stages import Wanted, nothing
         from millstream.spark.translate import FAILURES
 
-        metrics = {metric: stream.name for metric, stream in lowerer.metrics.items()}
+        checkpoint = self._checkpoint_of(*(one.name for one in asked))
+        control = Control(self.spark, checkpoint.control)
+        first = self._lowerer(control)
+        wanted: list[Wanted] = []
+        frames: list[DataFrame] = []
+        for one in asked:
+            mine: list[Wanted] = []
+
+            def stand_in(want: Wanted, mine: list[Wanted] = mine) -> DataFrame:
+                mine.append(want)
+                return nothing(want)
+
+            frames.append(self._lowered(one, first.standing_in(stand_in)))
+            if not can_share(mine):
+                checkpoint.remove()
+                return [self._start(one) for one in asked]
+            wanted += mine
+        plans = "\n".join(tree(optimize(build(one.query))) for one in asked)
+        checkpoint.claim(", ".join(one.name for one in asked), plans, self._partitions())
+        whole = shared(wanted, control.frame)
+        bounded = all(one.query.facts is not None and one.query.facts.bounded for one in asked)
+        metrics = {metric: stream.name for metric, stream in first.metrics.items()}
+        members: list[Member] = []
+        for tag, (one, frame) in enumerate(zip(asked, frames, strict=True)):
+            counter = ProgressCounter(metrics, dict(whole.reports[tag : tag + 1]))
+            kept = checkpoint.results / one.name if checkpoint.results and bounded else None
+            running = RunningQuery(one.name, _log(frame, kept, streaming=True), self._explain(one), counter)
+            plan = self._plan(one.query, one.source)
+
+            def finish(results: DataFrame, plan: nodes.Node = plan) -> DataFrame:
+                return first.standing_in(lambda want: results).lower(plan)
+
+            members.append(Member(running, finish))
+        members[-1].query.on_end(lambda: _forget(list(whole.tokens)))
+        counter = members[0].query.counter
+        conductor = self._conductor(
+            [want.pipeline for want in wanted], first.metrics.values(), control, counter, bounded=bounded
+        )
         try:
-            log = _log(frame) if sink is None else None
+            Group(whole, members, checkpoint).start(conductor, bounded=bounded)
+        except FAILURES as error:
+            raise self._explained(error, asked[0].source, asked[0].span) from None
+        started = [member.query for member in members]
+        self.queries += started
+        return started
+
+    def _start(self, asked: Asked) -> RunningQuery:
+        from millstream.spark.control import Control
+        from millstream.spark.translate import FAILURES
+
+        query, sink = asked.query, asked.sink
+        checkpoint = self._checkpoint_of(asked.name)
+        control = Control(self.spark, checkpoint.control) if query.facts is not None else None
+        lowerer = self._lowerer(control)
+        frame = self._lowered(asked, lowerer)
+        is_new = checkpoint.is_new
+        checkpoint.claim(asked.name, tree(optimize(build(query))), self._partitions())
+        metrics = {metric: stream.name for metric, stream in lowerer.metrics.items()}
+        counter = ProgressCounter(metrics, lowerer.stages.reports)
+        explain = self._explain(asked)
+        try:
+            # The results of an endless query are for whoever reads them as they come.
+            kept = checkpoint.results if query.facts is not None and query.facts.bounded else None
+            log = _log(frame, kept, streaming=frame.isStreaming) if sink is None else None
         except FAILURES as error:
             raise explain(error) from None
-        running = RunningQuery(name, log, explain, metrics)
-        if sink is not None:
+        running = RunningQuery(asked.name, log, explain, counter, checkpoint)
+        running.on_end(lambda: _forget(lowerer.stages.tokens))
+        if sink is not None and is_new:
             check_sink(sink, self.spark)
         if frame.isStreaming:
             bounded = query.facts is not None and query.facts.bounded
             shown = frame if sink is None else _shown(frame)
-            running.start_stream(shown, bounded, lambda frame: stream_writer(frame, _required(sink)))
+            conductor = None
+            if control is not None and lowerer.stages.pipelines:
+                conductor = self._conductor(
+                    lowerer.stages.pipelines, lowerer.metrics.values(), control, counter, bounded=bounded
+                )
+            running.start_stream(
+                shown, bounded, lambda frame: stream_writer(frame, _required(sink)), conductor
+            )
         elif sink is None:
             running.start_batch(frame.toArrow)
         else:
             running.start_batch(lambda: write_batch(frame, sink))
         self.queries.append(running)
         return running
+
+    def _explain(self, asked: Asked) -> Callable[[BaseException], MillstreamError]:
+        return lambda error: self._explained(error, asked.source, asked.span)
+
+    def _partitions(self) -> int:
+        return int(self.spark.conf.get("spark.sql.shuffle.partitions") or 1)
+
+    def _checkpoint_of(self, *names: str) -> Checkpoint:
+        if self._checkpoint is None:
+            return Checkpoint.temporary()
+        return Checkpoint.kept(self._checkpoint, *names)
+
+    def _conductor(
+        self,
+        pipelines: Iterable[Pipeline],
+        streams: Iterable[Stream],
+        control: Control,
+        counter: ProgressCounter,
+        *,
+        bounded: bool,
+    ) -> Conductor:
+        read = {source.name for pipeline in pipelines for source in pipeline.inputs if source.name}
+        beats = [
+            Beat(stream.name, promise.every.microseconds / 1e6, _slack(stream))
+            for stream in streams
+            for promise in stream.promises
+            if isinstance(promise, HeartbeatPromise) and promise.on is None
+        ]
+        return Conductor(
+            control, sorted(read), beats, lambda name: counter.progress.rows.get(name, 0), bounded
+        )
 
     def _explained(self, error: BaseException, source: Source, span: Span) -> MillstreamError:
         """An error in our words, at its place in the query or else at the query itself."""
@@ -401,6 +575,14 @@ class Mill:
         directory = self._port_directories[number]
         return self.spark.readStream.format(FORMAT).schema(SPARK_SCHEMA).load(str(directory))
 
+    def _port_directory(self, port: int) -> Path:
+        """Where what arrives at a port is kept; with a checkpoint, so that it is there for the next run."""
+        if self._checkpoint is not None and port:
+            directory = self._checkpoint / f"port{port}"
+            directory.mkdir(parents=True, exist_ok=True)
+            return directory
+        return Path(tempfile.mkdtemp(prefix="port", dir=self._spool_directory()))
+
     def _spool_directory(self) -> Path:
         if self._directory is None:
             self._directory = tempfile.TemporaryDirectory(prefix="millstream-")
@@ -408,23 +590,37 @@ class Mill:
 
 
 def _shown(frame: DataFrame) -> DataFrame:
-    from millstream.spark.sources import HIDDEN
+    from millstream.spark.hidden import hidden
 
-    return frame.drop(*HIDDEN)
+    return frame.drop(*hidden(frame.columns))
 
 
-def _log(frame: DataFrame) -> ResultLog:
+def _log(frame: DataFrame, directory: Path | None, *, streaming: bool) -> ResultLog:
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    from millstream.spark.sources import HIDDEN, ROW
+    from millstream.spark.hidden import ROW, hidden, sort_keys
 
     # Known before the first row comes, so that an empty result has a header too.
     zone = frame.sparkSession.conf.get("spark.sql.session.timeZone")
     schema = to_arrow_schema(frame.schema, timezone=zone)
-    if frame.isStreaming:
+    if streaming:
         schema = schema.append(pa.field(ROW, pa.int64()))
-    keys = [name for name in HIDDEN if name in schema.names]
-    return ResultLog(schema, keys=keys, hidden=keys)
+    return ResultLog(schema, keys=sort_keys(schema.names), hidden=hidden(schema.names), kept_in=directory)
+
+
+def _slack(stream: Stream) -> int:
+    """How far tuples may be behind a heartbeat."""
+    for promise in stream.promises:
+        if isinstance(promise, SlackPromise) and promise.on is None and isinstance(promise.amount, Duration):
+            return promise.amount.microseconds
+    return 0
+
+
+def _forget(tokens: list[str]) -> None:
+    from millstream.stage.cache import forget
+
+    for token in tokens:
+        forget(token)
 
 
 def _write_once(sink: Sink, written: set[str], statement: AnalysedStatement) -> None:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from millstream.errors import MillstreamError
+from millstream.runtime.checkpoints import Checkpoint
+from millstream.runtime.conductor import Conductor
 from millstream.runtime.progress import Progress, ProgressCounter
 from millstream.runtime.results import ResultLog
 
@@ -35,40 +34,79 @@ class RunningQuery:
     query runs; a query over files ends by itself, any other when it is stopped.
     """
 
-    def __init__(self, name: str, log: ResultLog | None, explain: Explain, metrics: dict[str, str]) -> None:
+    def __init__(
+        self,
+        name: str,
+        log: ResultLog | None,
+        explain: Explain,
+        counter: ProgressCounter,
+        checkpoint: Checkpoint | None = None,
+    ) -> None:
         self.name = name
         self.log = log
         self.is_bounded = True
         self._explain = explain
-        self._counter = ProgressCounter(metrics)
+        self.counter = counter
         self._ended = threading.Event()
+        self._finishing = threading.Lock()
         self._started_at = time.monotonic()
         self._ended_at: float | None = None
         self._error: MillstreamError | None = None
         self._streaming: StreamingQuery | None = None
         self._rows_written = 0
-        self._checkpoint = Path(tempfile.mkdtemp(prefix="millstream-checkpoint-"))
+        self._checkpoint = checkpoint or Checkpoint.temporary()
+        self._conductor: Conductor | None = None
+        self._on_end: list[Callable[[], None]] = []
+        self._stop_alone: Callable[[], bool] | None = None
 
     # ------------------------------------------------------------ starting
 
     def start_stream(
-        self, frame: DataFrame, bounded: bool, sink: Callable[[DataFrame], DataStreamWriter]
+        self,
+        frame: DataFrame,
+        bounded: bool,
+        sink: Callable[[DataFrame], DataStreamWriter],
+        conductor: Conductor | None = None,
     ) -> None:
-        """Run a streaming DataFrame into a sink, or into the log where there is one."""
+        """Run a streaming DataFrame into a sink, or into the log where there is one.
+
+        With a conductor it is that who ends the query, when all windows have been closed.
+        """
         from millstream.spark.translate import FAILURES
 
         self.is_bounded = bounded
+        self._conductor = conductor
         try:
             writer = frame.writeStream.foreachBatch(self._collect) if self.log is not None else sink(frame)
-            writer = writer.option("checkpointLocation", str(self._checkpoint)).outputMode("append")
+            writer = writer.option("checkpointLocation", self._checkpoint.spark).outputMode("append")
+            to_the_end = bounded and conductor is None
             writer = (
-                writer.trigger(availableNow=True) if bounded else writer.trigger(processingTime="0 seconds")
+                writer.trigger(availableNow=True)
+                if to_the_end
+                else writer.trigger(processingTime="0 seconds")
             )
             self._streaming = writer.start()
+            if conductor is not None:
+                conductor.start(self._streaming)
         except FAILURES as error:
             self._finish(error)
             raise self._explain(error) from None
         threading.Thread(target=self._watch, name=f"millstream-{self.name}", daemon=True).start()
+
+    def watch(self, streaming: StreamingQuery, *, bounded: bool, stop: Callable[[], bool]) -> None:
+        """Be one of several that a query of Spark's is run for; ``stop`` tells whether it ends with this."""
+        self.is_bounded = bounded
+        self._streaming = streaming
+        self._stop_alone = stop
+        threading.Thread(target=self._watch, name=f"millstream-{self.name}", daemon=True).start()
+
+    def take(self, frame: DataFrame, batch_id: int) -> None:
+        """Results of a micro-batch."""
+        self._collect(frame, batch_id)
+
+    def on_end(self, act: Callable[[], None]) -> None:
+        """Do something when the query has ended, however it has."""
+        self._on_end.append(act)
 
     def start_batch(self, run: Callable[[], Any]) -> None:
         """Run a job over tables; its result, if it has one, goes to the log."""
@@ -100,22 +138,32 @@ class RunningQuery:
         assert query is not None
         error: BaseException | None = None
         try:
-            while query.isActive:
-                self._counter.update(query)
+            while query.isActive and not self._ended.is_set():
+                self.counter.update(query)
                 time.sleep(_POLL_SECONDS)
             # Raises what ended the query, if it did not end well.
-            query.awaitTermination()
-            self._counter.update(query)
+            if not query.isActive:
+                query.awaitTermination()
+            self.counter.update(query)
         except Exception as raised:  # noqa: BLE001 (whatever it is, it is the query's end)
             error = raised
         self._finish(error)
 
     def _finish(self, error: BaseException | None) -> None:
+        with self._finishing:
+            if not self._ended.is_set():
+                self._end(error)
+
+    def _end(self, error: BaseException | None) -> None:
         if error is not None and self._error is None:
             self._error = self._explain(error)
         if self.log is not None:
             self.log.finish(self._error)
-        shutil.rmtree(self._checkpoint, ignore_errors=True)
+        if self._conductor is not None:
+            self._conductor.stop()
+        for act in self._on_end:
+            act()
+        self._checkpoint.remove()
         self._ended_at = time.monotonic()
         self._ended.set()
 
@@ -168,7 +216,10 @@ class RunningQuery:
 
     def stop(self) -> None:
         """End the query after what it is doing now."""
-        if self._streaming is not None and not self._ended.is_set():
+        if self._stop_alone is not None and not self._ended.is_set():
+            if not self._stop_alone():
+                self._finish(None)
+        elif self._streaming is not None and not self._ended.is_set():
             with contextlib.suppress(Exception):
                 self._streaming.stop()
         self._ended.wait(30)
@@ -197,7 +248,7 @@ class RunningQuery:
     def progress(self) -> Progress:
         """How far the query has come."""
         rows_out = self.log.rows if self.log is not None else self._rows_written
-        return replace(self._counter.progress, rows_out=rows_out)
+        return replace(self.counter.progress, rows_out=rows_out)
 
     def __repr__(self) -> str:
         state = "running" if self.is_active else ("failed" if self._error else "ended")

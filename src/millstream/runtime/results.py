@@ -39,7 +39,8 @@ class ResultLog:
     """The results of a query, in the order of its batches and of `keys` within each.
 
     `keys` name the columns that give the order of rows, the most important one first. Columns in
-    `hidden` are there for that only, and are not shown to readers.
+    `hidden` are there for that only, and are not shown to readers. With `kept_in` results are written to
+    that directory batch by batch, and those of an earlier run are there again.
 
     >>> log = ResultLog(keys=["t"], hidden=["t"])
     >>> log.append(0, pa.table({"t": [2, 1], "x": ["b", "a"]}))
@@ -56,6 +57,7 @@ class ResultLog:
         *,
         memory_limit: int = MEMORY_LIMIT,
         directory: Path | None = None,
+        kept_in: Path | None = None,
     ) -> None:
         self._schema = schema
         self._keys = list(keys)
@@ -70,6 +72,10 @@ class ResultLog:
         self._changed = threading.Condition()
         self._ended = False
         self._error: BaseException | None = None
+        self._kept = None if kept_in is None else _Kept(kept_in)
+        if self._kept is not None:
+            self._parts = self._kept.parts()
+            self._batch_ids = sorted(self._parts)
 
     @property
     def schema(self) -> pa.Schema | None:
@@ -175,6 +181,10 @@ class ResultLog:
                 self._changed.wait()
 
     def _add(self, batch_id: int, table: pa.Table) -> None:
+        if self._kept is not None:
+            self._parts[batch_id] = self._kept.write(batch_id, table)
+            bisect.insort(self._batch_ids, batch_id)
+            return
         bytes_after = self._bytes + _size(table)
         if bytes_after <= self._memory_limit:
             self._parts[batch_id] = _Part(table.num_rows, table)
@@ -234,10 +244,12 @@ class _Part:
 
 
 class _File:
-    """A file of record batches, which goes when no part needs it any more."""
+    """A file of record batches, which goes when no part needs it any more unless it is to stay."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, stays: bool = False) -> None:
         self.reader = pa.ipc.open_file(pa.memory_map(str(path)))
+        if stays:
+            return
         weakref.finalize(self, path.unlink, missing_ok=True)
 
 
@@ -284,6 +296,38 @@ class _Spool:
             self._remove = weakref.finalize(self, shutil.rmtree, self._directory, ignore_errors=True)
         self._files += 1
         return self._directory / f"{self._files:06}.arrow"
+
+
+class _Kept:
+    """A directory with a file for every batch, which stays."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise _cannot_write(error, directory) from error
+
+    def parts(self) -> dict[int, _Part]:
+        """What earlier runs have left."""
+        return {int(path.stem): self._part(path) for path in self._directory.glob("*.arrow")}
+
+    def write(self, batch_id: int, table: pa.Table) -> _Part:
+        path = self._directory / f"{batch_id:012}.arrow"
+        unfinished = path.with_suffix(".unfinished")
+        try:
+            with pa.OSFile(str(unfinished), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+                writer.write_table(table)
+            unfinished.replace(path)
+        except OSError as error:
+            unfinished.unlink(missing_ok=True)
+            raise _cannot_write(error, self._directory) from error
+        return self._part(path)
+
+    def _part(self, path: Path) -> _Part:
+        file = _File(path, stays=True)
+        batches = range(file.reader.num_record_batches)
+        return _Part(sum(file.reader.get_batch(i).num_rows for i in batches), None, file, batches)
 
 
 def _size(table: pa.Table) -> int:

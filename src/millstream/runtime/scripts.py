@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 import pyarrow as pa
 
-from millstream.analysis.statements import AnalysedStatement, Definition, InsertQuery, RunQuery
+from millstream.analysis.statements import InsertQuery, RunQuery
 from millstream.catalog import Catalog
 from millstream.catalog.entries import Sink, Stream
 from millstream.errors import ExecutionError, MillstreamError
@@ -38,6 +38,7 @@ class RunOptions:
     out: Path | None = None
     master: str | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
+    checkpoint: Path | None = None
 
 
 class ScriptRun:
@@ -68,21 +69,19 @@ class ScriptRun:
 
         Input without an end is meant to be stopped.
         """
-        with Mill(master=self._options.master, settings=self._options.settings) as mill:
+        options = self._options
+        with Mill(master=options.master, settings=options.settings, checkpoint=options.checkpoint) as mill:
             statements = mill.analyse(text, name)
             meanings = [statement.meaning for statement in statements]
             asked = [m for m in meanings if isinstance(m, RunQuery | InsertQuery)]
             bounded = all(m.query.facts is None or m.query.facts.bounded for m in asked)
-            self._note_what_has_no_effect(statements)
             self._prepare_output()
-            queries: list[RunningQuery] = []
-            for statement in statements:
-                if self._stopping.is_set():
-                    return not bounded
-                outcome = mill.perform(statement, self._collects)
-                if isinstance(outcome, RunningQuery):
-                    queries.append(outcome)
-                elif outcome is not None:
+            if self._stopping.is_set():
+                return not bounded
+            outcomes = mill.perform_all(statements, self._collects)
+            queries = [outcome for outcome in outcomes if isinstance(outcome, RunningQuery)]
+            for outcome in outcomes:
+                if isinstance(outcome, str):
                     self._say(outcome)
             self._waiting = True
             with self._display(queries):
@@ -166,17 +165,6 @@ class ScriptRun:
     def _collects(self, sink: Sink) -> bool:
         return self._options.out is not None
 
-    def _note_what_has_no_effect(self, statements: Sequence[AnalysedStatement]) -> None:
-        """LATE INTO and LATE DROP say what is to be done with late tuples; nobody looks for these yet."""
-        for statement in statements:
-            defined = statement.meaning.entries if isinstance(statement.meaning, Definition) else ()
-            for entry in defined:
-                if isinstance(entry, Stream) and (entry.late_into or entry.late_drop):
-                    self._say(
-                        f"{statement.source.place(statement.span)}: note: this version does not "
-                        f"part late tuples from the others yet: stream {entry.name} has them all"
-                    )
-
     def _prepare_output(self) -> None:
         if self._options.out is None:
             return
@@ -208,17 +196,29 @@ class ScriptRun:
 
     def _report(self, queries: Sequence[RunningQuery], catalog: Catalog) -> None:
         """What was left out must be known, whoever looks."""
-        bad: dict[str, int] = {}
-        for query in queries:
-            for stream, count in query.progress.bad.items():
-                bad[stream] = max(bad.get(stream, 0), count)
-        for stream, count in bad.items():
+        for stream, count in _most(query.progress.bad for query in queries).items():
             entry = catalog.relation(stream)
             kept = isinstance(entry, Stream) and entry.bad_into is not None
             advice = "" if kept else " (BAD INTO makes a stream of them)"
-            self._say(
-                f"warning: {count} bad {'record' if count == 1 else 'records'} in stream {stream}{advice}"
-            )
+            records = "record" if count == 1 else "records"
+            self._say(f"warning: {count} bad {records} in stream {stream}{advice}")
+        for stream, count in _most(query.progress.late for query in queries).items():
+            entry = catalog.relation(stream)
+            if isinstance(entry, Stream) and (entry.late_into or entry.late_drop):
+                advice = f" (now in {entry.late_into})" if entry.late_into else " (dropped)"
+            else:
+                advice = " (SLACK allows some disorder, LATE INTO makes a stream of them)"
+            tuples = "tuple" if count == 1 else "tuples"
+            self._say(f"warning: {count} late {tuples} in stream {stream}{advice}")
+
+
+def _most(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """By stream, the largest count of any query: they all read the same tuples."""
+    most: dict[str, int] = {}
+    for by_stream in counts:
+        for stream, count in by_stream.items():
+            most[stream] = max(most.get(stream, 0), count)
+    return most
 
 
 def _rows(queries: Sequence[RunningQuery]) -> Iterator[pa.Table]:

@@ -1,22 +1,26 @@
-"""From a logical plan to a DataFrame: everything stateless is Catalyst's work."""
+"""From a logical plan to a DataFrame: what is stateless is Catalyst's work, what is stateful a stage's."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own custom)
 
-from millstream.analysis.expressions import Expr
-from millstream.catalog.entries import Derived, Registered, Rejected, Stream, Table
-from millstream.errors import ExecutionError
+from millstream.analysis.calls import OverCall
+from millstream.analysis.expressions import ColumnRef, Expr
+from millstream.catalog.entries import Derived, Registered, Rejected, Stream, Table, TimestampKind
+from millstream.errors import ExecutionError, NotExecutableError
 from millstream.plan import nodes
 from millstream.plan.builder import build
-from millstream.spark.sources import HIDDEN, TIME, ReadPort, StreamFrames, classify, read_stream, read_table
+from millstream.spark.flows import Flow, Leg, concatenated, united
+from millstream.spark.hidden import MARK, TIME, column, hidden
+from millstream.spark.sources import ReadPort, StreamFrames, classify, read_stream, read_table
+from millstream.spark.stages import Stages, Wanted
 from millstream.spark.translate import FAILURES, translate
-from millstream.spark.types import to_spark_type
 
 _HOW = {
     "inner": "inner",
@@ -27,6 +31,25 @@ _HOW = {
     "semi": "left_semi",
     "anti": "left_anti",
 }
+_MATCHED = "__ms_matched"
+_WORDS = re.compile(r"\w+")
+
+Needed = frozenset[tuple[str, str]]
+"""Columns that somebody above wants, as (relation, name) in lower case."""
+
+
+@dataclass(frozen=True)
+class Above:
+    """What stands above a node: the columns wanted there, and whether there is another stage."""
+
+    needed: Needed | None = None
+    staged: bool = False
+
+    def wanting(self, *exprs: Expr) -> Above:
+        """With the columns of these expressions wanted too."""
+        if self.needed is None:
+            return self
+        return replace(self, needed=self.needed | _wanted(exprs))
 
 
 @dataclass
@@ -34,46 +57,77 @@ class Lowerer:
     """Lowers the plan of one query.
 
     ``frames`` are the DataFrames that the caller registered; ``streams`` finds the stream that rejected some
-    records. What the query reads is counted under the names in ``metrics``.
+    records. What the query reads is counted under the names in ``metrics``, what its stages do under those in
+    ``stages.reports``.
     """
 
     spark: SparkSession
     read_port: ReadPort
     frames: Mapping[str, DataFrame]
     streams: Callable[[str], Stream | None]
+    control: DataFrame | None = None
+    python_functions: frozenset[str] = frozenset()
     metrics: dict[str, Stream] = field(default_factory=dict)
+    stages: Stages = field(init=False)
     _read: dict[str, StreamFrames] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.stages = Stages(self.spark, self.control)
+
+    def standing_in(self, stand_in: Callable[[Wanted], DataFrame]) -> Lowerer:
+        """One that reads the same, but whose stages somebody else runs."""
+        other = replace(self)
+        other.stages = replace(self.stages, stand_in=stand_in, pipelines=[])
+        return other
 
     def lower(self, plan: nodes.Node) -> DataFrame:
         """The result with its hidden columns."""
-        return self._lower(plan)
+        flow = self._lower(plan, Above())
+        if not flow.judged or any(leg.marked for leg in flow.legs):
+            flow = self.stages.settled(flow, plan.schema, marked=False)
+        return concatenated(flow)
 
-    def _lower(self, node: nodes.Node) -> DataFrame:
+    def _lower(self, node: nodes.Node, above: Above) -> Flow:
         match node:
             case nodes.StreamScan():
-                return self._stream(node.stream).alias(node.alias)
+                return self._scan(node.stream, above).alias(node.alias)
             case nodes.TableScan():
                 assert isinstance(node.table, Table)
-                return self.table(node.table).alias(node.alias)
+                return Flow((Leg(self.table(node.table)),)).alias(node.alias)
             case nodes.SparkQuery():
-                return self.spark.sql(node.text)
+                return Flow((Leg(self.spark.sql(node.text)),))
             case nodes.Rename():
-                return self._lower(node.input).alias(node.alias)
+                return self._lower(node.input, replace(above, needed=None)).alias(node.alias)
             case nodes.Filter():
-                frame = self._lower(node.input)
-                for condition in node.conditions:
-                    frame = frame.where(_column(condition))
-                return frame
+                below = above.wanting(*node.conditions)
+                flow = self._ready(self._lower(node.input, below), node, node.conditions, below)
+                return flow.map(lambda leg: leg.where(node.conditions))
             case nodes.Project():
-                frame = self._lower(node.input)
-                outputs = [_column(output.expr).alias(output.name) for output in node.outputs]
-                return frame.select(*outputs, *(name for name in HIDDEN if name in frame.columns))
+                exprs = [output.expr for output in node.outputs]
+                below = replace(above, needed=_wanted(exprs))
+                flow = self._ready(self._lower(node.input, below), node, exprs, below)
+                return flow.map(lambda leg: leg.project(node.outputs))
             case nodes.TableJoin():
-                return self._join(node)
+                return self._join(node, above)
             case nodes.StreamUnion():
-                return self._union(node)
+                return self._union(node, above)
+            case nodes.Windowed():
+                return self._windowed(node, above)
+            case nodes.WindowAggregate():
+                flow = self._lower(node.input, Above(staged=True))
+                return self.stages.window(
+                    flow, node, lambda column: _is_needed(column, above.needed), marked=above.staged
+                )
+            case nodes.OverAggregate():
+                below = above.wanting(*(e for call in node.calls for e in _expressions(call)))
+                flow = self._lower(node.input, replace(below, staged=True))
+                results = {call.call.result for call in node.calls}
+                passed = [c for c in node.input.schema if _is_needed(c, above.needed) and c not in results]
+                return self.stages.over(flow, node, passed, marked=above.staged)
             case _:
                 raise AssertionError(f"{type(node).__name__} has passed the list of what can be run")
+
+    # ------------------------------------------------------------ leaves
 
     def table(self, table: Table) -> DataFrame:
         """A table of the catalog."""
@@ -83,7 +137,7 @@ class Lowerer:
     def _table(self, table: Table) -> DataFrame:
         match table.origin:
             case Derived(definition):
-                return self._lower(build(definition))  # type: ignore[arg-type]
+                return concatenated(self._lower(build(definition), Above()))  # type: ignore[arg-type]
             case Registered():
                 if table.name.lower() in self.frames:
                     return self.frames[table.name.lower()]
@@ -94,13 +148,25 @@ class Lowerer:
             case _:
                 return read_table(table, self.spark)
 
-    def _stream(self, stream: Stream) -> DataFrame:
+    def _scan(self, stream: Stream, above: Above) -> Flow:
         if isinstance(stream.origin, Rejected):
-            rejecting = self.streams(stream.origin.stream)
-            if rejecting is None:
-                raise ExecutionError(f"stream '{stream.origin.stream}' is gone")
-            return self._frames(rejecting).bad
-        return self._frames(stream).good
+            return Flow((self._rejected(stream, stream.origin, above),))
+        frame = self._frames(stream).good
+        unjudged = stream.timestamp.kind is TimestampKind.EXTERNAL or above.staged
+        return Flow((Leg(frame, stream, read=frame) if unjudged else Leg(frame),))
+
+    def _rejected(self, stream: Stream, origin: Rejected, above: Above) -> Leg:
+        """What another stream did not take; as a stream it is latent."""
+        rejecting = self.streams(origin.stream)
+        if rejecting is None:
+            raise ExecutionError(f"stream '{origin.stream}' is gone")
+        frames = self._frames(rejecting)
+        if origin.reason == "late":
+            names = [f.name for f in stream.schema]
+            frame = self.stages.late(Leg(frames.good, rejecting, read=frames.good), names)
+        else:
+            frame = frames.bad
+        return Leg(frame, stream, read=frame) if above.staged else Leg(frame)
 
     def _frames(self, stream: Stream) -> StreamFrames:
         key = stream.name.lower()
@@ -115,44 +181,132 @@ class Lowerer:
                     self._read[key] = read_stream(stream, self.spark, self.read_port, name)
         return self._read[key]
 
-    def _union(self, node: nodes.StreamUnion) -> DataFrame:
+    # ------------------------------------------------------------ operators
+
+    def _windowed(self, node: nodes.Windowed, above: Above) -> Flow:
+        flow = self._lower(node.input, above)
+        if not node.streaming:
+            # A table has no timestamp of its own: the window's attribute is it.
+            time = next(c for c in node.input.schema if c.name == node.window.attribute)
+            flow = flow.map(lambda leg: replace(leg, frame=leg.frame.withColumn(TIME, F.expr(time.sql))))
+        return replace(flow, window=node)
+
+    def _union(self, node: nodes.StreamUnion, above: Above) -> Flow:
         """Both inputs with the same columns; the timestamps that travel along make one order of them.
 
-        What follows is stateless and does not care in which order tuples come; the results are sorted.
+        Nobody waits for a silent input: results are final when they come, in whatever order, and a stage
+        above knows the progress of each input.
         """
-        left, right = self._lower(node.left), self._lower(node.right)
-        hidden = [name for name in HIDDEN if name in left.columns or name in right.columns]
-        return _aligned(left, right, node, hidden).union(_aligned(right, left, node, hidden))
+        together = not node.all or (_reads_directly(node) and not node.latent)
+        below = Above(staged=above.staged or together)
+        sides = [self._lower(side, below) for side in (node.left, node.right)]
+        if node.latent and not above.staged:
+            # Tuples pass as they come, once each stream has sorted out what is late.
+            sides = [
+                flow if flow.judged else self.stages.settled(flow, side.schema, marked=False)
+                for flow, side in zip(sides, node.inputs, strict=True)
+            ]
+        flow = united(sides[0], sides[1], node)
+        return flow if node.all else self.stages.distinct(flow, node.schema, marked=above.staged)
 
-    def _join(self, node: nodes.TableJoin) -> DataFrame:
-        left, right = self._lower(node.left), self._lower(node.right)
-        if node.condition is None:
-            return (
-                left.crossJoin(right)
-                if node.kind in ("inner", "cross")
-                else left.join(right, how=_HOW[node.kind])
-            )
-        how = "inner" if node.kind == "cross" else _HOW[node.kind]
-        return left.join(right, _column(node.condition), how)
+    def _ready(self, flow: Flow, node: nodes.Node, exprs: Iterable[Expr], above: Above) -> Flow:
+        """Ready for these expressions: Spark runs Python functions on all rows, unwanted ones included."""
+        if flow.judged or not any(self._calls_python(expr) for expr in exprs):
+            return flow
+        schema = [c for child in node.inputs for c in child.schema if _is_needed(c, above.needed)]
+        return self.stages.settled(flow, schema, marked=above.staged)
+
+    def _calls_python(self, expr: Expr) -> bool:
+        words = {
+            word.lower() for part in expr.parts if isinstance(part, str) for word in _WORDS.findall(part)
+        }
+        return not self.python_functions.isdisjoint(words)
+
+    def _join(self, node: nodes.TableJoin, above: Above) -> Flow:
+        below = above if node.condition is None else above.wanting(node.condition)
+        flows = []
+        for side in (node.left, node.right):
+            flow = self._lower(side, below)
+            if not flow.judged:
+                # A join loses and repeats tuples, so they have to be judged before.
+                needed = [c for c in side.schema if _is_needed(c, below.needed)]
+                flow = self.stages.settled(flow, needed, marked=above.staged)
+            flows.append(flow)
+        left, right = flows
+        streams = left if node.left.streaming else right
+        if any(leg.marked for leg in streams.legs):
+            return self._marked_join(node, left, right)
+        table = concatenated(right if streams is left else left)
+
+        def joined(leg: Leg) -> Leg:
+            pair = (leg.frame, table) if streams is left else (table, leg.frame)
+            return replace(leg, frame=_hidden_last(_joined(*pair, node)))
+
+        return streams.map(joined)
+
+    def _marked_join(self, node: nodes.TableJoin, left: Flow, right: Flow) -> Flow:
+        """A join whose result goes to another stage: reports must come through it."""
+        streams = left if node.left.streaming else right
+        kinds = ("inner", "cross", "left") if streams is left else ("inner", "cross", "right")
+        if node.kind not in kinds:
+            raise NotExecutableError(f"a stateful operation above a {node.kind} join cannot be run yet")
+        table = concatenated(right if streams is left else left).withColumn(_MATCHED, F.lit(True))
+        condition = F.lit(True) if node.condition is None else F.expr(node.condition.sql)
+        outer = node.kind in ("left", "right")
+
+        def joined(leg: Leg) -> Leg:
+            frame = leg.frame.join(table, F.col(MARK).isNull() & condition, "left_outer")
+            frame = frame if outer else frame.where(F.col(MARK).isNotNull() | F.col(_MATCHED))
+            return replace(leg, frame=_hidden_last(frame.drop(_MATCHED)))
+
+        return streams.map(joined)
 
 
-def _aligned(frame: DataFrame, other: DataFrame, node: nodes.StreamUnion, hidden: list[str]) -> DataFrame:
-    """The columns of an input under the names and types of the union, and all hidden columns of both."""
-    names = [f"c{i}" if name not in HIDDEN else name for i, name in enumerate(frame.columns)]
-    shown = [name for name in names if name not in HIDDEN]
-    outputs = [
-        (F.col(name).cast(to_spark_type(field.type)) if field.type.is_known else F.col(name)).alias(
-            field.name
+def _joined(left: DataFrame, right: DataFrame, node: nodes.TableJoin) -> DataFrame:
+    if node.condition is None:
+        return (
+            left.crossJoin(right)
+            if node.kind in ("inner", "cross")
+            else left.join(right, how=_HOW[node.kind])
         )
-        for name, field in zip(shown, node.fields, strict=True)
-    ]
-    travelling = [
-        F.col(name)
-        if name in names and not (name == TIME and node.latent)
-        else F.lit(None).cast("timestamp" if name == TIME else other.schema[name].dataType).alias(name)
-        for name in hidden
-    ]
-    return frame.toDF(*names).select(*outputs, *travelling)
+    how = "inner" if node.kind == "cross" else _HOW[node.kind]
+    return left.join(right, F.expr(node.condition.sql), how)
+
+
+def _hidden_last(frame: DataFrame) -> DataFrame:
+    """What travels along stands at the end, also behind the columns of a table that was joined."""
+    unseen = hidden(frame.columns)
+    return (
+        frame.select(F.col("*"), *(column(name).alias(f"{name}_") for name in unseen))
+        .drop(*unseen)
+        .withColumnsRenamed({f"{name}_": name for name in unseen})
+    )
+
+
+def _reads_directly(node: nodes.Node) -> bool:
+    """Whether tuples that are still to be judged come out of a node."""
+    match node:
+        case nodes.StreamScan():
+            return node.stream.timestamp.kind is TimestampKind.EXTERNAL
+        case nodes.Filter() | nodes.Project() | nodes.Rename() | nodes.StreamUnion(all=True):
+            return any(map(_reads_directly, node.inputs))
+        case _:
+            return False
+
+
+def _wanted(exprs: Iterable[Expr]) -> Needed:
+    return frozenset((c.relation.lower(), c.name.lower()) for expr in exprs for c in expr.columns())
+
+
+def _is_needed(ref: ColumnRef, needed: Needed | None) -> bool:
+    return needed is None or (ref.relation.lower(), ref.name.lower()) in needed
+
+
+def _expressions(call: OverCall) -> Iterator[Expr]:
+    yield from call.partition_by
+    yield from call.call.arguments
+    if call.call.filter is not None:
+        yield call.call.filter
 
 
 @contextmanager
@@ -164,7 +318,3 @@ def _at(entry: Stream | Table) -> Iterator[None]:
         translated = translate(error)
         translated.place = translated.place or entry.place
         raise translated from None
-
-
-def _column(expr: Expr) -> Column:
-    return F.expr(expr.sql)

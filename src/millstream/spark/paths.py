@@ -8,6 +8,8 @@ from pyspark.sql import SparkSession
 
 from millstream.errors import ExecutionError
 
+_MANY = 1000
+"""Files that are not looked at one by one: asking for each takes a while."""
 _GLOB = frozenset("*?[{")
 _GLOB_OR_CLOSING = _GLOB | frozenset("]}")
 
@@ -26,6 +28,25 @@ def streamable(path: str, spark: SparkSession, what: str) -> str:
     if not files.exists(target):
         raise ExecutionError(f"{what} reads '{path}', which does not exist", hint=_where(path))
     return f"{path[:-1]}[{path[-1]}]" if files.getFileStatus(target).isFile() else path
+
+
+def arrive_together(path: str, spark: SparkSession) -> bool:
+    """Whether some files have the same modification time, so that only their names tell their order.
+
+    Where there are further directories it is not looked into: it may be.
+    """
+    target, files = _locate(path, spark)
+    found = [files.getFileStatus(target)] if files.exists(target) else list(files.globStatus(target) or ())
+    times: list[int] = []
+    for status in found:
+        entries = files.listStatus(status.getPath()) if status.isDirectory() else [status]
+        if len(entries) > _MANY:
+            return True
+        for entry in entries:
+            if entry.isDirectory():
+                return True
+            times.append(entry.getModificationTime())
+    return len(set(times)) < len(times)
 
 
 def is_occupied(path: str, spark: SparkSession) -> bool:

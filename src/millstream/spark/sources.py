@@ -14,18 +14,27 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own custom)
 from pyspark.sql import types as T  # noqa: N812
 
-from millstream.catalog.entries import FILE_FORMATS, Port, Reader, Stream, Table, TimestampKind
+from millstream.analysis.expressions import Expr
+from millstream.catalog.entries import (
+    FILE_FORMATS,
+    OrderedPerPromise,
+    Port,
+    PunctuationPromise,
+    Reader,
+    Stream,
+    Table,
+    TimestampKind,
+)
 from millstream.errors import ExecutionError
-from millstream.spark.paths import streamable
+from millstream.spark.hidden import FILE, KEEP, PARTITION, PROMISE, ROW, SEGMENT, SUBSTREAM, TIME, hidden
+from millstream.spark.hidden import column as _column
+from millstream.spark.paths import arrive_together, streamable
 from millstream.spark.types import to_spark_type
 from millstream.types import Field
 
-TIME = "__ms_time"
-FILE_TIME, FILE, BLOCK, ROW = "__ms_file_time", "__ms_file", "__ms_block", "__ms_row"
-HIDDEN = (TIME, FILE_TIME, FILE, BLOCK, ROW)
-"""In the order by which results are sorted."""
 BAD = "__ms_bad"
 NO_TIMESTAMP = "the timestamp is NULL"
+NOT_FINITE = "the timestamp is not a finite number"
 NOT_IN_SCHEMA = "it cannot be read in the stream's schema"
 
 # Formats whose rows are texts or come with columns of the source's own.
@@ -36,7 +45,7 @@ NATIVE_COLUMNS = {
     "rate-micro-batch": {"timestamp", "value"},
     "kafka": {"key", "value", "topic", "partition", "offset", "timestamp", "timestamptype", "headers"},
 }
-OUR_OPTIONS = frozenset({"valueformat", "follow"})
+OUR_OPTIONS = frozenset({"valueformat", "follow", "partitions"})
 """Options that Spark does not know."""
 _LINE_FORMATS = frozenset({"text", "socket", "kafka"})
 _CHECKED_FORMATS = frozenset({"csv", "json", "xml"})
@@ -66,11 +75,20 @@ def classify(raw: DataFrame, stream: Stream, metrics: str | None = None) -> Stre
     """Part the tuples from the bad records, and give the tuples their timestamp."""
     timestamp = stream.timestamp
     frame = raw if BAD in raw.columns else raw.withColumn(BAD, F.lit(None).cast("string"))
-    time = F.col(timestamp.column) if timestamp.column else F.lit(None).cast("timestamp")
-    frame = frame.withColumn(TIME, time)
-    is_bad = F.col(BAD).isNotNull()
+    if SEGMENT not in frame.columns:
+        # Without files the order of arrival is that in which Spark numbers the pieces that it reads.
+        frame = frame.withColumn(SEGMENT, F.spark_partition_id().cast("bigint"))
+    time = _column(timestamp.column) if timestamp.column else F.lit(None).cast("timestamp")
+    frame = _with_promises(frame.withColumn(TIME, time), stream)
+    reason = F.when(F.col(BAD).isNotNull(), NOT_IN_SCHEMA)
     if timestamp.kind is TimestampKind.EXTERNAL:
-        is_bad = is_bad | F.col(TIME).isNull()
+        # A promise without a time is the last word of its sub-stream.
+        data = F.col(KEEP) if KEEP in frame.columns else F.lit(True)
+        reason = reason.when(F.col(TIME).isNull() & data, NO_TIMESTAMP)
+        if isinstance(frame.schema[TIME].dataType, T.DoubleType | T.FloatType):
+            is_infinite = F.abs(F.col(TIME)) == float("inf")
+            reason = reason.when(F.isnan(TIME) | is_infinite, NOT_FINITE)
+    is_bad = reason.isNotNull()
     if metrics is not None:
         frame = frame.observe(
             metrics,
@@ -78,17 +96,16 @@ def classify(raw: DataFrame, stream: Stream, metrics: str | None = None) -> Stre
             F.count_if(is_bad).alias("bad"),
             # Spark reads only the columns that somebody needs, and a record would be bad or not as the
             # query happens to ask for the column that cannot be read. This asks for them all.
-            F.max(_fingerprint(raw)).alias("fingerprint"),
+            *([F.max(_fingerprint(raw)).alias("fingerprint")] if BAD in raw.columns else []),
             _zoned(F.max(F.when(~is_bad, F.col(TIME))), frame.schema[TIME].dataType).alias("newest"),
         )
     names = [f.name for f in stream.schema]
-    hidden = [name for name in HIDDEN if name in frame.columns]
+    kept = [name for name in hidden(frame.columns) if name != BAD]
     as_text = F.coalesce(F.col(BAD), F.to_json(F.struct(*map(_column, names))))
-    reason = F.when(F.col(BAD).isNotNull(), NOT_IN_SCHEMA).otherwise(NO_TIMESTAMP)
     # A bad record has no place in time, but it has come in some order.
-    arrival = [_column(name) for name in hidden if name != TIME]
+    arrival = [_column(name) for name in kept if name in (PARTITION, SEGMENT, FILE)]
     return StreamFrames(
-        good=frame.where(~is_bad).select(*map(_column, (*names, *hidden))),
+        good=frame.where(~is_bad).select(*map(_column, (*names, *kept))),
         bad=frame.where(is_bad).select(
             as_text.alias("record"),
             reason.alias("reason"),
@@ -96,6 +113,25 @@ def classify(raw: DataFrame, stream: Stream, metrics: str | None = None) -> Stre
             *arrival,
         ),
     )
+
+
+def _with_promises(frame: DataFrame, stream: Stream) -> DataFrame:
+    """Which tuples are promises, and which sub-stream each belongs to."""
+    for promise in stream.promises:
+        if promise.on is not None:
+            continue
+        match promise:
+            case PunctuationPromise(predicate, per):
+                assert isinstance(predicate, Expr)
+                frame = frame.withColumn(PROMISE, F.coalesce(F.expr(predicate.sql), F.lit(False)))
+                frame = frame.withColumn(KEEP, ~F.col(PROMISE))
+            case OrderedPerPromise(per):
+                pass
+            case _:
+                continue
+        if per:
+            frame = frame.withColumn(SUBSTREAM, F.to_json(F.struct(*map(_column, per))))
+    return frame
 
 
 def _zoned(time: Column, kind: T.DataType) -> Column:
@@ -145,7 +181,8 @@ def _raw(stream: Stream, spark: SparkSession, read_port: ReadPort) -> DataFrame:
     declared = tuple(f for f in stream.schema if f.name != internal)
     match stream.origin:
         case Port(number):
-            frame = parse_lines(_with_arrival(read_port(number)), "line", declared)
+            # The port gives every file a time of its own.
+            frame = parse_lines(_with_arrival(read_port(number), by_name=False), "line", declared)
             return frame.withColumnRenamed("arrival", internal) if internal else frame
         case Reader() as reader:
             frame = _read(reader, declared, spark, stream.name)
@@ -162,8 +199,10 @@ def _read(reader: Reader, declared: tuple[Field, ...], spark: SparkSession, name
     format_ = reader.format.lower()
     source = spark.readStream.format(reader.format).options(**_options(reader))
     path = reader.option("path")
+    by_name = True
     if format_ in FILE_FORMATS and path is not None:
         source = source.option("path", streamable(path, spark, f"stream '{name}'"))
+        by_name = not reader.is_bounded or arrive_together(path, spark)
     native = NATIVE_COLUMNS.get(format_)
     if native is None:
         schema = _struct(declared)
@@ -171,14 +210,23 @@ def _read(reader: Reader, declared: tuple[Field, ...], spark: SparkSession, name
             source = source.option("mode", "PERMISSIVE").option("columnNameOfCorruptRecord", BAD)
             schema = T.StructType([*schema.fields, T.StructField(BAD, T.StringType())])
         frame = source.schema(schema).load()
-        return _with_arrival(frame) if format_ in FILE_FORMATS else frame
+        return _with_arrival(frame, by_name=by_name) if format_ in FILE_FORMATS else frame
     frame = source.load()
     if format_ in FILE_FORMATS:
-        frame = _with_arrival(frame)
+        frame = _with_arrival(frame, by_name=by_name)
     if format_ in _LINE_FORMATS and not {f.name.lower() for f in declared} <= native:
+        if format_ == "kafka":
+            frame = frame.select("value", _topic_partition())
         return parse_lines(frame, "value", declared, reader.option("valueFormat"))
-    kept = [_column(name) for name in HIDDEN if name in frame.columns]
+    kept = [_column(name) for name in hidden(frame.columns)]
+    if format_ == "kafka":
+        kept.append(_topic_partition())
     return frame.select(*(_column(f.name).cast(to_spark_type(f.type)).alias(f.name) for f in declared), *kept)
+
+
+def _topic_partition() -> Column:
+    """The source partition of a tuple from Kafka; partitions of different topics are different ones."""
+    return F.expr("pmod(hash(topic), 128) * 4096 + partition").cast("int").alias(PARTITION)
 
 
 def parse_lines(
@@ -203,15 +251,28 @@ def parse_lines(
     return frame.where(F.trim(text) != "").select(parsed.alias("parsed"), *others).select(*fields, *others)
 
 
-def _with_arrival(frame: DataFrame) -> DataFrame:
-    """Files arrive in the order of modification time and name; of a large file Spark reads pieces."""
-    metadata = F.col("_metadata")
-    return frame.select(
-        "*",
-        metadata.getField("file_modification_time").alias(FILE_TIME),
-        metadata.getField("file_name").alias(FILE),
-        metadata.getField("file_block_start").alias(BLOCK),
-    )
+def _with_arrival(frame: DataFrame, *, by_name: bool) -> DataFrame:
+    """Files arrive in the order of modification time and name; of a large file Spark reads pieces.
+
+    Time and piece are one number, because every column more is felt: pieces begin at multiples of a size
+    that is at least the smaller of these two. Names are needed only where times do not tell files apart.
+    """
+    conf = frame.sparkSession.conf
+    sizes = ("spark.sql.files.maxPartitionBytes", "spark.sql.files.openCostInBytes")
+    smallest = min(_bytes(conf.get(size)) for size in sizes)
+    shift = max(0, smallest.bit_length() - 1)
+    modified = "unix_millis(_metadata.file_modification_time)"
+    segment = F.expr(f"shiftleft({modified}, 22) | shiftright(_metadata.file_block_start, {shift})")
+    named = [F.col("_metadata").getField("file_name").alias(FILE)] if by_name else []
+    return frame.select("*", segment.alias(SEGMENT), *named)
+
+
+def _bytes(size: str | None) -> int:
+    """A size as Spark writes it: 128MB, 4194304b."""
+    digits = (size or "").rstrip("bB")
+    units = {"k": 10, "m": 20, "g": 30, "t": 40}
+    shift = units.get(digits[-1:].lower(), 0)
+    return max(1, int(digits[:-1] if shift else digits or 1) << shift)
 
 
 def _options(reader: Reader) -> dict[str, str]:
@@ -231,7 +292,3 @@ def _options(reader: Reader) -> dict[str, str]:
 
 def _struct(fields: tuple[Field, ...]) -> T.StructType:
     return T.StructType([T.StructField(f.name, to_spark_type(f.type)) for f in fields])
-
-
-def _column(name: str) -> Column:
-    return F.col(f"`{name.replace('`', '``')}`")

@@ -1,0 +1,99 @@
+"""The right answers, recomputed with NumPy and pandas from the generated columns: no stream, no Spark."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.engine.contract import (
+    ROWS_PRECEDING,
+    SLIDE_SECONDS,
+    TINY_FILES,
+    TINY_ROWS,
+    WINDOW_SECONDS,
+    Totals,
+)
+from benchmarks.engine.data import START, Shape, columns
+
+KEYS_AT_ONCE = 10_000
+"""The windows of so many keys are in memory at once."""
+
+
+def expected(query: str, shape: Shape) -> Totals:
+    """What the results of a query come to; kept next to the data, since it takes a while."""
+    kept = shape.directory / f"{query}.json"
+    if kept.exists():
+        return Totals(**json.loads(kept.read_text()))
+    totals = _RECOMPUTE[query](shape)
+    kept.write_text(json.dumps(asdict(totals)))
+    return totals
+
+
+def _sliding(shape: Shape) -> Totals:
+    """Add every row to each of the windows that hold it, in a grid of keys and windows."""
+    k, ts, v = columns(shape)
+    slide = (ts - START) // np.timedelta64(SLIDE_SECONDS, "s")
+    per_row = WINDOW_SECONDS // SLIDE_SECONDS
+    windows = int(slide.max()) + per_row
+    results, total, squares = 0, 0.0, 0.0
+    for first in range(0, shape.keys, KEYS_AT_ONCE):
+        these = (k >= first) & (k < first + KEYS_AT_ONCE)
+        keys = min(KEYS_AT_ONCE, shape.keys - first)
+        cells = (k[these] - first).astype(np.int64) * windows + slide[these]
+        sums, counts = np.zeros(keys * windows), np.zeros(keys * windows, dtype=np.int64)
+        for later in range(per_row):
+            np.add.at(sums, cells + later, v[these])
+            np.add.at(counts, cells + later, 1)
+        found = sums[counts > 0]
+        results += len(found)
+        total += found.sum()
+        squares += (found * found).sum()
+    return Totals(results, float(total), float(squares))
+
+
+def _range(shape: Shape) -> Totals:
+    rolling = _by_key(shape).rolling(f"{WINDOW_SECONDS}s", on="ts", closed="both")
+    return _totals(rolling["v"].sum())
+
+
+def _rows(shape: Shape) -> Totals:
+    return _totals(_by_key(shape).rolling(ROWS_PRECEDING + 1, min_periods=1)["v"].sum())
+
+
+def _scan(shape: Shape) -> Totals:
+    _, _, v = columns(shape)
+    return _totals(pd.Series(v))
+
+
+def _tiny_count(shape: Shape) -> Totals:
+    """A result for each row: its key has been counted once in each file so far."""
+    counts = np.arange(1, TINY_FILES + 1)
+    return _totals(pd.Series(np.repeat(counts, TINY_ROWS)))
+
+
+def _tiny_window(shape: Shape) -> Totals:
+    """One for each row, but for those of the last file, whose second nothing has ended."""
+    return _totals(pd.Series(np.ones((TINY_FILES - 1) * TINY_ROWS)))
+
+
+def _by_key(shape: Shape) -> pd.api.typing.DataFrameGroupBy:
+    k, ts, v = columns(shape)
+    return pd.DataFrame({"k": k, "ts": ts, "v": v}).groupby("k")
+
+
+def _totals(results: pd.Series) -> Totals:
+    return Totals(len(results), float(results.sum()), float((results * results).sum()))
+
+
+_RECOMPUTE: dict[str, Callable[[Shape], Totals]] = {
+    "sliding": _sliding,
+    "range": _range,
+    "rows": _rows,
+    "scan": _scan,
+    "micro_batch_count": _tiny_count,
+    "micro_batch_window": _tiny_window,
+}

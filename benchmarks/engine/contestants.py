@@ -1,0 +1,77 @@
+"""All contestants, in the order in which they run and are shown: Millstream's, then its peers."""
+
+from __future__ import annotations
+
+import sys
+
+from benchmarks.engine import flink_environment, millstream
+from benchmarks.engine.contract import Contestant
+
+
+def _spark(name: str, query: str, module: str, *own: str, note: str) -> Contestant:
+    argv = (sys.executable, "-m", f"benchmarks.engine.peers.{module}", *own)
+    return Contestant(name, query, argv, note=note)
+
+
+def _flink(query: str, note: str) -> Contestant:
+    argv = (str(flink_environment.PYTHON), "-m", "benchmarks.engine.peers.flink", "--query", query)
+    return Contestant(f"flink_{query}", query, argv, prepare=flink_environment.prepare, note=note)
+
+
+PEERS = (
+    _spark(
+        "spark_window_rocksdb",
+        "sliding",
+        "spark_window",
+        note="groupBy(k, window(ts, '60 seconds', '1 second')).sum, append mode, state in RocksDB",
+    ),
+    _spark(
+        "spark_window_default",
+        "sliding",
+        "spark_window",
+        "--provider=default",
+        note="the same with Spark's default state store, which is in memory",
+    ),
+    _spark(
+        "spark_panes",
+        "sliding",
+        "spark_window",
+        "--panes",
+        note="windows of one second first, then the sliding window over their sums; state in RocksDB",
+    ),
+    _flink("sliding", note="HOP, with the planner's choice of one or two phases"),
+    _spark(
+        "spark_hand_written_range",
+        "range",
+        "spark_hand_written",
+        "--query=range",
+        note="groupBy(k).applyInPandasWithState with NumPy, state in RocksDB",
+    ),
+    _flink("range", note="OVER (... RANGE BETWEEN INTERVAL '60' SECOND PRECEDING AND CURRENT ROW)"),
+    _spark(
+        "spark_hand_written_rows",
+        "rows",
+        "spark_hand_written",
+        "--query=rows",
+        note="groupBy(k).applyInPandasWithState with NumPy, state in RocksDB",
+    ),
+    _flink("rows", note="OVER (... ROWS BETWEEN 100 PRECEDING AND CURRENT ROW)"),
+    _spark("map_in_arrow", "scan", "map_in_arrow", note="rows from Spark into Python, counted there"),
+    _flink("scan", note="csv into the blackhole: what of Flink's times is reading"),
+    _spark(
+        "spark_micro_batch_count",
+        "micro_batch_count",
+        "spark_micro_batch",
+        "--way=count",
+        note="groupBy(k).count() in update mode, state in RocksDB",
+    ),
+    _spark(
+        "spark_micro_batch_window",
+        "micro_batch_window",
+        "spark_micro_batch",
+        "--way=window",
+        note="groupBy(k, window(ts, '1 second')).count() in append mode, state in RocksDB",
+    ),
+)
+
+CONTESTANTS = (*millstream.CONTESTANTS, *PEERS)

@@ -1,0 +1,1 @@
+"""Millstream's own contestants."""

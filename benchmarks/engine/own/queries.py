@@ -1,0 +1,77 @@
+"""Millstream on the same data, files and settings as its peers; results are counted and forgotten."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.listener import StreamingQueryProgress
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+import millstream as ms
+from benchmarks.engine.contract import FILES, ROWS_PRECEDING, SLIDE_SECONDS, WINDOW_SECONDS, answer, arguments
+from benchmarks.engine.peers.spark import counted, session, totals_of
+from millstream.catalog.entries import Sink
+from millstream.runtime import mill as running
+
+STREAM = """
+    CREATE STREAM s (k INT, ts TIMESTAMP, v DOUBLE) ORDER BY ts
+    USING parquet OPTIONS (path '{path}', maxFilesPerTrigger '{files}');
+    CREATE SINK nowhere USING noop;
+"""
+
+OVER = "SELECT k, ts, v, sum(v) OVER (PARTITION BY k {}) AS total FROM s"
+QUERIES = {
+    "sliding": (
+        f"SELECT k, window_end AS ts, sum(v) AS total "
+        f"FROM s [RANGE {WINDOW_SECONDS} SECONDS SLIDE {SLIDE_SECONDS} SECOND] GROUP BY k"
+    ),
+    "range": OVER.format(f"RANGE INTERVAL {WINDOW_SECONDS} SECONDS PRECEDING"),
+    "rows": OVER.format(f"ROWS {ROWS_PRECEDING} PRECEDING"),
+}
+
+
+def counting_writer(frame: DataFrame, sink: Sink) -> DataStreamWriter:
+    """Spark's sink that forgets everything, behind a counter."""
+    return counted(frame).writeStream.format(sink.format)
+
+
+def run(
+    spark: SparkSession, query: str, directory: Path, batches: int
+) -> tuple[float, list[StreamingQueryProgress]]:
+    """Run a query over the data to its end."""
+    mill = ms.connect(spark)
+    mill.execute(STREAM.format(path=directory / "parquet", files=FILES // batches))
+    start = time.perf_counter()
+    [started] = mill.execute(f"INSERT INTO nowhere {query}")
+    started.wait()
+    seconds = time.perf_counter() - start
+    assert started._streaming is not None
+    progress = started._streaming.recentProgress
+    mill.stop()
+    return seconds, progress
+
+
+def main() -> None:
+    parser = arguments()
+    parser.add_argument("--query", choices=QUERIES, required=True)
+    parser.add_argument("--verbose", action="store_true", help="show where the time of each batch goes")
+    options = parser.parse_args()
+    running.stream_writer = counting_writer  # type: ignore[assignment]
+    spark = session(options)
+    query = QUERIES[options.query]
+    warm_up_seconds = run(spark, query, options.warm_up, batches=2)[0] if options.warm_up else 0.0
+    seconds, progress = run(spark, query, options.data, options.batches)
+    if options.verbose:
+        for batch in progress:
+            print(batch.batchId, batch.numInputRows, batch.durationMs, batch.observedMetrics)
+    rows = sum(
+        int(batch.observedMetrics["millstream.s"]["rows"] or 0) for batch in progress if batch.observedMetrics
+    )
+    answer(rows, seconds, totals_of(progress), warm_up_seconds=warm_up_seconds)
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()

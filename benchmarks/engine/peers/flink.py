@@ -1,0 +1,116 @@
+"""Flink SQL, started through PyFlink, in the Python environment that flink_environment.py makes.
+
+The timed run writes into the blackhole connector. Flink has nothing like Spark's observe(), which counts
+results at next to no cost: so the answer comes from a second run, untimed, that aggregates the results.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from pathlib import Path
+
+from pyflink.common import Configuration
+from pyflink.table import EnvironmentSettings, TableEnvironment
+
+from benchmarks.engine.contract import (
+    ROWS_PRECEDING,
+    SLIDE_SECONDS,
+    WINDOW_SECONDS,
+    Totals,
+    answer,
+    arguments,
+)
+
+SETTINGS = {
+    # Rows are handed on within a chain of operators without a copy.
+    "pipeline.object-reuse": "true",
+    # State on the heap, and no checkpoints: the quickest that Flink can be.
+    "state.backend.type": "hashmap",
+    "table.local-time-zone": "UTC",
+    # Within a single process Flink would give itself only 128 and 64 MB.
+    "taskmanager.memory.managed.size": "1g",
+    "taskmanager.memory.network.min": "256m",
+    "taskmanager.memory.network.max": "256m",
+}
+
+SOURCE = """
+    CREATE TABLE s (k INT, ms BIGINT, v DOUBLE, ts AS TO_TIMESTAMP_LTZ(ms, 3), WATERMARK FOR ts AS ts)
+    WITH ('connector' = 'filesystem', 'path' = '{path}', 'format' = 'csv')
+"""
+
+OVER = """
+    SELECT k, ts, SUM(v) OVER (PARTITION BY k ORDER BY ts {frame} PRECEDING AND CURRENT ROW) AS total FROM s
+"""
+
+QUERIES = {
+    "sliding": f"""
+        SELECT k, window_time AS ts, SUM(v) AS total
+        FROM TABLE(HOP(TABLE s, DESCRIPTOR(ts),
+                       INTERVAL '{SLIDE_SECONDS}' SECOND, INTERVAL '{WINDOW_SECONDS}' SECOND))
+        GROUP BY k, window_start, window_end, window_time""",
+    "range": OVER.format(frame=f"RANGE BETWEEN INTERVAL '{WINDOW_SECONDS}' SECOND"),
+    "rows": OVER.format(frame=f"ROWS BETWEEN {ROWS_PRECEDING}"),
+    "scan": "SELECT k, ts, v AS total FROM s",
+}
+
+COUNTS = """
+    SELECT count(*), sum(total), sum(total * total)
+    FROM TABLE(TUMBLE(TABLE results, DESCRIPTOR(ts), INTERVAL '10' MINUTE)) GROUP BY window_start, window_end
+"""
+
+
+def tables(options: argparse.Namespace, data: Path) -> TableEnvironment:
+    """The source, the view `results` of the query, and a sink that takes and forgets them."""
+    configuration = Configuration()
+    settings = {
+        **SETTINGS,
+        "parallelism.default": str(options.parallelism),
+        "io.tmp.dirs": str(options.scratch),
+    }
+    for name, value in settings.items():
+        configuration.set_string(name, value)
+    streaming = EnvironmentSettings.new_instance().in_streaming_mode()
+    environment = TableEnvironment.create(streaming.with_configuration(configuration).build())
+    environment.execute_sql(SOURCE.format(path=(data / f"csv-{options.parallelism}").as_uri()))
+    environment.execute_sql(f"CREATE TEMPORARY VIEW results AS {QUERIES[options.query]}")
+    columns = "k INT, ts TIMESTAMP_LTZ(3), total DOUBLE"
+    environment.execute_sql(f"CREATE TABLE nowhere ({columns}) WITH ('connector' = 'blackhole')")
+    return environment
+
+
+def run(options: argparse.Namespace, data: Path) -> tuple[float, float]:
+    """Seconds of the job by Flink's own clock, and seconds with planning and the start of its cluster."""
+    environment = tables(options, data)
+    start = time.perf_counter()
+    job = environment.execute_sql("INSERT INTO nowhere SELECT k, ts, total FROM results")
+    job.wait()
+    whole = time.perf_counter() - start
+    return job.get_job_client().get_job_execution_result().result().get_net_runtime() / 1000, whole
+
+
+def totals_of(options: argparse.Namespace) -> Totals:
+    with tables(options, options.data).execute_sql(COUNTS).collect() as parts:
+        results, total, squares = (sum(column) for column in zip(*parts, strict=True))
+    return Totals(results, total, squares)
+
+
+def main() -> None:
+    parser = arguments()
+    parser.add_argument("--query", choices=QUERIES, required=True)
+    options = parser.parse_args()
+    # What the JVM takes from environment variables; it starts with the first table environment.
+    os.environ["JVM_ARGS"] = f"-Xmx{options.memory}m"
+    os.environ["FLINK_LOG_DIR"] = str(options.scratch)
+    warm_up_seconds = run(options, options.warm_up)[1] if options.warm_up else 0.0
+    seconds, whole = run(options, options.data)
+    totals = totals_of(options) if options.answers else None
+    rows = sum(
+        path.read_bytes().count(b"\n") for path in (options.data / f"csv-{options.parallelism}").iterdir()
+    )
+    answer(rows, seconds, totals, warm_up_seconds=warm_up_seconds, seconds_with_planning=whole)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The long tests: many kills, tens of millions of rows, hours of stream time."""

@@ -1,0 +1,61 @@
+"""Run the long tests, and say what was lost or doubled.
+
+python -m soak [--kills N] [--rows N] [--hours H] [--minutes M] [--only NAME ...] [--seed N]
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from rich.console import Console
+
+from soak import hours, kills, volume
+from soak.report import Finding, show
+
+PARTS = ("kills", "volume", "hours")
+
+
+def main() -> int:
+    options = _options()
+    directory = Path(tempfile.mkdtemp(prefix="soak-"))
+    began = time.monotonic()
+    console = Console(soft_wrap=True)
+
+    def say(message: str) -> None:
+        console.print(f"{time.monotonic() - began:8.1f} s  {message}", highlight=False, markup=False)
+
+    say(f"seed {options.seed}, working in {directory}")
+    findings: list[Finding] = []
+    if "kills" in options.only:
+        findings += kills.soak(directory / "kills", options.kills, options.seed, say)
+    if "volume" in options.only:
+        findings += volume.soak(directory / "volume", options.rows, options.seed, say)
+    if "hours" in options.only:
+        findings += hours.soak(directory / "hours", options.hours, options.minutes, options.seed, say)
+    show(findings)
+    good = all(finding.is_good for finding in findings)
+    if good:
+        shutil.rmtree(directory, ignore_errors=True)
+    else:
+        say(f"everything is still in {directory}")
+    return 0 if good else 1
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m soak", description="Run the long tests.")
+    parser.add_argument("--kills", type=int, default=50, help="random kills (default: 50)")
+    parser.add_argument("--rows", type=int, default=30_000_000, help="rows (default: 30 million)")
+    parser.add_argument("--hours", type=float, default=24, help="hours to replay (default: 24)")
+    parser.add_argument("--minutes", type=float, default=20, help="minutes of a live stream (default: 20)")
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, help="some of the tests")
+    parser.add_argument("--seed", type=int, default=1, help="of everything random (default: 1)")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

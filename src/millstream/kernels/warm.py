@@ -1,0 +1,65 @@
+"""Compiling before a query starts, so that no batch has to wait for it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from millstream.kernels.base import END, KEY, KEY2, Frontier, Kernel, Tuples
+from millstream.kernels.distinct import Distinct
+from millstream.kernels.over import OverAggregate
+from millstream.kernels.panes import WindowAggregate
+from millstream.kernels.passing import PaneLog
+from millstream.kernels.reorder import Reorder
+from millstream.kernels.specs import AggregateSpec, Function, OverSpec, PaneSpec
+
+_ROWS = 100  # enough for hash tables to grow
+_REACH: tuple[dict[str, int], ...] = ({"rows": 2}, {"range": 2}, {})
+
+
+def compile_kernels() -> None:
+    """Run all that is compiled once, on a handful of tuples: afterwards it is in memory, and in the cache."""
+    tuples = _tuples()
+    calls = tuple(OverSpec(aggregate, **reach) for reach in _REACH for aggregate in _aggregates())
+    panes = PaneSpec(4, 2, 0, pa.int64(), ("word",), tuple(_aggregates()))
+    kernels: list[list[Kernel]] = [[Reorder(), OverAggregate(calls)], [WindowAggregate(panes)], [Distinct()]]
+    for chain in kernels:
+        for frontier in (Frontier(_ROWS // 2, 0), END):
+            result = tuples
+            for kernel in chain:
+                result = kernel.process(result, frontier)
+                kernel.snapshot()
+    PaneLog().live_rows()
+
+
+def _tuples() -> Tuples:
+    """Out of order, with NULLs, and some that are late."""
+    numbers = np.arange(_ROWS)
+    some_null = numbers % 3 == 0
+    columns = {
+        KEY: pa.array(numbers % 50, mask=some_null),
+        KEY2: pa.array(numbers % 50),
+        "whole": pa.array(numbers, mask=some_null),
+        "double": pa.array(numbers / 2, mask=some_null),
+        "word": pa.array([str(number) for number in numbers]),
+    }
+    hold = np.where(numbers % 10 == 0, numbers, np.iinfo(np.int64).min)
+    return Tuples(pa.table(columns), numbers[::-1].copy(), np.zeros(_ROWS, np.int32), numbers, hold)
+
+
+def _aggregates() -> list[AggregateSpec]:
+    wanted: list[tuple[Function, str | None, pa.DataType]] = [
+        ("count", None, pa.int64()),
+        ("sum", "whole", pa.int64()),
+        ("avg", "whole", pa.float64()),
+        ("sum", "double", pa.float64()),
+        ("avg", "double", pa.float64()),
+        ("min", "double", pa.float64()),
+        ("max", "word", pa.string()),
+        ("first", "whole", pa.int64()),
+        ("last", "whole", pa.int64()),
+    ]
+    return [
+        AggregateSpec(function, argument, f"{function}_{argument}", type_, ignore_nulls=True)
+        for function, argument, type_ in wanted
+    ]

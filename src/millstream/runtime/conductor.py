@@ -1,0 +1,82 @@
+"""Tells a running query what its sources cannot: that they are silent, and that they have ended."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from millstream.spark.control import Control
+
+
+_BUSY = ("Processing", "Initializing")
+"""How Spark says that a query has something to do."""
+
+
+@dataclass(frozen=True)
+class Beat:
+    """A stream that wants heartbeats: how often, and how far behind the clock its tuples may be."""
+
+    stream: str
+    seconds: float
+    slack_microseconds: int = 0
+
+
+class Conductor:
+    """Runs beside a query until it ends.
+
+    ``rows`` gives how many rows a stream has had so far: while that grows, the stream needs no heartbeat.
+    """
+
+    def __init__(
+        self,
+        control: Control,
+        streams: Sequence[str],
+        beats: Sequence[Beat],
+        rows: Callable[[str], int],
+        bounded: bool,
+    ) -> None:
+        self._control = control
+        self._streams = list(streams)
+        self._beats = beats
+        self._rows = rows
+        self._bounded = bounded
+        self._stopped = threading.Event()
+
+    def start(self, query: StreamingQuery) -> None:
+        if self._bounded:
+            threading.Thread(target=self._to_the_end, args=(query,), daemon=True).start()
+            # A heartbeat follows the clock: it would make tuples late that are still to be read.
+            return
+        for beat in self._beats:
+            threading.Thread(target=self._keep_beating, args=(beat, query), daemon=True).start()
+
+    def stop(self) -> None:
+        self._stopped.set()
+
+    def _to_the_end(self, query: StreamingQuery) -> None:
+        """When everything has been read, say so, let the windows close, and stop."""
+        try:
+            query.processAllAvailable()
+            self._control.end(self._streams)
+            query.processAllAvailable()
+            query.stop()
+        except Exception:  # noqa: BLE001 (whatever it is, whoever watches the query sees it too)
+            return
+
+    def _keep_beating(self, beat: Beat, query: StreamingQuery) -> None:
+        rows, since = self._rows(beat.stream), time.monotonic()
+        while not self._stopped.wait(min(beat.seconds / 4, 1.0)) and query.isActive:
+            now = self._rows(beat.stream)
+            # Silence is when there is nothing to read, not when reading takes long.
+            if now != rows or query.status["message"].startswith(_BUSY):
+                rows, since = now, time.monotonic()
+            elif time.monotonic() - since >= beat.seconds:
+                since = time.monotonic()
+                # The clock is read before the heartbeat is written: whatever is stamped later is newer.
+                self._control.heartbeat(beat.stream, time.time_ns() // 1000 - beat.slack_microseconds)

@@ -1,0 +1,55 @@
+"""The control stream of a query: heartbeats and the end of its input, as input like any other.
+
+It is a directory of small files beside the checkpoint. What is said there is written down before it is used,
+and Spark reads it again when it repeats a batch.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from millstream.stage.arrivals import ENDED, HEARTBEAT
+
+
+class Control:
+    """Says things to the stages of a running query."""
+
+    def __init__(self, spark: SparkSession, directory: str) -> None:
+        jvm = spark._jvm
+        assert jvm is not None
+        self._spark = spark
+        self._paths = jvm.org.apache.hadoop.fs.Path
+        self._directory = self._paths(directory)
+        self._files = self._directory.getFileSystem(spark._jsc.hadoopConfiguration())
+        self._files.mkdirs(self._directory)
+        self._number = len(self._files.listStatus(self._directory))
+
+    @property
+    def frame(self) -> DataFrame:
+        """What is said, as a stream."""
+        # A heartbeat is small; that it is there matters more than how long the list is.
+        reader = self._spark.readStream.format("text").option("maxCachedFiles", "0")
+        return reader.load(self._directory.toString())
+
+    def heartbeat(self, source: str, time: int) -> None:
+        """Nothing of this stream older than ``time`` is still to come."""
+        self._say([{"source": source, "kind": HEARTBEAT, "time": time}])
+
+    def end(self, sources: list[str]) -> None:
+        """Nothing of these streams is still to come."""
+        self._say([{"source": source, "kind": ENDED} for source in sources])
+
+    def _say(self, marks: list[dict[str, Any]]) -> None:
+        self._number += 1
+        name = f"{self._number:012}.txt"
+        # Spark does not look at names that begin with a dot, and a rename is seen whole or not at all.
+        unfinished = self._paths(self._directory, f".{name}")
+        out = self._files.create(unfinished, True)
+        try:
+            out.write(bytearray("".join(json.dumps(mark) + "\n" for mark in marks).encode()))
+        finally:
+            out.close()
+        self._files.rename(unfinished, self._paths(self._directory, name))

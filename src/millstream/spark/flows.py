@@ -1,0 +1,146 @@
+"""Flows: DataFrames on their way from sources to a stage, and what must be known of them.
+
+Whether a tuple is late depends on all tuples before it, those included that a query does not want. So nothing
+may drop rows of a source before they have been judged: conditions are noted in a column, and expressions are
+evaluated only where they hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 (Spark's own custom)
+from pyspark.sql import types as T  # noqa: N812
+
+from millstream.analysis.expressions import ColumnRef, Expr
+from millstream.analysis.resolved import Output
+from millstream.catalog.entries import Stream
+from millstream.plan import nodes
+from millstream.spark.hidden import KEEP, MARK, TIME, column, hidden
+from millstream.spark.types import to_spark_type
+
+Step = Callable[["Leg"], "Leg"]
+
+
+@dataclass(frozen=True)
+class Leg:
+    """One of the DataFrames of a flow.
+
+    Unjudged, with ``stream``, it has all tuples of that source; otherwise it comes from a stage, with
+    reports among its rows if ``marked``, or is as good as that: a table, or a stream that cannot be late.
+    """
+
+    frame: DataFrame
+    stream: Stream | None = None
+    marked: bool = False
+    staged: bool = False
+    steps: tuple[Step, ...] = ()
+    """How it was made of what was read, so that others can be made beside it from one reading."""
+    read: DataFrame | None = None
+    """What was read; unjudged legs only."""
+
+    def guarded(self, expr: Column) -> Column:
+        """An expression, where there is a tuple to evaluate it on."""
+        if self.stream is not None and KEEP in self.frame.columns:
+            return F.when(F.col(KEEP), expr)
+        return F.when(F.col(MARK).isNull(), expr) if self.marked else expr
+
+    def apply(self, step: Step) -> Leg:
+        """Take a step, and remember it."""
+        after = step(self)
+        return replace(after, steps=(*self.steps, step)) if self.stream is not None else after
+
+    def where(self, conditions: Iterable[Expr]) -> Leg:
+        frame = self.frame
+        for condition in conditions:
+            holds = F.expr(condition.sql)
+            if self.stream is not None:
+                kept = F.when(F.col(KEEP), holds) if KEEP in frame.columns else holds
+                frame = frame.withColumn(KEEP, F.coalesce(kept, F.lit(False)))
+            else:
+                frame = frame.where(
+                    F.when(F.col(MARK).isNull(), holds).otherwise(True) if self.marked else holds
+                )
+        return replace(self, frame=frame)
+
+    def project(self, outputs: Iterable[Output]) -> Leg:
+        selected = [self.guarded(F.expr(o.expr.sql)).alias(o.name) for o in outputs]
+        return replace(self, frame=self.frame.select(*selected, *hidden(self.frame.columns)))
+
+
+@dataclass(frozen=True)
+class Flow:
+    """A relation or stream: one DataFrame, or several that are united, all with the same columns."""
+
+    legs: tuple[Leg, ...]
+    window: nodes.Windowed | None = None
+
+    @property
+    def judged(self) -> bool:
+        return all(leg.stream is None for leg in self.legs)
+
+    def map(self, change: Step) -> Flow:
+        return replace(self, legs=tuple(leg.apply(change) for leg in self.legs))
+
+    def alias(self, name: str) -> Flow:
+        return self.map(lambda leg: replace(leg, frame=leg.frame.alias(name)))
+
+
+def united(left: Flow, right: Flow, node: nodes.StreamUnion) -> Flow:
+    """Both flows with the columns of their union."""
+    legs = (*left.legs, *right.legs)
+    kinds = [leg.frame.schema[TIME].dataType.simpleString() for leg in legs]
+    common = F.coalesce(*(F.lit(None).cast(kind) for kind in dict.fromkeys(kinds)))
+    time_type = legs[0].frame.sparkSession.range(0).select(common.alias(TIME)).schema[TIME].dataType
+    return Flow(legs).map(lambda leg: _aligned(leg, node, time_type))
+
+
+def _aligned(leg: Leg, node: nodes.StreamUnion, time_type: T.DataType) -> Leg:
+    """The columns of a leg under the names and types of the union."""
+    frame = leg.frame
+    unseen = hidden(frame.columns)
+    shown = len(frame.columns) - len(unseen)
+    # By number, because two columns may have the same name.
+    frame = frame.toDF(*(f"c{i}" if i < shown else name for i, name in enumerate(_shown_first(leg.frame))))
+    outputs = [
+        (F.col(f"c{i}").cast(to_spark_type(field.type)) if field.type.is_known else F.col(f"c{i}")).alias(
+            field.name
+        )
+        for i, field in enumerate(node.fields)
+    ]
+    latent = node.latent and leg.stream is None
+    time = F.lit(None).cast("timestamp") if latent else F.col(TIME).cast(time_type)
+    travelling = [time.alias(TIME) if name == TIME else F.col(name) for name in unseen]
+    return replace(leg, frame=frame.select(*outputs, *travelling))
+
+
+def _shown_first(frame: DataFrame) -> list[str]:
+    unseen = hidden(frame.columns)
+    assert frame.columns[len(frame.columns) - len(unseen) :] == unseen, "hidden columns come last"
+    return frame.columns
+
+
+def concatenated(flow: Flow) -> DataFrame:
+    """The legs of a flow one after the other, with all the hidden columns that any of them has."""
+    if len(flow.legs) == 1:
+        return flow.legs[0].frame
+    result: DataFrame | None = None
+    for leg in flow.legs:
+        result = leg.frame if result is None else result.unionByName(leg.frame, allowMissingColumns=True)
+    assert result is not None
+    return result
+
+
+def named(frame: DataFrame, columns: Iterable[tuple[ColumnRef, str]]) -> DataFrame:
+    """Columns of a stage under the names that expressions use: those of a relation become a struct."""
+    relations: dict[str, list[Column]] = {}
+    plain: list[Column] = []
+    for ref, name in columns:
+        if ref.relation:
+            relations.setdefault(ref.relation, []).append(F.col(name).alias(ref.name))
+        else:
+            plain.append(F.col(name).alias(ref.name))
+    structs = [F.struct(*fields).alias(relation) for relation, fields in relations.items()]
+    return frame.select(*structs, *plain, *(column(name) for name in hidden(frame.columns)))

@@ -1,0 +1,103 @@
+"""Several stages over one reading: queries of a script that read the same streams share the scan.
+
+Each leg is made again from one DataFrame, one after the other: what is shipped for a stage becomes hidden
+columns, which every further step passes on, until all of them stand side by side.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 (Spark's own custom)
+
+from millstream.spark.flows import Leg
+from millstream.spark.hidden import KEEP, MARK, TIME, column, hidden, is_hidden
+from millstream.spark.host import Route, Stage, observed, shard_ids, stage_streams
+from millstream.spark.stages import Wanted, shipped_columns
+from millstream.stage.shard import result_schema, tagged_name
+from millstream.stage.spec import TAG
+
+_READ = "__ms_read"
+_KEPT = "__ms_kept"
+
+
+@dataclass(frozen=True)
+class Shared:
+    """The stages of several queries as one stream, whose rows have tags."""
+
+    frame: DataFrame
+    wanted: tuple[Wanted, ...]
+    reports: tuple[tuple[str, tuple[str, ...]], ...]
+    tokens: tuple[str, ...]
+
+    def results(self, batch: DataFrame, tag: int) -> DataFrame:
+        """What the stage of one query gave, out of a micro-batch of all."""
+        names = [name for name in result_schema(self.wanted[tag].pipeline).names if name != MARK]
+        rows = batch.where((F.col(TAG) == tag) & F.col(MARK).isNull())
+        return rows.select(*(F.col(tagged_name(tag, name)).alias(name) for name in names))
+
+
+def can_share(wanted: Sequence[Wanted]) -> bool:
+    """Whether a query needs one stage only, and that reads nothing but sources."""
+    return len(wanted) == 1 and all(leg.read is not None for leg in wanted[0].legs)
+
+
+def shared(wanted: Sequence[Wanted], control: DataFrame | None) -> Shared:
+    """The stages of some queries over one reading of every stream."""
+    spark = wanted[0].frames[0].sparkSession
+    partitions = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
+    stages: list[Stage] = []
+    taken: set[int] = set()
+    for want in wanted:
+        shards = shard_ids(partitions if want.parallel else 1, partitions, taken)
+        taken.update(shards)
+        stages.append(Stage(want.pipeline, shards, uuid.uuid4().hex))
+    frames: dict[str, DataFrame] = {}
+    routes: dict[str, list[Route]] = {}
+    for tag, want in enumerate(wanted):
+        for number, leg in enumerate(want.legs):
+            assert leg.stream is not None
+            assert leg.read is not None
+            name = leg.stream.name.lower()
+            prefix = f"__ms_p{tag}_{number}_"
+            frames[name] = _beside(frames.get(name, _prepared(leg.read)), leg, want, prefix)
+            routes.setdefault(name, []).append(Route(stages[tag], number, prefix))
+    inputs = [(_packable(frame), tuple(routes[name])) for name, frame in frames.items()]
+    result = stage_streams(tuple(stages), inputs, control)
+    reports = tuple((f"millstream.stage{tag}", want.streams) for tag, want in enumerate(wanted))
+    for tag, (name, _) in enumerate(reports):
+        result = observed(result, name, tag)
+    return Shared(result, tuple(wanted), reports, tuple(stage.token for stage in stages))
+
+
+def _prepared(read: DataFrame) -> DataFrame:
+    """What was read, put away so that every leg can start with it."""
+    shown = [name for name in read.columns if not is_hidden(name)]
+    frame = read.select(*read.columns, F.struct(*map(column, shown)).alias(_READ))
+    return frame.withColumnRenamed(KEEP, _KEPT) if KEEP in read.columns else frame
+
+
+def _beside(frame: DataFrame, leg: Leg, want: Wanted, prefix: str) -> DataFrame:
+    """The frame with what a stage wants of this leg added to it, under its prefix."""
+    if _KEPT in frame.columns:
+        frame = frame.withColumn(KEEP, F.col(_KEPT))
+    before = [column(name) for name in hidden(frame.columns) if name != KEEP]
+    again = Leg(frame, leg.stream)
+    for step in leg.steps:
+        again = step(again)
+    added = [
+        c.alias(prefix + name)
+        for name, c in shipped_columns(again, want.shipped, want.keys, want.key).items()
+    ]
+    if KEEP in again.frame.columns:
+        added.append(F.col(KEEP).alias(prefix + KEEP))
+    result = again.frame.select(*before, *added)
+    return result.select(f"{_READ}.*", *map(column, result.columns))
+
+
+def _packable(frame: DataFrame) -> DataFrame:
+    """Only what is shipped or tells the order; each leg has its own notion of time."""
+    return frame.select(*(column(n) for n in hidden(frame.columns) if n not in (_READ, _KEPT, TIME)))

@@ -1,0 +1,434 @@
+"""From stateful plan nodes to stages: what is shipped, what identifies a partition, which kernels run."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import cast
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (Spark's own custom)
+from pyspark.sql import types as T  # noqa: N812
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+
+from millstream.analysis.calls import AggregateCall, OverCall
+from millstream.analysis.expressions import ColumnRef, Expr, of_column
+from millstream.catalog.entries import Reader, Stream, TimestampKind
+from millstream.errors import NotExecutableError
+from millstream.kernels.base import KEY, KEY2, Kernel
+from millstream.kernels.specs import AggregateSpec, Function, OverSpec, PaneSpec
+from millstream.plan import nodes
+from millstream.spark.flows import Flow, Leg, named
+from millstream.spark.hidden import (
+    FILE,
+    KEEP,
+    MARK,
+    NUMBER,
+    ORIGIN,
+    PARTITION,
+    PROMISE,
+    SEGMENT,
+    SORT,
+    SUBSTREAM,
+    TIME,
+)
+from millstream.spark.host import Stage, observed, shard_ids, stage_stream, stage_table
+from millstream.spark.promises import promises_of, units
+from millstream.stage.shard import result_schema
+from millstream.stage.spec import Input, Pipeline
+from millstream.windows.spec import RangeWindow
+
+ONE = "__ms_one"
+
+MakeKernel = Callable[[], Kernel]
+
+_ARRIVAL = (PARTITION, SEGMENT, FILE, SUBSTREAM, PROMISE, KEEP)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A stage that is wanted: a pipeline, and what is to be packed for each of its inputs."""
+
+    pipeline: Pipeline
+    legs: tuple[Leg, ...]
+    shipped: dict[str, Column]
+    keys: Sequence[Column] | None
+    key: str | None
+    parallel: bool
+    frames: list[DataFrame]
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """The streams that are read; nothing for what comes from another stage."""
+        return tuple("" if source.chained else source.name for source in self.pipeline.inputs)
+
+
+@dataclass
+class Stages:
+    """Makes the stages of a query.
+
+    ``control`` is the stream of heartbeats and ends, if there is one; what the stages report is counted under
+    the names in ``reports``, each with the streams that it reads. A ``stand_in`` gives the results of stages
+    over streams that somebody else runs.
+    """
+
+    spark: SparkSession
+    control: DataFrame | None = None
+    reports: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    tokens: list[str] = field(default_factory=list)
+    pipelines: list[Pipeline] = field(default_factory=list)
+    stand_in: Callable[[Wanted], DataFrame] | None = None
+
+    # ------------------------------------------------------------ what becomes a stage
+
+    def settled(self, flow: Flow, schema: Iterable[ColumnRef], *, marked: bool) -> Flow:
+        """The tuples that are in time, of all legs."""
+        refs = tuple(schema)
+        shipped = {f"c{i}": F.expr(ref.sql) for i, ref in enumerate(refs)}
+        frame = self._run(flow, shipped, None, [], marked=marked, spread=True)
+        columns = [(ref, f"c{i}") for i, ref in enumerate(refs)]
+        return Flow((Leg(named(frame, columns), marked=marked, staged=True),), flow.window)
+
+    def late(self, leg: Leg, names: Sequence[str]) -> DataFrame:
+        """The tuples of a stream that came too late."""
+        shipped = {name: F.expr(ColumnRef("", name).sql) for name in names}
+        return self._run(Flow((leg,)), shipped, None, [], marked=False, late=True)
+
+    def distinct(self, flow: Flow, schema: Iterable[ColumnRef], *, marked: bool) -> Flow:
+        """UNION: of tuples equal in every column and in time, the first."""
+        from millstream.kernels.distinct import Distinct
+
+        refs = tuple(schema)
+        shipped = {f"c{i}": F.expr(ref.sql) for i, ref in enumerate(refs)}
+        keys = [F.col(ref.name) for ref in refs]
+        frame = self._run(flow, shipped, keys, [partial(Distinct)], marked=marked)
+        columns = [(ref, f"c{i}") for i, ref in enumerate(refs)]
+        return Flow((Leg(named(frame, columns), marked=marked, staged=True),))
+
+    def over(
+        self, flow: Flow, node: nodes.OverAggregate, needed: Iterable[ColumnRef], *, marked: bool
+    ) -> Flow:
+        """Aggregates over windows of their own; calls with the same partitions share a stage."""
+        groups: dict[tuple[str, ...], list[OverCall]] = {}
+        for call in node.calls:
+            groups.setdefault(tuple(expr.sql for expr in call.partition_by), []).append(call)
+        passed = list(needed)
+        remaining = list(groups.values())
+        while remaining:
+            calls = remaining.pop(0)
+            later = [c for group in remaining for c in group]
+            refs = list(dict.fromkeys([*passed, *_columns(later)]))
+            flow = self._over(flow, calls, refs, marked=marked or bool(remaining))
+            passed += [call.call.result for call in calls]
+        return flow
+
+    def _over(
+        self, flow: Flow, calls: Sequence[OverCall], refs: Sequence[ColumnRef], *, marked: bool
+    ) -> Flow:
+        from millstream.kernels.over import OverAggregate
+        from millstream.kernels.reorder import Reorder
+
+        frame = flow.legs[0].frame
+        shipped = {f"c{i}": F.expr(ref.sql) for i, ref in enumerate(refs)}
+        time_type = _time_type(flow.legs[0])
+        specs = []
+        for i, call in enumerate(calls):
+            argument, spec = _aggregate(frame, call.call, f"a{i}", f"r{i}")
+            shipped |= argument
+            reach = call.frame.preceding
+            if reach is None:
+                specs.append(OverSpec(spec, None, None))
+            elif call.frame.rows:
+                specs.append(OverSpec(spec, reach.count, None))  # type: ignore[union-attr]
+            else:
+                specs.append(OverSpec(spec, None, units(reach, time_type)))
+        keys = [F.expr(expr.sql) for expr in calls[0].partition_by]
+        kernels: list[MakeKernel] = [partial(Reorder), partial(OverAggregate, tuple(specs))]
+        results = [pa.field(spec.aggregate.result, spec.aggregate.type) for spec in specs]
+        texts = [expr.sql for expr in calls[0].partition_by]
+        key = next((f"c{i}" for i, ref in enumerate(refs) if texts == [ref.sql]), None)
+        result = self._run(flow, shipped, keys, kernels, marked=marked, key=key, keep=len(refs), add=results)
+        columns = [(ref, f"c{i}") for i, ref in enumerate(refs)]
+        columns += [(call.call.result, f"r{i}") for i, call in enumerate(calls)]
+        return Flow((Leg(named(result, columns), marked=marked, staged=True),))
+
+    def window(
+        self, flow: Flow, node: nodes.WindowAggregate, wanted: Callable[[ColumnRef], bool], *, marked: bool
+    ) -> Flow:
+        """Aggregates over bracket windows."""
+        from millstream.kernels.panes import WindowAggregate
+
+        windowed = flow.window
+        assert windowed is not None
+        window = windowed.window
+        assert isinstance(window, RangeWindow)
+        assert window.slide is not None
+        keys: dict[ColumnRef, Expr] = {}
+        for key in node.group_by:
+            keys[key.expr.column or ColumnRef("", key.name, key.expr.type)] = key.expr
+        for name in window.partition_by:
+            ref = next(c for c in windowed.input.schema if c.name.lower() == name.lower())
+            ref = ColumnRef(windowed.alias, ref.name, ref.type)
+            keys.setdefault(ref, of_column(ref))
+        leg = flow.legs[0]
+        time_type = _time_type(leg)
+        shipped = {f"g{i}": F.expr(expr.sql) for i, expr in enumerate(keys.values())}
+        specs = []
+        for i, call in enumerate(node.aggregates):
+            argument, spec = _aggregate(leg.frame, call, f"a{i}", f"r{i}")
+            shipped |= argument
+            specs.append(spec)
+        spec_ = PaneSpec(
+            range=int(units(window.range, time_type)),
+            slide=int(units(window.slide, time_type)),
+            origin=self._origin(window.origin, time_type),
+            edge_type=to_arrow_schema(T.StructType([T.StructField("t", time_type)]), timezone="UTC")
+            .field(0)
+            .type,
+            group_by=tuple(f"g{i}" for i in range(len(keys))),
+            aggregates=tuple(specs),
+        )
+        bounds = [
+            pa.field(name, kind)
+            for name, kind in (
+                ("window_start", spec_.edge_type),
+                ("window_end", spec_.edge_type),
+                ("wid", pa.int64()),
+            )
+            if wanted(ColumnRef(windowed.alias, name))
+        ]
+        added = [*bounds, *(pa.field(s.result, s.type) for s in specs)]
+        frame = self._run(
+            flow,
+            shipped,
+            [F.expr(expr.sql) for expr in keys.values()],
+            [partial(WindowAggregate, spec_)],
+            marked=marked,
+            key="g0" if len(keys) == 1 else None,
+            keep=len(keys),
+            add=added,
+            regroups=True,
+        )
+        sorting = [
+            F.col(f"g{i}").alias(f"{SORT}{i:03}")
+            for i, f in enumerate(frame.schema.fields[: len(keys)])
+            if isinstance(f.dataType, T.AtomicType)
+        ]
+        frame = frame.select("*", *sorting)
+        columns = [(ref, f"g{i}") for i, ref in enumerate(keys)]
+        columns += [(ColumnRef(windowed.alias, bound.name), bound.name) for bound in bounds]
+        columns += [(call.result, f"r{i}") for i, call in enumerate(node.aggregates)]
+        return Flow((Leg(named(frame, columns), marked=marked, staged=True),))
+
+    def _origin(self, origin: str | None, kind: T.DataType) -> int:
+        if origin is None:
+            return 0
+        from millstream.stage.times import instants
+
+        value = self.spark.sql(f"SELECT CAST(? AS {kind.simpleString()}) AS t", args=[origin]).toArrow()
+        return int(instants(value.column(0))[0])
+
+    # ------------------------------------------------------------ running one
+
+    def _run(
+        self,
+        flow: Flow,
+        shipped: dict[str, Column],
+        keys: Sequence[Column] | None,
+        kernels: Sequence[MakeKernel],
+        *,
+        marked: bool,
+        key: str | None = None,
+        keep: int | None = None,
+        add: Sequence[pa.Field] = (),
+        late: bool = False,
+        spread: bool = False,
+        regroups: bool = False,
+    ) -> DataFrame:
+        """A stage over a flow: its first ``keep`` columns (or all) come out again, and those that it adds.
+
+        ``key`` names a column that is all there is of the key: if it is an integer, that is enough. A stage
+        that ``regroups`` has results of its own instead of tuples that pass.
+        """
+        passed = list(shipped)[:keep]
+        if not shipped:
+            # Arrow forgets how many rows a table has that has no columns.
+            shipped = {ONE: F.lit(True)}
+        ties = [name for name in flow.legs[0].frame.columns if name.startswith(SORT)]
+        if len(flow.legs) == 1 and flow.legs[0].staged:
+            # Results of a window: their groups give the order of those with the same time, here and above.
+            shipped = {**shipped, **{name: F.col(name) for name in ties}}
+            passed += [] if regroups else ties
+        else:
+            ties = []
+        frames, inputs = [], []
+        if key is not None and not _is_integer(flow.legs[0].frame, shipped[key]):
+            key = None
+        for leg in flow.legs:
+            frame, source = packed(leg, shipped, keys, key, spread=spread)
+            if not regroups:
+                # Only windows count late tuples; for everybody else they are just late.
+                source = replace(source, promises=replace(source.promises, generous=False))
+            frames.append(frame)
+            inputs.append(replace(source, ties=tuple(ties)))
+        output = pa.schema([*(inputs[0].columns.field(name) for name in passed), *add])
+        pipeline = Pipeline(
+            tuple(inputs),
+            partial(_made, tuple(kernels)),
+            output,
+            inputs[0].time_type,
+            late,
+            ordered=marked or not regroups,
+        )
+        self.pipelines.append(pipeline)
+        parallel = bool(keys) or (spread and not late)
+        wanted = Wanted(pipeline, flow.legs, shipped, keys, key, parallel, frames)
+        if self.stand_in is not None and frames[0].isStreaming:
+            return self.stand_in(wanted)
+        return self._stage(wanted, marked=marked)
+
+    def _stage(self, wanted: Wanted, *, marked: bool) -> DataFrame:
+        partitions = int(self.spark.conf.get("spark.sql.shuffle.partitions") or 1)
+        shards = shard_ids(partitions if wanted.parallel else 1, partitions)
+        stage = Stage(wanted.pipeline, shards, uuid.uuid4().hex)
+        self.tokens.append(stage.token)
+        if not wanted.frames[0].isStreaming:
+            return stage_table(stage, wanted.frames).drop(MARK)
+        result = stage_stream(stage, wanted.frames, self.control)
+        name = f"millstream.stage{len(self.reports)}"
+        self.reports[name] = wanted.streams
+        result = observed(result, name)
+        return result if marked else result.where(F.col(MARK).isNull()).drop(MARK)
+
+
+def nothing(wanted: Wanted) -> DataFrame:
+    """The results of a stage that has not seen anything."""
+    schema = from_arrow_schema(result_schema(wanted.pipeline))
+    spark = wanted.frames[0].sparkSession
+    return spark.createDataFrame([], schema).drop(MARK)
+
+
+def _made(kernels: tuple[MakeKernel, ...]) -> list[Kernel]:
+    return [make() for make in kernels]
+
+
+def shipped_columns(
+    leg: Leg, shipped: Mapping[str, Column], keys: Sequence[Column] | None, key: str | None
+) -> dict[str, Column]:
+    """What is shipped of every tuple of a leg: the columns, what identifies its partition, and its time."""
+    guarded = {name: leg.guarded(expr) for name, expr in shipped.items()}
+    if key is None:
+        guarded |= {name: leg.guarded(expr) for name, expr in _identity(leg.frame, keys or ()).items()}
+    latent = leg.stream is not None and leg.stream.timestamp.kind is TimestampKind.LATENT
+    # Spark writes the time of a micro-batch down before running it, and uses it again in a replay.
+    return {**guarded, TIME: F.current_timestamp() if latent else F.col(TIME)}
+
+
+def packed(
+    leg: Leg, shipped: Mapping[str, Column], keys: Sequence[Column] | None, key: str | None, *, spread: bool
+) -> tuple[DataFrame, Input]:
+    """A leg with what is shipped of it, and the description of that."""
+    frame, stream = leg.frame, leg.stream
+    columns = shipped_columns(leg, shipped, keys, key)
+    if frame.isStreaming or stream is not None:
+        travelling = (ORIGIN, NUMBER, MARK) if leg.staged else _ARRIVAL
+        present = [F.col(name) for name in travelling if name in frame.columns]
+    else:
+        present = [F.spark_partition_id().cast("bigint").alias(SEGMENT)]
+    result = frame.select(*(expr.alias(name) for name, expr in columns.items()), *present)
+    kind = result.schema[TIME].dataType
+    _check_time(kind)
+    names = [name for name in columns if name != TIME]
+    schema = to_arrow_schema(T.StructType([result.schema[name] for name in names]), timezone="UTC")
+    return result, Input(
+        name=stream.name if stream is not None else "",
+        columns=schema,
+        time_type=to_arrow_schema(T.StructType([result.schema[TIME]]), timezone="UTC").field(0).type,
+        promises=promises_of(stream, kind),
+        key=key,
+        chained=leg.staged,
+        spread=spread,
+        partitions=_partitions(stream),
+    )
+
+
+def _partitions(stream: Stream | None) -> int:
+    """How many source partitions there are: one, unless the source says otherwise."""
+    if stream is None or not isinstance(stream.origin, Reader):
+        return 1
+    return int(stream.origin.option("partitions") or 1)
+
+
+def _identity(frame: DataFrame, keys: Sequence[Column]) -> dict[str, Column]:
+    """What tells partitions apart: an integer by itself, anything else by 128 bits of hash."""
+    if not keys:
+        return {}
+    kinds = [
+        f.dataType for f in frame.select(*(key.alias(f"k{i}") for i, key in enumerate(keys))).schema.fields
+    ]
+    if len(keys) == 1 and isinstance(kinds[0], T.IntegralType):
+        return {KEY: keys[0].cast("bigint")}
+    parts: list[Column] = []
+    for key, kind in zip(keys, kinds, strict=True):
+        # Spark's hash passes over NULLs, so that (NULL, 1) would be (1, NULL).
+        parts += [key.isNull(), _hashable(key, kind)]
+    return {KEY: F.xxhash64(*parts), KEY2: F.xxhash64(F.lit(1), *parts)}
+
+
+def _is_integer(frame: DataFrame, value: Column) -> bool:
+    return isinstance(frame.select(value.alias("k")).schema["k"].dataType, T.IntegralType)
+
+
+def _hashable(key: Column, kind: T.DataType) -> Column:
+    if isinstance(kind, T.DoubleType | T.FloatType):
+        # There are two zeros, which are one group.
+        return F.when(key == 0, F.lit(0.0)).otherwise(key)
+    return key if isinstance(kind, T.AtomicType) else F.to_json(F.struct(key))
+
+
+def _aggregate(
+    frame: DataFrame, call: AggregateCall, argument: str, result: str
+) -> tuple[dict[str, Column], AggregateSpec]:
+    """An aggregate as kernels know it, and its argument; a FILTER makes the argument NULL."""
+    name = call.name.lower()
+    wanted = None if call.filter is None else F.expr(call.filter.sql)
+    arguments = call.arguments
+    star = name == "count" and (not arguments or str(arguments[0]) in ("*", "1"))
+    value = None if star else F.expr(arguments[0].sql)
+    if wanted is not None:
+        value = F.when(wanted, F.lit(1) if value is None else value)
+    sql = "count(1)" if name == "count" else f"{name}({arguments[0].sql})"
+    kind = frame.agg(F.expr(sql).alias("r")).schema
+    arrow = to_arrow_schema(kind, timezone="UTC").field(0).type
+    ignore = name in ("first", "last", "first_value", "last_value", "any_value") and len(arguments) > 1
+    function = cast(Function, {"first_value": "first", "last_value": "last", "mean": "avg"}.get(name, name))
+    spec = AggregateSpec(function, None if value is None else argument, result, arrow, ignore)
+    return ({} if value is None else {argument: value}), spec
+
+
+def _columns(calls: Iterable[OverCall]) -> Iterable[ColumnRef]:
+    for call in calls:
+        for expr in (
+            *call.partition_by,
+            *call.call.arguments,
+            *((call.call.filter,) if call.call.filter else ()),
+        ):
+            yield from expr.columns()
+
+
+def _time_type(leg: Leg) -> T.DataType:
+    stream = leg.stream
+    if stream is not None and stream.timestamp.kind is TimestampKind.LATENT:
+        return T.TimestampType()
+    return leg.frame.schema[TIME].dataType
+
+
+def _check_time(kind: T.DataType) -> None:
+    if isinstance(kind, T.DecimalType) and kind.precision > 18:
+        raise NotExecutableError(
+            f"a stream ordered by {kind.simpleString()} cannot be aggregated or checked for late tuples",
+            hint="order it by a decimal of at most 18 digits",
+        )

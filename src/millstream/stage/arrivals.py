@@ -1,0 +1,288 @@
+"""Arrivals: blobs of a micro-batch become tuples, each judged, and one frontier for all inputs.
+
+Every shard does this by itself from the same heads, and so they all agree.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from millstream.kernels.base import BEGINNING, END, KEY, Frontier, Tuples
+from millstream.progress.tracking import Piece, Tracker, Verdict
+from millstream.stage.packing import BEFORE, BROKEN, POSITION
+from millstream.stage.spec import NUMBER, ORIGIN, ORIGINS_PER_INPUT, PROMISE, SUBSTREAM, TIME, Input
+from millstream.stage.times import instants, is_float
+
+HEARTBEAT, ENDED = "heartbeat", "end"
+
+
+@dataclass(frozen=True)
+class Blob:
+    """What a packer made for a shard."""
+
+    head: dict[str, Any]
+    tuples: bytes | None
+    all: bytes | None
+
+    @classmethod
+    def of(cls, head: str, tuples: bytes | None, everything: bytes | None) -> Blob:
+        return cls(json.loads(head), tuples, everything)
+
+
+@dataclass
+class _Partition:
+    """A source partition: how many tuples it had, and what it has promised."""
+
+    tracker: Tracker
+    arrived: int = 0
+    codes: dict[Any, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Shipped:
+    """A piece of a source partition, as far as it has come to this shard."""
+
+    order: tuple[Any, ...]
+    rows: int
+    newest: Any
+    part: pa.Table | None
+    whole: pa.Table | None
+    first: bool
+
+
+@dataclass
+class Arrived:
+    """The tuples of one input: those in time, and those that came too late."""
+
+    tuples: Tuples | None = None
+    late: Tuples | None = None
+
+
+class Arrivals:
+    """The progress of one input of a pipeline."""
+
+    def __init__(self, source: Input, number: int) -> None:
+        self._input = source
+        self._base = number * ORIGINS_PER_INPUT
+        self._partitions: dict[int, _Partition] = {}
+        self._shards_heard: dict[str, Frontier] = {}
+        self._ended = False
+        self.rows = 0
+        self.late = 0
+
+    @property
+    def frontier(self) -> Frontier:
+        """No tuple before it will come from this input."""
+        if self._ended:
+            return END
+        if self._input.chained:
+            return min(self._shards_heard.values(), default=BEGINNING)
+        if len(self._partitions) < self._input.partitions:
+            return BEGINNING
+        return min(Frontier(p.tracker.promised, self._base + n) for n, p in self._partitions.items())
+
+    @property
+    def state_rows(self) -> int:
+        return sum(1 + len(partition.codes) for partition in self._partitions.values())
+
+    def take(self, blobs: Iterable[Blob]) -> Arrived:
+        """All blobs of a micro-batch; what they tell about the end comes after all tuples.
+
+        The end is a promise of everything: what is added to an input that had ended is late.
+        """
+        kept: list[Tuples] = []
+        late: list[Tuples] = []
+        pieces: list[_Shipped] = []
+        marks: list[Any] = []
+        for blob in blobs:
+            marks += blob.head.get("marks", ())
+            table = None if blob.tuples is None else pa.ipc.open_stream(blob.tuples).read_all()
+            everything = None if blob.all is None else pa.ipc.open_stream(blob.all).read_all()
+            start = shown = 0
+            for partition, segment, file, rows, newest, count, unwanted in blob.head["pieces"]:
+                part = table.slice(start, count) if count and table is not None else None
+                others = unwanted if self._input.judged_by_piece else rows
+                whole = None if everything is None or not others else everything.slice(shown, others)
+                order = (partition, segment, file, blob.head["flush"])
+                pieces.append(_Shipped(order, rows, newest, part, whole, blob.head["first"]))
+                start += count
+                shown += others
+        for piece in sorted(pieces, key=lambda piece: piece.order):
+            self.rows += 0 if piece.part is None else piece.part.num_rows
+            if not self._input.chained:
+                self._judge(piece, kept, late)
+        parts = [piece.part for piece in pieces if piece.part is not None]
+        if self._input.chained and parts:
+            kept.append(self._settled(parts))
+        for mark in marks:
+            self._hear(mark)
+        return Arrived(joined(kept), joined(late))
+
+    def _judge(self, piece: _Shipped, kept: list[Tuples], late: list[Tuples]) -> None:
+        """The next piece of a source partition."""
+        number, part, whole = piece.order[0], piece.part, piece.whole
+        partition = self._partition(number)
+        verdict: Verdict | None = None
+        if self._input.judged_by_piece:
+            if whole is not None:
+                self.late += int(self._verdict(partition, whole).late.sum())
+            if part is not None:
+                verdict = self._verdict(partition, part)
+                self.late += int(verdict.late.sum())
+            partition.tracker.pass_over(piece.newest)
+        else:
+            assert whole is not None
+            full = partition.tracker.show(self._piece(partition, whole))
+            if self._ended:
+                full = Verdict(~_promises(whole), np.full_like(full.promised, partition.tracker.highest))
+            # Every shard sees them all: one of them counts.
+            self.late += int(full.late.sum()) if piece.first else 0
+            if part is not None:
+                at = np.asarray(part.column(POSITION).combine_chunks())
+                verdict = Verdict(full.late[at], full.promised[at])
+        if part is not None and verdict is not None:
+            self._sort_out(number, partition, part, verdict, kept, late)
+        partition.arrived += piece.rows
+
+    def _verdict(self, partition: _Partition, part: pa.Table) -> Verdict:
+        time = instants(part.column(TIME))
+        if self._ended:
+            return Verdict(np.ones(len(time), np.bool_), np.full_like(time, partition.tracker.highest))
+        if BEFORE in part.column_names:
+            return partition.tracker.judge(time, newest=instants(part.column(BEFORE)))
+        return partition.tracker.judge(time, broken=_mask(part.column(BROKEN)))
+
+    def _sort_out(
+        self,
+        number: int,
+        partition: _Partition,
+        part: pa.Table,
+        verdict: Verdict,
+        kept: list[Tuples],
+        late: list[Tuples],
+    ) -> None:
+        time = instants(part.column(TIME))
+        positions = np.asarray(part.column(POSITION).combine_chunks()).astype(np.int64)
+        origin = np.full(len(time), self._base + number, np.int32)
+        tuples = Tuples(self._columns(part), time, origin, positions + partition.arrived)
+        if not verdict.late.any():
+            kept.append(tuples)
+            return
+        late.append(tuples.take(verdict.late))
+        if not self._input.promises.generous:
+            kept.append(tuples.take(~verdict.late))
+            return
+        lowest = -np.inf if is_float(self._input.time_type) else np.iinfo(np.int64).min
+        hold = np.where(verdict.late, verdict.promised, lowest)
+        kept.append(Tuples(tuples.columns, time, origin, tuples.number, hold))
+
+    def _settled(self, parts: list[pa.Table]) -> Tuples:
+        """Tuples of another stage, in an order that is settled, or that of their groups."""
+        part = pa.concat_tables(parts)
+        if self._input.ties:
+            keys = [(TIME, "ascending"), *((name, "ascending") for name in self._input.ties)]
+            # As Spark does, and as results are sorted at the end: NULL comes first.
+            part = part.take(pc.sort_indices(part, sort_keys=keys, null_placement="at_start"))
+        origin = np.asarray(part.column(ORIGIN).combine_chunks()).astype(np.int32) + np.int32(self._base)
+        number = np.asarray(part.column(NUMBER).combine_chunks()).astype(np.int64)
+        if self._input.ties:
+            number = np.arange(self.rows - len(number), self.rows, dtype=np.int64)
+        return Tuples(self._columns(part), instants(part.column(TIME)), origin, number)
+
+    def _columns(self, part: pa.Table) -> pa.Table:
+        columns = part.select(self._input.columns.names)
+        if self._input.key is not None and KEY not in columns.column_names:
+            columns = columns.append_column(KEY, part.column(self._input.key).cast(pa.int64()))
+        return columns
+
+    def _piece(self, partition: _Partition, whole: pa.Table) -> Piece:
+        names = whole.column_names
+        promises = ends = streams = None
+        if PROMISE in names:
+            promises = _promises(whole)
+            ends = promises & _mask(pc.is_null(whole.column(TIME)))
+        if SUBSTREAM in names:
+            streams = _coded(whole.column(SUBSTREAM), partition.codes)
+        return Piece(instants(whole.column(TIME)), streams, promises, ends)
+
+    def _partition(self, number: int) -> _Partition:
+        if number not in self._partitions:
+            self._partitions[number] = _Partition(
+                Tracker(self._input.promises, is_float(self._input.time_type))
+            )
+        return self._partitions[number]
+
+    def _hear(self, mark: Any) -> None:
+        """Control input: heartbeats and the end, or the frontier of a shard of the stage before."""
+        mark = json.loads(mark) if isinstance(mark, str) else mark
+        if self._input.chained:
+            self._shards_heard[mark["shard"]] = self._frontier_of(mark)
+            # Every shard of a stage reports in every batch, so all have been heard of at once.
+            self._ended = all(heard == END for heard in self._shards_heard.values())
+        elif mark["kind"] == ENDED:
+            self._ended = True
+        else:
+            # It is about partitions too that have not said anything yet.
+            for number in {*range(self._input.partitions), *self._partitions}:
+                self._partition(number).tracker.heartbeat(mark["time"])
+
+    def _frontier_of(self, mark: dict[str, Any]) -> Frontier:
+        """What a shard of the stage before has promised; its origins are numbered after ours."""
+        if mark["end"]:
+            return END
+        if mark["frontier"] is None:
+            return BEGINNING
+        time, origin = mark["frontier"]
+        return Frontier(time, origin + self._base)
+
+
+def joined(parts: list[Tuples]) -> Tuples | None:
+    """Tuples of several pieces or inputs, with the same columns."""
+    if not parts:
+        return None
+    if len(parts) == 1:
+        return parts[0]
+    hold = None
+    if any(part.hold is not None for part in parts):
+        hold = np.concatenate([_hold(part) for part in parts])
+    return Tuples(
+        pa.concat_tables([part.columns for part in parts]),
+        np.concatenate([part.time for part in parts]),
+        np.concatenate([part.origin for part in parts]),
+        np.concatenate([part.number for part in parts]),
+        hold,
+    )
+
+
+def _hold(tuples: Tuples) -> npt.NDArray[Any]:
+    if tuples.hold is not None:
+        return tuples.hold
+    return np.full_like(tuples.time, -np.inf if tuples.time.dtype == np.float64 else np.iinfo(np.int64).min)
+
+
+def _promises(whole: pa.Table) -> npt.NDArray[np.bool_]:
+    """Which rows are no data."""
+    if PROMISE not in whole.column_names:
+        return np.zeros(whole.num_rows, np.bool_)
+    return _mask(pc.fill_null(whole.column(PROMISE), False))
+
+
+def _mask(column: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+    return np.asarray(column.combine_chunks().to_numpy(zero_copy_only=False), np.bool_)
+
+
+def _coded(column: pa.ChunkedArray, codes: dict[Any, int]) -> npt.NDArray[np.int64]:
+    """Sub-streams as small integers, the same ones for ever."""
+    encoded = pc.dictionary_encode(column.combine_chunks(), null_encoding="encode")
+    table = np.array(
+        [codes.setdefault(value, len(codes)) for value in encoded.dictionary.to_pylist()], np.int64
+    )
+    return table[np.asarray(encoded.indices)] if len(table) else np.empty(0, np.int64)

@@ -1,0 +1,101 @@
+"""Shards kept between micro-batches, so that their state need not be read back from the state store.
+
+Any Python worker of a machine may get the next micro-batch, so what one of them knows is left in shared
+memory for the others, under the version that the state store will have: what does not match that is not used.
+Reading it costs nothing until it is touched, and what a worker changes in it is its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import os
+import pickle
+import shutil
+import struct
+import tempfile
+import time
+from pathlib import Path
+
+from millstream.stage.shard import Shard
+
+_ALIGNMENT = 64
+_FORGOTTEN_AFTER = 86_400.0
+"""Seconds after which the leftovers of a run that was killed are removed."""
+
+_known: dict[tuple[str, str], Shard] = {}
+
+
+def recall(token: str, name: str, version: int) -> Shard | None:
+    """The shard as it was after that version, if anybody here knows it."""
+    shard = _known.get((token, name))
+    if shard is not None and shard.version == version:
+        return shard
+    try:
+        with _file(token, name, version).open("rb") as file:
+            memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+    except (OSError, ValueError):
+        return None
+    view = memoryview(memory)
+    (count,) = struct.unpack_from("<q", view)
+    sizes = struct.unpack_from(f"<{count}q", view, 8)
+    parts = []
+    at = _aligned(8 + 8 * count)
+    for size in sizes:
+        parts.append(view[at : at + size])
+        at = _aligned(at + size)
+    loaded: Shard = pickle.loads(parts[0], buffers=parts[1:])
+    return loaded
+
+
+def remember(token: str, name: str, shard: Shard) -> None:
+    """Keep a shard for the next micro-batch. Where there is no room for it, it is not kept."""
+    _known[token, name] = shard
+    buffers: list[pickle.PickleBuffer] = []
+    body = pickle.dumps(shard, protocol=5, buffer_callback=buffers.append)
+    parts = [memoryview(body), *(buffer.raw() for buffer in buffers)]
+    path = _file(token, name, shard.version)
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        _make(path.parent)
+        with unfinished.open("wb") as file:
+            file.write(struct.pack(f"<{len(parts) + 1}q", len(parts), *(part.nbytes for part in parts)))
+            for part in parts:
+                file.write(b"\0" * (_aligned(file.tell()) - file.tell()))
+                file.write(part)
+        unfinished.replace(path)
+    except OSError:
+        unfinished.unlink(missing_ok=True)
+    # The version before is needed again if this micro-batch fails after all.
+    _file(token, name, shard.version - 2).unlink(missing_ok=True)
+
+
+def forget(token: str) -> None:
+    """A query has ended."""
+    for key in [key for key in _known if key[0] == token]:
+        del _known[key]
+    shutil.rmtree(_root() / token, ignore_errors=True)
+
+
+def _make(directory: Path) -> None:
+    if directory.exists():
+        return
+    directory.mkdir(parents=True, mode=0o700)
+    for other in directory.parent.iterdir():
+        with contextlib.suppress(OSError):
+            if time.time() - other.stat().st_mtime > _FORGOTTEN_AFTER:
+                shutil.rmtree(other, ignore_errors=True)
+
+
+def _file(token: str, name: str, version: int) -> Path:
+    return _root() / token / f"{name}.{version}"
+
+
+def _root() -> Path:
+    memory = Path("/dev/shm")
+    above = memory if os.access(memory, os.W_OK) else Path(tempfile.gettempdir())
+    return above / f"millstream-{os.getuid()}"
+
+
+def _aligned(position: int) -> int:
+    return -(-position // _ALIGNMENT) * _ALIGNMENT

@@ -1,0 +1,213 @@
+"""A shard of a pipeline: everything that is known about some of the keys, from batch to batch."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from millstream.kernels.base import END, KEY, LAST, Change, Frontier, Kernel, Times, Tuples
+from millstream.stage.arrivals import Arrivals, Blob, joined
+from millstream.stage.spec import MARK, NUMBER, ORIGIN, TAG, TIME, Pipeline
+from millstream.stage.times import is_float, timestamps
+
+Report = dict[str, Any]
+"""How a micro-batch went, and how far the frontier has come; plain data for JSON."""
+
+_LAST_ORIGIN = 2**31 - 1
+
+FORMAT = 1
+"""Of the state: a checkpoint with another number is not understood."""
+
+
+@dataclass
+class StateChange:
+    """What a micro-batch writes into the state store."""
+
+    meta: bytes
+    added: dict[str, bytes] = field(default_factory=dict)
+    dropped: tuple[str, ...] = ()
+
+
+class Shard:
+    """Runs the kernels of a pipeline for one shard."""
+
+    def __init__(self, pipeline: Pipeline, name: str = "", shards: int = 1) -> None:
+        self._pipeline = pipeline
+        self._name = name
+        self._shards = shards
+        self._arrivals = [Arrivals(source, i) for i, source in enumerate(pipeline.inputs)]
+        self._kernels: list[Kernel] = [] if pipeline.late else pipeline.make_kernels()
+        self._chunks: dict[str, int] = {}
+        self.frontier = Frontier(-np.inf, -1)
+        self.version = 0
+
+    def process(self, blobs: Iterable[Blob]) -> tuple[Tuples, Report]:
+        """A micro-batch: results, and what there is to report."""
+        by_input: dict[int, list[Blob]] = {}
+        pack_ms = 0.0
+        for blob in blobs:
+            by_input.setdefault(blob.head["input"], []).append(blob)
+            pack_ms += blob.head.get("pack_ms", 0.0)
+        began = time.perf_counter()
+        rows_before, late_before = self._counts()
+        arrived = [self._arrivals[i].take(group) for i, group in sorted(by_input.items())]
+        taken = time.perf_counter()
+        wanted = [a.late if self._pipeline.late else a.tuples for a in arrived]
+        tuples = joined([t for t in wanted if t is not None and len(t)])
+        self.frontier = max(self.frontier, min(arrivals.frontier for arrivals in self._arrivals))
+        result = self._empty() if tuples is None else tuples
+        frontier = self.frontier
+        for kernel in self._kernels:
+            result = kernel.process(result, frontier)
+            frontier = kernel.passes(frontier)
+        done = time.perf_counter()
+        self.version += 1
+        rows, late = self._counts()
+        report = {
+            "shard": self._name,
+            "shards": self._shards,
+            "frontier": _written(frontier),
+            "end": self.frontier == END,
+            "rows": [a - b for a, b in zip(rows, rows_before, strict=True)],
+            "late": [a - b for a, b in zip(late, late_before, strict=True)],
+            "state_rows": sum(k.rows for k in self._kernels) + sum(a.state_rows for a in self._arrivals),
+            "state_bytes": sum(self._chunks.values()),
+            "pack_ms": round(pack_ms / self._shards + (taken - began) * 1000, 3),
+            "kernel_ms": round((done - taken) * 1000, 3),
+        }
+        return result, report
+
+    def _counts(self) -> tuple[list[int], list[int]]:
+        return [a.rows for a in self._arrivals], [a.late for a in self._arrivals]
+
+    def _empty(self) -> Tuples:
+        source = self._pipeline.inputs[0]
+        schema = source.columns
+        if source.key is not None and KEY not in schema.names:
+            schema = schema.append(pa.field(KEY, pa.int64()))
+        time: Times = np.empty(0, np.float64) if is_float(source.time_type) else np.empty(0, np.int64)
+        return Tuples(schema.empty_table(), time, np.empty(0, np.int32), np.empty(0, np.int64))
+
+    def table(self, result: Tuples, report: Report | None = None) -> pa.Table:
+        """Results with what travels along, and a row that reports."""
+        rows = len(result)
+        kind = self._pipeline.time_type
+        columns = [result.columns.column(name) for name in self._pipeline.output.names]
+        times = pa.nulls(rows, kind) if self._pipeline.late else timestamps(result.time, kind)
+        columns.append(pa.chunked_array([times]))
+        if self._pipeline.ordered:
+            columns.append(pa.chunked_array([pa.array(result.origin, pa.int32())]))
+            columns.append(pa.chunked_array([pa.array(result.number, pa.int64())]))
+        columns.append(pa.chunked_array([pa.nulls(rows, pa.string())]))
+        schema = result_schema(self._pipeline)
+        table = pa.table([c.cast(f.type) for c, f in zip(columns, schema, strict=True)], schema=schema)
+        if report is None:
+            return table
+        marks = [pa.nulls(1, f.type) if f.name != MARK else pa.array([json.dumps(report)]) for f in schema]
+        return pa.concat_tables([table, pa.table(marks, schema=schema)])
+
+    # ------------------------------------------------------------ state
+
+    def snapshot(self) -> StateChange:
+        """What the state store must be told after a micro-batch."""
+        added: dict[str, bytes] = {}
+        dropped: list[str] = []
+        metas: list[Mapping[str, Any]] = []
+        for i, kernel in enumerate(self._kernels):
+            change: Change = kernel.snapshot()
+            metas.append(dict(change.meta))
+            for name, chunk in change.added.items():
+                added[f"{i}/{name}"] = _to_bytes(chunk)
+            dropped += [f"{i}/{name}" for name in change.dropped]
+        for name in dropped:
+            if added.pop(name, None) is None:
+                self._chunks.pop(name, None)
+        self._chunks.update({name: len(chunk) for name, chunk in added.items()})
+        meta = pickle.dumps(
+            (FORMAT, self.version, self.frontier, self._arrivals, metas, self._chunks),
+            pickle.HIGHEST_PROTOCOL,
+        )
+        return StateChange(meta, added, tuple(dropped))
+
+    def restore(self, meta: bytes, chunks: Mapping[str, bytes]) -> None:
+        """Go on from what was written."""
+        _, self.version, self.frontier, self._arrivals, metas, self._chunks = pickle.loads(meta)
+        for i, (kernel, own) in enumerate(zip(self._kernels, metas, strict=True)):
+            prefix = f"{i}/"
+            kernel.restore(
+                own,
+                {
+                    name.removeprefix(prefix): _from_bytes(chunks[name])
+                    for name in self._chunks
+                    if name.startswith(prefix)
+                },
+            )
+
+
+def version_of(meta: bytes) -> int:
+    """The version of a stored state."""
+    stored = pickle.loads(meta)
+    return int(stored[1])
+
+
+def result_schema(pipeline: Pipeline) -> pa.Schema:
+    """The columns of a shard's results."""
+    order = [(ORIGIN, pa.int32()), (NUMBER, pa.int64())] if pipeline.ordered else []
+    hidden = [(TIME, pipeline.time_type), *order, (MARK, pa.string())]
+    return pa.schema([*pipeline.output, *(pa.field(name, kind) for name, kind in hidden)])
+
+
+def tagged_schema(pipelines: Sequence[Pipeline]) -> pa.Schema:
+    """The columns of results of several pipelines together; of one alone they are its own."""
+    if len(pipelines) == 1:
+        return result_schema(pipelines[0])
+    fields = [
+        pa.field(tagged_name(i, field.name), field.type)
+        for i, pipeline in enumerate(pipelines)
+        for field in result_schema(pipeline)
+        if field.name != MARK
+    ]
+    return pa.schema([*fields, pa.field(TAG, pa.int32()), pa.field(MARK, pa.string())])
+
+
+def tagged_name(tag: int, name: str) -> str:
+    """A column of one pipeline among those of several."""
+    return f"p{tag}_{name}"
+
+
+def tagged(table: pa.Table, tag: int, schema: pa.Schema) -> pa.Table:
+    """Results of one pipeline in the columns of all."""
+    own = {tagged_name(tag, name): name for name in table.column_names if name != MARK}
+    columns = {
+        TAG: pa.array(np.full(table.num_rows, tag, np.int32)),
+        MARK: table.column(MARK),
+        **{name: table.column(inner) for name, inner in own.items()},
+    }
+    return pa.table(
+        [columns.get(field.name, pa.nulls(table.num_rows, field.type)) for field in schema], schema=schema
+    )
+
+
+def _written(frontier: Frontier) -> list[int | float] | None:
+    """A frontier as JSON, which has no infinite numbers; None where nothing is promised."""
+    time = frontier.time.item() if isinstance(frontier.time, np.generic) else frontier.time
+    return None if time == -np.inf else [min(time, LAST), min(frontier.origin, _LAST_ORIGIN)]
+
+
+def _to_bytes(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    out: bytes = sink.getvalue().to_pybytes()
+    return out
+
+
+def _from_bytes(data: bytes) -> pa.Table:
+    return pa.ipc.open_stream(data).read_all()

@@ -1,0 +1,59 @@
+"""Timestamps as numbers, and back.
+
+Kernels count in microseconds (dates too, so that any interval fits), in the integers or doubles that a stream
+is ordered by, or in units of a decimal's last digit.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+MICROSECONDS_PER_DAY = 86_400_000_000
+
+
+def is_float(kind: pa.DataType) -> bool:
+    """Whether instants of this type are doubles; all others are 64-bit integers."""
+    return bool(pa.types.is_floating(kind))
+
+
+def instants(values: pa.Array | pa.ChunkedArray) -> npt.NDArray[Any]:
+    """A column of timestamps as numbers; where it is NULL the number means nothing."""
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    kind = values.type
+    if is_float(kind):
+        return np.asarray(_filled(values.cast(pa.float64()), 0.0))
+    if pa.types.is_date32(kind):
+        return np.asarray(_filled(values.cast(pa.int32()), 0)).astype(np.int64) * MICROSECONDS_PER_DAY
+    if pa.types.is_decimal(kind):
+        # Up to 18 digits: of 16 bytes the lower 8 are the number.
+        halves = np.frombuffer(values.buffers()[1], np.int64)
+        first = 1 if sys.byteorder == "big" else 0
+        return halves[first::2][values.offset : values.offset + len(values)]
+    if pa.types.is_timestamp(kind) and kind.unit != "us":
+        values = values.cast(pa.timestamp("us", kind.tz))
+    return np.asarray(_filled(values.cast(pa.int64()), 0))
+
+
+def timestamps(numbers: npt.NDArray[Any], kind: pa.DataType) -> pa.Array:
+    """Numbers as timestamps of a type."""
+    if is_float(kind):
+        return pa.array(numbers, pa.float64()).cast(kind)
+    if pa.types.is_date32(kind):
+        return pa.array((numbers // MICROSECONDS_PER_DAY).astype(np.int32)).cast(kind)
+    if pa.types.is_decimal(kind):
+        halves = np.empty((len(numbers), 2), np.int64)
+        low, high = (1, 0) if sys.byteorder == "big" else (0, 1)
+        halves[:, low], halves[:, high] = numbers, numbers >> 63
+        return pa.Array.from_buffers(kind, len(numbers), [None, pa.py_buffer(halves)])
+    return pa.array(numbers, pa.int64()).cast(kind)
+
+
+def _filled(values: pa.Array, filling: float) -> pa.Array:
+    return pc.fill_null(values, filling) if values.null_count else values

@@ -1,0 +1,129 @@
+"""A stage without Spark: tasks, shuffle, state store and failures as a few lines of Python.
+
+Whatever Spark may do with a stage is done here at random: micro-batches cut anywhere, a piece read by another
+task, shards, state written and read back, workers that have forgotten everything.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from millstream.stage.arrivals import ENDED, HEARTBEAT, Blob
+from millstream.stage.packing import Packer, note, pack
+from millstream.stage.shard import Shard
+from millstream.stage.spec import MARK, PARTITION, SEGMENT, Pipeline
+
+
+@dataclass(frozen=True)
+class Beat:
+    """A heartbeat between the rows of a source."""
+
+    source: int
+    time: int
+
+
+Arrival = tuple[int, int, dict[str, Any]] | Beat
+"""(input, source partition, row), in the order in which they arrive."""
+
+
+@dataclass
+class Store:
+    """What Spark would keep of a shard."""
+
+    meta: bytes | None = None
+    chunks: dict[str, bytes] = field(default_factory=dict)
+
+
+@dataclass
+class Simulation:
+    """Runs a pipeline over arrivals. ``schemas`` are those of the rows of each input."""
+
+    pipeline: Pipeline
+    schemas: Sequence[pa.Schema]
+    shards: int = 1
+    chance: random.Random = field(default_factory=lambda: random.Random(0))
+    forgetful: bool = False
+
+    def run(self, arrivals: Sequence[Arrival], cuts: Sequence[int] = ()) -> pa.Table:
+        """All results, to the end of the input."""
+        names = tuple(range(self.shards))
+        stores = [Store() for _ in names]
+        memory: list[Shard | None] = [None for _ in names]
+        results = []
+        bounds = [0, *sorted(min(cut, len(arrivals)) for cut in cuts), len(arrivals)]
+        batches = [list(arrivals[a:b]) for a, b in itertools.pairwise(bounds)]
+        for number, batch in enumerate([*batches, None]):
+            blobs = self._ends(names) if batch is None else self._packed(batch, names, number)
+            for i, name in enumerate(names):
+                mine = [blob for shard, blob in blobs if shard == name]
+                if not mine:
+                    continue
+                shard = self._shard(stores[i], memory[i], name)
+                result, report = shard.process(mine)
+                change = shard.snapshot()
+                for gone in change.dropped:
+                    stores[i].chunks.pop(gone, None)
+                stores[i].chunks.update(change.added)
+                stores[i].meta = change.meta
+                memory[i] = shard
+                table = shard.table(result, report)
+                results.append(table.filter(pa.compute.is_null(table.column(MARK))).drop_columns([MARK]))
+        return pa.concat_tables(results)
+
+    def _shard(self, store: Store, known: Shard | None, name: int) -> Shard:
+        forgets = self.forgetful and self.chance.random() < 0.5
+        if known is not None and not forgets:
+            return known
+        shard = Shard(self.pipeline, str(name), self.shards)
+        if store.meta is not None:
+            shard.restore(store.meta, store.chunks)
+        return shard
+
+    def _packed(self, batch: list[Arrival], shards: tuple[int, ...], number: int) -> list[tuple[int, Blob]]:
+        """Rows of each source partition are read by one or two tasks, in any order of tasks."""
+        tasks: list[tuple[int, list[dict[str, Any]]]] = []
+        for source in range(len(self.schemas)):
+            partitions = {a[1] for a in batch if not isinstance(a, Beat) and a[0] == source}
+            for partition in partitions:
+                rows = [a[2] for a in batch if not isinstance(a, Beat) and a[:2] == (source, partition)]
+                middle = self.chance.randint(0, len(rows))
+                for piece, part in enumerate((rows[:middle], rows[middle:])):
+                    place = {SEGMENT: 2 * number + piece, PARTITION: partition}
+                    if part:
+                        tasks.append((source, [{**row, **place} for row in part]))
+        self.chance.shuffle(tasks)
+        blobs = []
+        for source, rows in tasks:
+            schema = self.schemas[source]
+            for name in (SEGMENT, PARTITION):
+                schema = schema.append(pa.field(name, pa.int64()))
+            cut = self.chance.randint(0, len(rows))
+            read = [pa.RecordBatch.from_pylist(part, schema) for part in (rows[:cut], rows[cut:]) if part]
+            packer = Packer(self.pipeline.inputs[source], source, shards)
+            blobs += _blobs(pack(read, {"": packer}))
+        for arrival in batch:
+            if isinstance(arrival, Beat):
+                mark = {"kind": HEARTBEAT, "time": arrival.time}
+                blobs += [(s, Blob.of(head, None, None)) for s, head in note(mark, arrival.source, shards)]
+        return blobs
+
+    def _ends(self, shards: tuple[int, ...]) -> list[tuple[int, Blob]]:
+        return [
+            (shard, Blob.of(head, None, None))
+            for source in range(len(self.schemas))
+            for shard, head in note({"kind": ENDED}, source, shards)
+        ]
+
+
+def _blobs(packed: Any) -> list[tuple[int, Blob]]:
+    return [
+        (row["shard"], Blob.of(row["head"], row["tuples"], row["all"]))
+        for batch in packed
+        for row in batch.to_pylist()
+    ]

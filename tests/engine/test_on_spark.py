@@ -1,0 +1,49 @@
+"""A sample of the invariants end to end: generated scripts on Spark give what the oracle gives."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, Phase, assume, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+from tests.engine.on_spark import run, without_heartbeats
+from tests.engine.test_invariants import same
+from tests.reference.generate import Case, script_and_inputs
+
+import millstream as ms
+from millstream.reference import Failure, answers
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+
+@given(script_and_inputs(max_partitions=1, max_rows=16), st.lists(st.integers(0, 16), max_size=2))
+@settings(
+    max_examples=int(os.environ.get("N", "8")),
+    deadline=None,
+    # A failure on Spark is better looked at than made smaller: each try takes seconds.
+    phases=(Phase.explicit, Phase.reuse, Phase.generate),
+    suppress_health_check=list(HealthCheck),
+)
+def test_generated_scripts(spark: SparkSession, case: Case, cuts: list[int]) -> None:
+    directory = Path(tempfile.mkdtemp())
+    mill = ms.connect(spark)
+    try:
+        expected = answers(case.script, without_heartbeats(case))
+    except Failure:
+        with pytest.raises(ms.MillstreamError):
+            run(case, mill, directory, cuts)
+        return
+    try:
+        found = run(case, mill, directory, cuts)
+    except ms.NotExecutableError:
+        assume(False)
+    finally:
+        mill.stop()
+        shutil.rmtree(directory)
+    for name, answer in expected.items():
+        same(found[name], answer.values)

@@ -1,0 +1,92 @@
+"""Run in a process of its own: warm up, work with all kinds of input, and look for what was compiled late."""
+
+import pickle
+import sys
+from itertools import product
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import numpy as np
+import pyarrow as pa
+from checks import Store
+from test_compiled import compiled
+
+from millstream.kernels.base import END, KEY, Frontier, Tuples
+from millstream.kernels.distinct import Distinct
+from millstream.kernels.over import OverAggregate
+from millstream.kernels.panes import WindowAggregate
+from millstream.kernels.reorder import Reorder
+from millstream.kernels.specs import AggregateSpec, OverSpec, PaneSpec
+from millstream.kernels.warm import compile_kernels
+
+ROWS = 60
+SHORT, LONG = pa.decimal128(17, 2), pa.decimal128(30, 2)
+FUNCTIONS = [
+    ("count", None, pa.int64()),
+    ("sum", "i", pa.int64()),
+    ("avg", "f", pa.float64()),
+    ("min", "h", pa.int16()),
+    ("max", "f", pa.float64()),
+    ("min", "s", pa.string()),
+    ("first", "s", pa.string()),
+    ("last", "d", SHORT),
+    ("sum", "d", pa.decimal128(27, 2)),
+    ("avg", "d", pa.decimal128(21, 6)),
+    ("sum", "e", pa.decimal128(38, 2)),
+]
+SPECS = tuple(
+    AggregateSpec(function, argument, f"{function}{argument}{ignore}", type_, ignore)
+    for (function, argument, type_), ignore in product(FUNCTIONS, (True, False))
+)
+REACH = ({"rows": 3}, {"range": 3}, {})
+
+
+def tuples(*, is_float: bool, keyed: bool, nulls: bool) -> Tuples:
+    """Two pieces of tuples that come backwards."""
+    numbers = np.arange(ROWS)
+    mask = numbers % 2 == 0 if nulls else None
+    columns = {
+        "i": pa.array(numbers, mask=mask),
+        "f": pa.array(numbers * 0.5, mask=mask),
+        "s": pa.array([str(number) for number in numbers], mask=mask),
+        "h": pa.array(numbers, pa.int16(), mask=mask),
+        "d": pa.array(numbers, mask=mask).cast(pa.int32()).cast(SHORT),
+        "e": pa.array(numbers, mask=mask).cast(LONG),
+    }
+    if keyed:
+        columns[KEY] = pa.array(numbers % 7, mask=mask)
+    table = pa.concat_tables([pa.table(columns).slice(0, 20), pa.table(columns).slice(20)])
+    times = numbers.astype(np.float64 if is_float else np.int64)[::-1]
+    return Tuples(table, times, np.zeros(ROWS, np.int32), numbers)
+
+
+def work(chain, batch):
+    stores = [Store() for _ in chain]
+    for frontier in (Frontier(30, 0), Frontier(40, 0), END):
+        result = batch
+        for i, kernel in enumerate(chain):
+            result = kernel.process(result, frontier)
+            stores[i].write(kernel.snapshot())
+            chain[i] = pickle.loads(pickle.dumps(kernel))
+            kernel.restore(*stores[i].read())
+        batch = batch.take(np.zeros(0, np.int64))
+
+
+def main() -> None:
+    compile_kernels()
+    warm = {function: len(function.signatures) for _, function in compiled()}
+    over = tuple(OverSpec(aggregate, **reach) for aggregate in SPECS for reach in REACH)
+    panes = PaneSpec(5, 2, 1, pa.int64(), ("s",), SPECS)
+    for is_float, keyed, nulls in product((False, True), repeat=3):
+        batch = tuples(is_float=is_float, keyed=keyed, nulls=nulls)
+        work([Reorder(), OverAggregate(over)], batch)
+        work([Distinct()], batch)
+        if not is_float:
+            work([WindowAggregate(panes)], batch)
+    late = [(f, f.signatures[count:]) for f, count in warm.items() if len(f.signatures) > count]
+    assert not late, late
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,239 @@
+"""Windows on streams, end to end: OVER and brackets (semantics, sections 1 to 3)."""
+
+import pytest
+from pyspark.sql import SparkSession
+
+import millstream as ms
+from millstream.testing import Streams, table
+
+pytestmark = pytest.mark.spark
+
+BIDS = """
+    item | price | t
+    1    | 10    | 1
+    2    | 5     | 2
+    1    | 20    | 3
+    2    |       | 4
+    1    | 30    | 6
+"""
+
+
+@pytest.fixture
+def bids(streams: Streams) -> Streams:
+    streams.add("CREATE STREAM Bid (item INT, price DOUBLE, t INT) ORDER BY t", BIDS)
+    return streams
+
+
+def test_a_result_for_every_tuple_about_it_and_those_before_it(bids: Streams) -> None:
+    assert bids.run("""
+        SELECT item, t,
+               sum(price) OVER (PARTITION BY item ROWS 1 PRECEDING) AS last_two,
+               count(price) OVER (PARTITION BY item RANGE 3 PRECEDING) AS recent,
+               max(price) OVER (PARTITION BY item ROWS UNBOUNDED PRECEDING) AS highest
+        FROM Bid
+    """) == table("""
+        item | t | last_two | recent | highest
+        1    | 1 | 10.0     | 1      | 10.0
+        2    | 2 | 5.0      | 1      | 5.0
+        1    | 3 | 30.0     | 2      | 20.0
+        2    | 4 | 5.0      | 1      | 5.0
+        1    | 6 | 50.0     | 2      | 30.0
+    """)
+
+
+def test_windows_with_different_partitions_in_one_select(bids: Streams) -> None:
+    assert bids.run("""
+        SELECT item, sum(price) OVER (PARTITION BY item ROWS UNBOUNDED PRECEDING) AS mine,
+               count(*) OVER (ROWS UNBOUNDED PRECEDING) AS all_so_far
+        FROM Bid WHERE price IS NOT NULL
+    """) == table("""
+        item | mine | all_so_far
+        1    | 10.0 | 1
+        2    | 5.0  | 2
+        1    | 30.0 | 3
+        1    | 60.0 | 4
+    """)
+
+
+def test_a_window_is_complete_when_time_has_passed_its_end_and_the_last_one_at_the_end(bids: Streams) -> None:
+    # Windows of 4, every 2: one that holds nothing gives no row.
+    assert bids.run("""
+        SELECT window_start, window_end, wid, count(*) AS n, avg(price) AS mean FROM Bid [RANGE 4 SLIDE 2]
+    """) == table("""
+        window_start | window_end | wid | n | mean
+        -2           | 2          | 0   | 1 | 10.0
+        0            | 4          | 1   | 3 | 11.666666666666666
+        2            | 6          | 2   | 3 | 12.5
+        4            | 8          | 3   | 2 | 30.0
+        6            | 10         | 4   | 1 | 30.0
+    """)
+
+
+def test_groups_of_a_window_with_having_and_expressions_over_aggregates(bids: Streams) -> None:
+    assert bids.run("""
+        SELECT item % 2 AS odd, max(price) - min(price) AS spread, window_end
+        FROM Bid [TUMBLE 4] GROUP BY item % 2 HAVING count(price) > 0
+    """) == table("""
+        odd | spread | window_end
+        0   | 0.0    | 4
+        1   | 10.0   | 4
+        1   | 0.0    | 8
+    """)
+
+
+def test_results_of_windows_are_a_stream_again(bids: Streams) -> None:
+    bids.mill.execute("""
+        CREATE STREAM Busy AS
+            SELECT item, count(*) AS n, window_end AS e FROM Bid [TUMBLE 2] GROUP BY item;
+    """)
+    assert bids.run("""
+        SELECT item, e, sum(n) OVER (PARTITION BY item ROWS UNBOUNDED PRECEDING) AS so_far FROM Busy
+    """) == table("""
+        item | e | so_far
+        1    | 2 | 1
+        1    | 4 | 2
+        2    | 4 | 1
+        2    | 6 | 2
+        1    | 8 | 3
+    """)
+
+
+def test_a_union_counts_equal_tuples_of_one_instant_once(streams: Streams) -> None:
+    streams.add("CREATE STREAM a (x INT, t INT) ORDER BY t", "x | t \n 1 | 1 \n 1 | 1 \n 2 | 5")
+    streams.add("CREATE STREAM b (x INT, t INT) ORDER BY t", "x | t \n 1 | 1 \n 1 | 2 \n 2 | 5")
+    assert streams.run("SELECT x, t FROM a UNION SELECT x, t FROM b") == table("""
+        x | t
+        1 | 1
+        1 | 2
+        2 | 5
+    """)
+    assert streams.run("""
+        SELECT x, count(*) OVER (ROWS UNBOUNDED PRECEDING) AS n
+        FROM (SELECT x, t FROM a UNION ALL SELECT x, t FROM b) AS both
+    """) == table("""
+        x | n
+        1 | 1
+        1 | 2
+        1 | 3
+        1 | 4
+        2 | 5
+        2 | 6
+    """)
+
+
+def test_late_tuples_are_a_stream_of_their_own(streams: Streams) -> None:
+    streams.add(
+        "CREATE STREAM s (a STRING, t INT) ORDER BY t",
+        "a | t \n x | 10 \n y | 9 \n z | 7 \n w | 12",
+        clauses="SLACK 2 LATE INTO too_late",
+    )
+    assert streams.run("SELECT a FROM s") == table("a \n y \n x \n w")
+    assert streams.run("SELECT a, t FROM too_late") == table("a | t \n z | 7")
+    assert streams.run("SELECT count(*) OVER (ROWS UNBOUNDED PRECEDING) AS n FROM too_late") == table(
+        "n \n 1"
+    )
+    query = streams.mill.start("SELECT a FROM s WHERE a = 'w'")
+    query.wait()
+    # Counted, although the query does not want it.
+    assert query.progress.late == {"s": 1}
+
+
+def test_generous_windows_count_a_late_tuple_where_they_still_can(streams: Streams) -> None:
+    rows = "a | t \n 1 | 10 \n 2 | 4 \n 3 | 12"
+    for name, mode in (("strict", "CONSISTENT"), ("kind", "GENEROUS")):
+        streams.add(f"CREATE STREAM {name} (a INT, t INT) ORDER BY t", rows, clauses=f"SLACK 3 {mode}")
+    query = "SELECT sum(a) AS s, window_end AS e FROM {} [RANGE 10 SLIDE 5]"
+    assert streams.run(query.format("strict")) == table("s | e \n 4 | 15 \n 4 | 20")
+    # 4 is late after 10 (7 is promised), but the window that ends at 10 was not.
+    assert streams.run(query.format("kind")) == table("s | e \n 2 | 10 \n 4 | 15 \n 4 | 20")
+
+
+def test_promises_in_the_stream_itself(streams: Streams) -> None:
+    streams.add(
+        "CREATE STREAM s (sensor STRING, v INT, t INT, done BOOLEAN) ORDER BY t",
+        """
+        sensor | v | t | done
+        a      | 1 | 5 | false
+        b      | 2 | 3 | false
+        a      |   | 6 | true
+        b      | 4 | 4 | false
+        a      | 8 | 5 | false
+        b      |   |   | true
+        """,
+        clauses="PUNCTUATED BY (done) PER (sensor) LATE INTO s_late",
+    )
+    assert streams.run("SELECT sum(v) AS s, window_end FROM s [TUMBLE 10]") == table(
+        "s | window_end \n 7 | 10"
+    )
+    assert streams.run("SELECT sensor, v FROM s_late") == table("sensor | v \n a | 8")
+
+
+def test_one_row_then_silence(streams: Streams) -> None:
+    """HEARTBEAT: the clock goes on although nothing arrives, and the window is completed."""
+    port = streams.mill.listen()
+    streams.mill.execute(f"""
+        CREATE STREAM s (a INT, current_time TIMESTAMP) ORDER BY current_time
+        SOURCE 'port{port}' HEARTBEAT INTERVAL 1 SECOND
+    """)
+    import socket
+
+    with socket.create_connection(("127.0.0.1", port)) as sender:
+        sender.sendall(b"41\n")
+        query = streams.mill.start("SELECT count(*) AS n FROM s [TUMBLE 1 SECOND]")
+        try:
+            row = next(query.results())
+        finally:
+            query.stop()
+    assert row.n == 1
+
+
+def test_queries_of_a_script_read_a_stream_once(bids: Streams) -> None:
+    queries = bids.mill.execute("""
+        SELECT item, price FROM Bid WHERE price > 5;
+        SELECT item, sum(price) OVER (PARTITION BY item ROWS 1 PRECEDING) AS s FROM Bid;
+        SELECT count(*) AS n FROM Bid [TUMBLE 10];
+    """)
+    try:
+        assert len({query._streaming.id for query in queries}) == 1  # type: ignore[union-attr]
+        assert [query.collect().num_rows for query in queries] == [3, 5, 1]
+        assert [query.progress.rows_in for query in queries] == [5, 5, 5]
+    finally:
+        for query in queries:
+            query.close()
+
+
+def test_what_is_measured(bids: Streams) -> None:
+    query = bids.mill.start("SELECT item, sum(price) OVER (PARTITION BY item ROWS 1 PRECEDING) AS s FROM Bid")
+    query.wait()
+    progress = query.progress
+    assert (progress.rows_in, progress.rows_out) == (5, 5)
+    assert set(progress.timings) == {"spark", "pack", "kernel", "state"}
+    assert progress.frontier is not None
+
+
+def test_an_overflow_stops_the_query_and_names_the_aggregate(streams: Streams) -> None:
+    streams.add("CREATE STREAM s (a BIGINT, t INT) ORDER BY t", f"a | t \n {2**62} | 1 \n {2**62} | 2")
+    with pytest.raises(ms.ExecutionError, match=r"sum\(.*\) does not fit"):
+        streams.run("SELECT sum(a) OVER (ROWS 1 PRECEDING) AS s FROM s")
+
+
+def test_a_query_goes_on_after_an_interruption(spark: SparkSession, tmp_path) -> None:
+    source = tmp_path / "in"
+    source.mkdir()
+    (source / "1.csv").write_text("1,1\n2,2\n")
+    script = f"""
+        CREATE STREAM s (a INT, t INT) ORDER BY t USING csv OPTIONS (path '{source}', follow 'true');
+        SELECT a, sum(a) OVER (ROWS UNBOUNDED PRECEDING) AS s FROM s;
+    """
+    for expected in ([1, 3], [6]):
+        mill = ms.connect(spark, checkpoint=tmp_path / "checkpoint")
+        [query] = mill.execute(script)
+        query._streaming.processAllAvailable()  # type: ignore[union-attr]
+        query.stop()
+        assert query.collect().column("s").to_pylist() == expected
+        mill.stop()
+        (source / "2.csv").write_text("3,3\n")
+    mill = ms.connect(spark, checkpoint=tmp_path / "checkpoint")
+    with pytest.raises(ms.ExecutionError, match="is not the one whose checkpoint is in"):
+        mill.execute(script.replace("UNBOUNDED", "1"))
+    mill.stop()
