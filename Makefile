@@ -13,7 +13,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 # Prefix of whatever starts Spark.
 WITH_JAVA = JAVA_HOME=$$(scripts/java) && export JAVA_HOME &&
 
-.PHONY: help demo test bench lint venv clean java
+.PHONY: help demo test bench soak lint venv clean java
 
 help: ## list the targets (default)
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,6 +27,9 @@ test: java lint ## all checks: lint, then the tests and the examples in docstrin
 
 bench: java $(VENV)/.installed-bench ## measure
 	@$(WITH_JAVA) $(BIN)/python -m benchmarks
+
+soak: java venv ## the long tests: many kills, millions of rows, hours of stream time
+	@$(WITH_JAVA) $(BIN)/python -m soak
 
 lint: venv ## style, types and import direction
 	@echo "== ruff"

@@ -15,7 +15,10 @@ from soak.report import Finding, differences
 
 FILES = 30
 ROWS = 1_500
-_LONGEST_SECONDS = 8.0
+_MOST_BATCHES = 15
+"""Finished by all queries together between two kills."""
+_BATCH_SECONDS = 2.0
+_START_SECONDS = 10.0
 
 
 def soak(directory: Path, kills: int, seed: int, say: Callable[[str], None]) -> list[Finding]:
@@ -75,11 +78,12 @@ class _Round:
         """Kill somebody at some moment; False if the run came to its end before."""
         if self._chance.random() < 0.1:
             # Also while Spark starts, when there is nothing to be lost yet, or something from before.
-            time.sleep(self._chance.uniform(0, _LONGEST_SECONDS))
+            time.sleep(self._chance.uniform(0, _START_SECONDS))
         else:
-            if not child.wait_until(lambda: bool(child.python_workers()), 600):
+            finished = self._runs.batches + self._chance.randrange(_MOST_BATCHES)
+            if not child.wait_until(lambda: self._is_at_work(child, finished), 600):
                 return False
-            time.sleep(self._chance.uniform(0, _LONGEST_SECONDS))
+            time.sleep(self._chance.uniform(0, _BATCH_SECONDS))
         if child.has_ended:
             return False
         if self._chance.random() < 0.5:
@@ -92,6 +96,9 @@ class _Round:
         self.kills[kind] += 1
         self._say(f"killed a {kind} after {self._runs.batches} micro-batches")
         return True
+
+    def _is_at_work(self, child: Child, finished: int) -> bool:
+        return self._runs.batches >= finished and bool(child.python_workers())
 
     def compare(self) -> tuple[int, int]:
         """How many rows were lost, and how many are there too often, in all results together."""

@@ -12,6 +12,15 @@ what all others that run it are compared with.
 
 from __future__ import annotations
 
+import sys
+
 from benchmarks.engine.contract import Contestant
 
-CONTESTANTS: tuple[Contestant, ...] = ()
+CONTESTANTS: tuple[Contestant, ...] = tuple(
+    Contestant(
+        f"millstream_{query}",
+        query,
+        (sys.executable, "-m", "benchmarks.engine.own.queries", f"--query={query}"),
+    )
+    for query in ("sliding", "range", "rows")
+)

@@ -49,7 +49,7 @@ class DoubleSum(Measure):
         return out
 
     def trail(self, windows: int) -> Trail:
-        return _SumTrail(self, windows, self.zeros(0))
+        return _SumTrail(self, windows, self.parts)
 
 
 class _SumTrail(StackTrail):
@@ -131,41 +131,37 @@ def _fold(groups: Codes, parts: Parts, into: Parts, out: Parts) -> None:
 
 
 @njit(cache=True)
-def _slide(
-    windows: Parts, previous: Codes, parts: Parts, stacks: tuple[Array, Array, Parts, Parts], out: Parts
-) -> None:
+def _slide(windows: Parts, previous: Codes, parts: Parts, stacks: tuple[Array, Array], out: Parts) -> None:
     """Windows one after the other, by two stacks."""
     codes, starts, ends, rebuild = windows
     high, low, flags = parts
-    bounds, latest, older, newer = stacks
-    older_high, older_low, older_flags = older
-    newer_high, newer_low, newer_flags = newer
+    older, newer = stacks
     out_high, out_low, out_flags = out
     for i in range(len(codes)):
-        key, start, end = codes[i], starts[i], ends[i]
+        start, end = starts[i], ends[i]
+        key = newer[codes[i]]
         row = end
         total: tuple[float, float, Whole]
-        if start >= bounds[key] or (len(rebuild) and rebuild[i]):
+        if start >= key.bound or (len(rebuild) and rebuild[i]):
             # The older part has left. What is there now becomes the older part, from its end backwards.
             total = 0.0, 0.0, 0
             while True:
                 lower = low[row] if len(low) else 0.0
                 total = _merge(total[0], total[1], total[2], high[row], lower, flags[row])
-                older_high[row], older_low[row], older_flags[row] = total
+                older[row].high, older[row].low, older[row].flags = total
                 if row == start:
                     break
                 row = previous[row]
-            bounds[key] = end + 1
-            newer_high[key], newer_low[key], newer_flags[key] = 0.0, 0.0, 0
+            key.bound = end + 1
+            key.high, key.low, key.flags = 0.0, 0.0, 0
         else:
-            total = newer_high[key], newer_low[key], np.int64(newer_flags[key])
-            while row != latest[key]:
+            total = key.high, key.low, np.int64(key.flags)
+            while row != key.latest:
                 lower = low[row] if len(low) else 0.0
                 total = _merge(total[0], total[1], total[2], high[row], lower, flags[row])
                 row = previous[row]
-            newer_high[key], newer_low[key], newer_flags[key] = total
-            total = _merge(
-                older_high[start], older_low[start], older_flags[start], total[0], total[1], total[2]
-            )
-        latest[key] = end
+            key.high, key.low, key.flags = total
+            first = older[start]
+            total = _merge(first.high, first.low, first.flags, total[0], total[1], total[2])
+        key.latest = end
         out_high[i], out_low[i], out_flags[i] = total

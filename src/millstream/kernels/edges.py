@@ -91,7 +91,7 @@ class _EdgeTrail(StackTrail):
     """Two stacks of rows of the log, among which the first or the last is looked for."""
 
     def __init__(self, measure: Edge, windows: int) -> None:
-        super().__init__(measure, windows, (np.zeros(0, np.int32),))
+        super().__init__(measure, windows, {"row": np.int32})
         self._measure = measure
 
     def ask(self, window: int, asked: Asked) -> Parts:
@@ -155,31 +155,32 @@ def _slide(
     found: Bytes,
     position: Position,
     last: bool,
-    stacks: tuple[Array, Array, Parts, Parts],
+    stacks: tuple[Array, Array],
     out: Codes,
 ) -> None:
     """Windows one after the other, by two stacks; a stack holds rows plus one, so that 0 is none."""
     codes, starts, ends, rebuild = windows
-    bounds, latest, (older,), (newer,) = stacks
+    older, newer = stacks
     for i in range(len(codes)):
-        key, start, end = codes[i], starts[i], np.int64(ends[i])
+        start, end = starts[i], np.int64(ends[i])
+        key = newer[codes[i]]
         row = end
         best: Whole = -1
-        if start >= bounds[key] or (len(rebuild) and rebuild[i]):
+        if start >= key.bound or (len(rebuild) and rebuild[i]):
             while True:
                 best = _chosen(best, row if found[row] else -1, position, last)
-                older[row] = best + 1
+                older[row].row = best + 1
                 if row == start:
                     break
                 row = np.int64(previous[row])
-            bounds[key] = end + 1
-            newer[key] = 0
+            key.bound = end + 1
+            key.row = 0
         else:
-            best = np.int64(newer[key]) - 1
-            while row != latest[key]:
+            best = np.int64(key.row) - 1
+            while row != key.latest:
                 best = _chosen(best, row if found[row] else -1, position, last)
                 row = np.int64(previous[row])
-            newer[key] = best + 1
-            best = _chosen(best, np.int64(older[start]) - 1, position, last)
-        latest[key] = end
+            key.row = best + 1
+            best = _chosen(best, np.int64(older[start].row) - 1, position, last)
+        key.latest = end
         out[i] = best

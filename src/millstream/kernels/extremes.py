@@ -68,7 +68,7 @@ class Extreme(Measure):
 
 class _ExtremeTrail(StackTrail):
     def __init__(self, measure: Extreme, windows: int) -> None:
-        super().__init__(measure, windows, measure.zeros(0))
+        super().__init__(measure, windows, measure.parts)
         self._measure = measure
 
     def ask(self, window: int, asked: Asked) -> Parts:
@@ -125,35 +125,34 @@ def _slide(
     previous: Codes,
     parts: Parts,
     comparing: Comparing,
-    stacks: tuple[Array, Array, Parts, Parts],
+    stacks: tuple[Array, Array],
     out: Parts,
 ) -> None:
     """Windows one after the other, by two stacks."""
     codes, starts, ends, rebuild = windows
     values, some = parts
-    bounds, latest, older_parts, newer_parts = stacks
-    older, older_some = older_parts
-    newer, newer_some = newer_parts
+    older, newer = stacks
     out_value, out_some = out
     for i in range(len(codes)):
-        key, start, end = codes[i], starts[i], ends[i]
+        start, end = starts[i], ends[i]
+        key = newer[codes[i]]
         row = end
         best: tuple[Whole, Whole] = 0, 0
-        if start >= bounds[key] or (len(rebuild) and rebuild[i]):
+        if start >= key.bound or (len(rebuild) and rebuild[i]):
             while True:
                 best = _first_of(values[row], np.int64(some[row]), best[0], best[1], comparing)
-                older[row], older_some[row] = best
+                older[row].value, older[row].some = best
                 if row == start:
                     break
                 row = previous[row]
-            bounds[key] = end + 1
-            newer_some[key] = 0
+            key.bound = end + 1
+            key.some = 0
         else:
-            while row != latest[key]:
+            while row != key.latest:
                 best = _first_of(values[row], np.int64(some[row]), best[0], best[1], comparing)
                 row = previous[row]
-            best = _first_of(newer[key], np.int64(newer_some[key]), best[0], best[1], comparing)
-            newer[key], newer_some[key] = best
-            best = _first_of(older[start], np.int64(older_some[start]), best[0], best[1], comparing)
-        latest[key] = end
+            best = _first_of(key.value, np.int64(key.some), best[0], best[1], comparing)
+            key.value, key.some = best
+            best = _first_of(older[start].value, np.int64(older[start].some), best[0], best[1], comparing)
+        key.latest = end
         out_value[i], out_some[i] = best

@@ -45,7 +45,7 @@ def result(aggregate: Aggregate, measure: Measure, parts: Sequence[Parts], posit
             return _mean(aggregate, low, high, count)
         return _sum(spec.type, low, high, count)
     except _DoesNotFitError as error:
-        raise KernelError(spec.function, spec.argument, spec.type, position(error.row)) from None
+        raise KernelError(spec.function, spec.text or spec.argument, spec.type, position(error.row)) from None
 
 
 class _DoesNotFitError(Exception):

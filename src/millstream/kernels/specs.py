@@ -27,6 +27,8 @@ class AggregateSpec:
 
     type: pa.DataType
     ignore_nulls: bool = False
+    text: str | None = None
+    """The argument as somebody wrote it, for errors."""
 
     def __post_init__(self) -> None:
         if self.function not in get_args(Function):

@@ -8,44 +8,38 @@ part: each row is turned over once, so the cost is constant, and nothing that ha
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from millstream.kernels.arrays import Array, Buffer
-from millstream.kernels.measures import Asked, Measure, Parts, Trail
+from millstream.kernels.measures import Asked, Measure, Trail
 
 
 class Stacks:
-    """The two stacks of each key, for one window."""
+    """The two stacks of each key, for one window: records, since all of one is needed at the same time.
 
-    def __init__(self, kept: Parts) -> None:
-        self.bounds = Buffer(np.int64, 0)
-        """Rows before it are of the older part."""
+    ``older`` has with each row of the log the aggregate from there on; ``newer`` with each key that of the
+    newer rows, the ``bound`` before which rows are of the older part, and the ``latest`` row that is in it.
+    """
 
-        self.latest = Buffer(np.int32, -1)
-        """The last row that is in the newer part."""
-
-        self.older = tuple(Buffer(part.dtype) for part in kept)
-        """With each row of the log."""
-
-        self.newer = tuple(Buffer(part.dtype, 0) for part in kept)
-        """With each key."""
-
-    def arrays(self, keys: int, rows: int) -> tuple[Array, Array, Parts, Parts]:
-        """All of them, grown to the number of keys and of rows."""
-        return (
-            self.bounds.resize(keys),
-            self.latest.resize(keys),
-            tuple(buffer.resize(rows) for buffer in self.older),
-            tuple(buffer.resize(keys) for buffer in self.newer),
+    def __init__(self, kept: Mapping[str, type]) -> None:
+        self._older = Buffer(np.dtype([*kept.items()], align=True))
+        self._newer = Buffer(
+            np.dtype([("bound", np.int64), *kept.items(), ("latest", np.int32)], align=True), 0
         )
+
+    def records(self, keys: int, rows: int) -> tuple[Array, Array]:
+        """Both, grown to the number of rows and of keys."""
+        return self._older.resize(rows), self._newer.resize(keys)
 
 
 class StackTrail(Trail):
-    """A log with two stacks for each window; ``kept`` are the arrays of one aggregate."""
+    """A log with two stacks for each window; ``kept`` is what an aggregate is made of."""
 
-    def __init__(self, measure: Measure, windows: int, kept: Parts) -> None:
+    def __init__(self, measure: Measure, windows: int, kept: Mapping[str, type]) -> None:
         super().__init__(measure)
         self._stacks = [Stacks(kept) for _ in range(windows)]
 
-    def stacks(self, window: int, asked: Asked) -> tuple[Array, Array, Parts, Parts]:
-        return self._stacks[window].arrays(asked.keys, len(asked.previous))
+    def stacks(self, window: int, asked: Asked) -> tuple[Array, Array]:
+        return self._stacks[window].records(asked.keys, len(asked.previous))

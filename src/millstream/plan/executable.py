@@ -35,9 +35,9 @@ def why_not(plan: nodes.Node) -> str | None:
             case nodes.TableScan(table=View()):
                 reason: str | None = "reading a view"
             case nodes.OverAggregate():
-                reason = next(filter(None, map(_over, node.calls)), None)
+                reason = next(filter(None, map(_over, node.calls)), None) or _input(node)
             case nodes.WindowAggregate():
-                reason = _window_aggregate(node)
+                reason = _window_aggregate(node) or _input(node)
             case nodes.Windowed():
                 reason = _window(node)
             case _:
@@ -47,6 +47,11 @@ def why_not(plan: nodes.Node) -> str | None:
     windows = sum(isinstance(node, nodes.Windowed) for node in plan.walk())
     aggregated = sum(isinstance(node, nodes.WindowAggregate) for node in plan.walk())
     return "a window on a stream without an aggregate" if windows > aggregated else None
+
+
+def _input(node: nodes.Node) -> str | None:
+    latent = any(isinstance(n, nodes.StreamUnion) and n.latent for n in node.walk())
+    return "an aggregate over a union with a latent stream" if latent else None
 
 
 def _over(over: OverCall) -> str | None:

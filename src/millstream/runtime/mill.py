@@ -334,7 +334,10 @@ class Mill:
 
     def _lowered(self, asked: Asked, lowerer: Lowerer) -> DataFrame:
         from millstream.spark.translate import FAILURES
+        from millstream.stage.warming import warm_up
 
+        if asked.query.facts is not None:
+            warm_up()
         plan = self._plan(asked.query, asked.source)
         try:
             return lowerer.lower(plan)

@@ -50,10 +50,7 @@ def argsort(keys: pa.Table) -> pa.Array:
         return pa.array(np.arange(keys.num_rows, dtype=np.uint64))
     names = [f"k{i}" for i in range(len(columns))]
     table = pa.table(columns, names=names).combine_chunks()
-    # As in Spark NULL comes first.
-    return pc.sort_indices(
-        table, sort_keys=[(name, "ascending") for name in names], null_placement="at_start"
-    )
+    return pc.sort_indices(table, sort_keys=[(name, "ascending") for name in names])
 
 
 def gather(parts: Sequence[Load], sizes: Sequence[int], order: pa.Array, rows: int) -> Iterator[pa.Table]:

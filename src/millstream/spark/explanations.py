@@ -170,12 +170,25 @@ def _python(failure: Failure) -> Explanation | None:
     # Without a place it is Spark's wrapper around what the Python worker said.
     if where is None:
         return None
-    message = f"{_short_name(failure.name)}: {_cut(failure.text)}" if failure.text else failure.name
+    name = _short_name(failure.name)
+    if name == "KernelError":
+        return _cut(failure.text), "use a wider type, as DECIMAL or DOUBLE, or a smaller window"
+    if name == "ModuleNotFoundError" and "'millstream'" in failure.text:
+        return (
+            "Spark's Python workers run a Python in which Millstream is not installed",
+            "set PYSPARK_PYTHON to the Python of this program before Spark is started",
+        )
+    message = f"{name}: {_cut(failure.text)}" if failure.text else failure.name
     return f"Python code failed with {message}", f"raised at {where}" if where else None
 
 
 def _connection(failure: Failure) -> Explanation:
     reason = _cut(failure.text) or _short_name(failure.name)
+    if "Python worker" in reason:
+        return (
+            "a Python worker of Spark's did not start in time",
+            "this machine may be too busy: try again later",
+        )
     return f"no connection: {reason}", "is the other side running, and are host and port right?"
 
 

@@ -91,6 +91,8 @@ class Flow:
 def united(left: Flow, right: Flow, node: nodes.StreamUnion) -> Flow:
     """Both flows with the columns of their union."""
     legs = (*left.legs, *right.legs)
+    if node.latent:
+        return Flow(legs).map(lambda leg: _aligned(leg, node, T.TimestampType()))
     kinds = [leg.frame.schema[TIME].dataType.simpleString() for leg in legs]
     common = F.coalesce(*(F.lit(None).cast(kind) for kind in dict.fromkeys(kinds)))
     time_type = legs[0].frame.sparkSession.range(0).select(common.alias(TIME)).schema[TIME].dataType

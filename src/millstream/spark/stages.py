@@ -405,7 +405,8 @@ def _aggregate(
     arrow = to_arrow_schema(kind, timezone="UTC").field(0).type
     ignore = name in ("first", "last", "first_value", "last_value", "any_value") and len(arguments) > 1
     function = cast(Function, {"first_value": "first", "last_value": "last", "mean": "avg"}.get(name, name))
-    spec = AggregateSpec(function, None if value is None else argument, result, arrow, ignore)
+    text = str(arguments[0]) if arguments else None
+    spec = AggregateSpec(function, None if value is None else argument, result, arrow, ignore, text)
     return ({} if value is None else {argument: value}), spec
 
 

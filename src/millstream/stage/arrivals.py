@@ -188,9 +188,9 @@ class Arrivals:
         """Tuples of another stage, in an order that is settled, or that of their groups."""
         part = pa.concat_tables(parts)
         if self._input.ties:
-            keys = [(TIME, "ascending"), *((name, "ascending") for name in self._input.ties)]
-            # As Spark does, and as results are sorted at the end: NULL comes first.
-            part = part.take(pc.sort_indices(part, sort_keys=keys, null_placement="at_start"))
+            # As Spark sorts, and as results are sorted at the end: NULL comes first.
+            keys = [(name, "ascending", "at_start") for name in (TIME, *self._input.ties)]
+            part = part.take(pc.sort_indices(part, sort_keys=keys))
         origin = np.asarray(part.column(ORIGIN).combine_chunks()).astype(np.int32) + np.int32(self._base)
         number = np.asarray(part.column(NUMBER).combine_chunks()).astype(np.int64)
         if self._input.ties:

@@ -180,7 +180,7 @@ class Packer:
             part = tuples if kept is None else tuples.filter(pa.array(kept))
             self._parts[self._turn % len(self._shards)].append((id(piece), part))
             return
-        counts, indices = _by_shard(
+        counts, indices = by_shard(
             shards, np.ones(len(shards), np.bool_) if kept is None else kept, len(self._shards)
         )
         tuples = tuples.take(pa.array(indices))
@@ -221,11 +221,11 @@ class Packer:
     def _shards_of(self, tuples: pa.RecordBatch) -> npt.NDArray[np.int64] | None:
         names = tuples.schema.names
         if self._input.key is not None:
-            return _spread(_integers(tuples.column(self._input.key)), None, len(self._shards))
+            return spread(_integers(tuples.column(self._input.key)), None, len(self._shards))
         if KEY not in names:
             return None
         second = _integers(tuples.column(KEY2)) if KEY2 in names else None
-        return _spread(_integers(tuples.column(KEY)), second, len(self._shards))
+        return spread(_integers(tuples.column(KEY)), second, len(self._shards))
 
 
 def pack(batches: Iterable[pa.RecordBatch], packers: Mapping[str, Packer]) -> Iterator[pa.RecordBatch]:
@@ -300,9 +300,10 @@ def _integers(column: pa.Array) -> npt.NDArray[np.int64]:
     return np.asarray(pc.fill_null(column, 0) if column.null_count else column)
 
 
-def _spread(
+def spread(
     first: npt.NDArray[np.int64], second: npt.NDArray[np.int64] | None, shards: int
 ) -> npt.NDArray[np.int64]:
+    """The shard of each tuple, by its key."""
     out: npt.NDArray[np.int64] = _hashed(first, first[:0] if second is None else second, shards)
     return out
 
@@ -325,7 +326,7 @@ def _hashed(first, second, shards):  # type: ignore[no-untyped-def] # pragma: no
 
 
 @njit(cache=True)
-def _by_shard(shards, kept, count):  # type: ignore[no-untyped-def] # pragma: no cover
+def by_shard(shards, kept, count):  # type: ignore[no-untyped-def] # pragma: no cover
     """Indices of the kept rows, shard by shard, each in order."""
     counts = np.zeros(count, np.int64)
     for i in range(len(shards)):
