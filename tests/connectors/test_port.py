@@ -40,7 +40,7 @@ def send(listener: PortListener, *pieces: bytes, pause: float = 0.0) -> None:
 
 def in_order(directory: Path) -> list[Path]:
     """The files as Spark takes them."""
-    files = directory.glob("*.parquet")
+    files = directory.glob("[!.]*.parquet")
     return sorted(files, key=lambda file: (file.stat().st_mtime_ns // 1_000_000, file.name))
 
 
