@@ -416,7 +416,7 @@ class Mill:
         members: list[Member] = []
         for tag, (one, frame) in enumerate(zip(asked, frames, strict=True)):
             counter = ProgressCounter(metrics, dict(whole.reports[tag : tag + 1]))
-            kept = checkpoint.results / one.name if checkpoint.results and bounded else None
+            kept = checkpoint.results / one.name if checkpoint.results else None
             running = RunningQuery(one.name, _log(frame, kept, streaming=True), self._explain(one), counter)
             plan = self._plan(one.query, one.source)
 
@@ -452,9 +452,7 @@ class Mill:
         counter = ProgressCounter(metrics, lowerer.stages.reports)
         explain = self._explain(asked)
         try:
-            # The results of an endless query are for whoever reads them as they come.
-            kept = checkpoint.results if query.facts is not None and query.facts.bounded else None
-            log = _log(frame, kept, streaming=frame.isStreaming) if sink is None else None
+            log = _log(frame, checkpoint.results, streaming=frame.isStreaming) if sink is None else None
         except FAILURES as error:
             raise explain(error) from None
         running = RunningQuery(asked.name, log, explain, counter, checkpoint)

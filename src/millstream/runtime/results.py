@@ -127,6 +127,9 @@ class ResultLog:
             # While it is being used, nothing but the table should keep a forgotten batch.
             del part
             yield table
+            if forget and self._kept is not None:
+                # Not before: what was not handed out is there again after a restart.
+                self._kept.drop(batch_id)
         self._raise()
 
     def read(self) -> Iterator[pa.Table]:
@@ -313,7 +316,7 @@ class _Kept:
         return {int(path.stem): self._part(path) for path in self._directory.glob("*.arrow")}
 
     def write(self, batch_id: int, table: pa.Table) -> _Part:
-        path = self._directory / f"{batch_id:012}.arrow"
+        path = self._path(batch_id)
         unfinished = path.with_suffix(".unfinished")
         try:
             with pa.OSFile(str(unfinished), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
@@ -323,6 +326,12 @@ class _Kept:
             unfinished.unlink(missing_ok=True)
             raise _cannot_write(error, self._directory) from error
         return self._part(path)
+
+    def drop(self, batch_id: int) -> None:
+        self._path(batch_id).unlink(missing_ok=True)
+
+    def _path(self, batch_id: int) -> Path:
+        return self._directory / f"{batch_id:012}.arrow"
 
     def _part(self, path: Path) -> _Part:
         file = _File(path, stays=True)
