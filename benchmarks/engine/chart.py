@@ -33,8 +33,9 @@ def draw(results: Results, path: Path) -> Path:
     for panel, query in zip(panels[:, 0], queries, strict=True):
         _panel(panel, results, query)
         if not query.startswith("micro_batch"):
-            panel.set_xscale("log")
+            # In this order: there may be no bar at all, and then nothing to scale by.
             panel.set_xlim(limits)
+            panel.set_xscale("log")
     figure.savefig(path, dpi=120)
     plt.close(figure)
     return path

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -23,7 +22,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 @given(script_and_inputs(max_partitions=1, max_rows=16), st.lists(st.integers(0, 16), max_size=2))
 @settings(
-    max_examples=int(os.environ.get("N", "8")),
+    max_examples=8,
     deadline=None,
     # A failure on Spark is better looked at than made smaller: each try takes seconds.
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
