@@ -31,8 +31,9 @@ def draw(results: Results, path: Path) -> Path:
     )
     limits = _limits(results)
     for panel, query in zip(panels[:, 0], queries, strict=True):
-        _panel(panel, results, query)
-        if not query.startswith("micro_batch"):
+        is_duration = query.startswith("micro_batch")
+        _panel(panel, results, query, shortest=0 if is_duration else limits[0])
+        if not is_duration:
             # In this order: there may be no bar at all, and then nothing to scale by.
             panel.set_xlim(limits)
             panel.set_xscale("log")
@@ -41,15 +42,15 @@ def draw(results: Results, path: Path) -> Path:
     return path
 
 
-def _panel(panel: Axes, results: Results, query: str) -> None:
-    """Rows per second or, of micro-batches, milliseconds; what has no figure has no bar, but says so."""
+def _panel(panel: Axes, results: Results, query: str, shortest: float) -> None:
+    """Rows per second or, of micro-batches, milliseconds; what has no figure says so where bars begin."""
     contestants, keys = results.contestants(query), results.keys(query)
     is_duration = query.startswith("micro_batch")
     height = 0.8 / len(keys)
     for place, number in enumerate(keys):
         positions = [row + place * height for row in range(len(contestants))]
         rates = [results.rate(contestant, number) for contestant in contestants]
-        lengths = [(1000 / rate if is_duration else rate) if rate else 0 for rate in rates]
+        lengths = [(1000 / rate if is_duration else rate) if rate else shortest for rate in rates]
         colour = COLOURS[place % len(COLOURS)]
         drawn = panel.barh(positions, lengths, height * 0.95, color=colour, label=described(number))
         panel.bar_label(drawn, [results.cell(c, number) for c in contestants], padding=3, fontsize=8)

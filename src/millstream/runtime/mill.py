@@ -29,6 +29,7 @@ from millstream.catalog.entries import (
     FILE_FORMATS,
     Entry,
     HeartbeatPromise,
+    PunctuationPromise,
     Registered,
     ScalarFunction,
     Sink,
@@ -408,7 +409,7 @@ class Mill:
                 checkpoint.remove()
                 return [self._start(one) for one in asked]
             wanted += mine
-        plans = "\n".join(tree(optimize(build(one.query))) for one in asked)
+        plans = "\n".join(_identity(one.query) for one in asked)
         checkpoint.claim(", ".join(one.name for one in asked), plans, self._partitions())
         whole = shared(wanted, control.frame)
         bounded = all(one.query.facts is not None and one.query.facts.bounded for one in asked)
@@ -446,8 +447,9 @@ class Mill:
         control = Control(self.spark, checkpoint.control) if query.facts is not None else None
         lowerer = self._lowerer(control)
         frame = self._lowered(asked, lowerer)
-        is_new = checkpoint.is_new
-        checkpoint.claim(asked.name, tree(optimize(build(query))), self._partitions())
+        if sink is not None and checkpoint.is_new:
+            check_sink(sink, self.spark)
+        checkpoint.claim(asked.name, _identity(query), self._partitions())
         metrics = {metric: stream.name for metric, stream in lowerer.metrics.items()}
         counter = ProgressCounter(metrics, lowerer.stages.reports)
         explain = self._explain(asked)
@@ -457,8 +459,6 @@ class Mill:
             raise explain(error) from None
         running = RunningQuery(asked.name, log, explain, counter, checkpoint)
         running.on_end(lambda: _forget(lowerer.stages.tokens))
-        if sink is not None and is_new:
-            check_sink(sink, self.spark)
         if frame.isStreaming:
             bounded = query.facts is not None and query.facts.bounded
             shown = frame if sink is None else _shown(frame)
@@ -607,6 +607,22 @@ def _log(frame: DataFrame, directory: Path | None, *, streaming: bool) -> Result
     if streaming:
         schema = schema.append(pa.field(ROW, pa.int64()))
     return ResultLog(schema, keys=sort_keys(schema.names), hidden=hidden(schema.names), kept_in=directory)
+
+
+def _identity(query: Query) -> str:
+    """What a query is, for its checkpoint: the plan, and the streams at its leaves as they are declared."""
+    plan = optimize(build(query))
+    lines = [tree(plan)]
+    for node in plan.walk():
+        if isinstance(node, nodes.StreamScan):
+            stream = node.stream
+            columns = ", ".join(map(str, stream.schema))
+            promises = [
+                f"{promise} {promise.predicate}" if isinstance(promise, PunctuationPromise) else str(promise)
+                for promise in stream.promises
+            ]
+            lines.append(f"{stream.name} ({columns}) {stream.timestamp} {' '.join(promises)}")
+    return "\n".join(lines)
 
 
 def _slack(stream: Stream) -> int:
