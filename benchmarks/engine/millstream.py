@@ -16,11 +16,28 @@ import sys
 
 from benchmarks.engine.contract import Contestant
 
-CONTESTANTS: tuple[Contestant, ...] = tuple(
-    Contestant(
-        f"millstream_{query}",
-        query,
-        (sys.executable, "-m", "benchmarks.engine.own.queries", f"--query={query}"),
-    )
-    for query in ("sliding", "range", "rows")
+
+def _own(query: str, module: str, argument: str, note: str) -> Contestant:
+    argv = (sys.executable, "-m", f"benchmarks.engine.own.{module}", argument)
+    return Contestant(f"millstream_{query}", query, argv, note=note)
+
+
+CONTESTANTS: tuple[Contestant, ...] = (
+    _own("sliding", "queries", "--query=sliding", note="FROM s [RANGE 60 SECONDS SLIDE 1 SECOND] GROUP BY k"),
+    _own(
+        "range", "queries", "--query=range", note="OVER (PARTITION BY k RANGE INTERVAL 60 SECONDS PRECEDING)"
+    ),
+    _own("rows", "queries", "--query=rows", note="OVER (PARTITION BY k ROWS 100 PRECEDING)"),
+    _own(
+        "micro_batch_count",
+        "micro_batch",
+        "--way=count",
+        note="OVER (PARTITION BY k ROWS UNBOUNDED PRECEDING)",
+    ),
+    _own(
+        "micro_batch_window",
+        "micro_batch",
+        "--way=window",
+        note="FROM s [RANGE 1 SECOND SLIDE 1 SECOND] GROUP BY k",
+    ),
 )

@@ -73,7 +73,9 @@ class Simulation:
                 stores[i].meta = change.meta
                 memory[i] = shard
                 table = shard.table(result, report)
-                results.append(table.filter(pa.compute.is_null(table.column(MARK))).drop_columns([MARK]))
+                if MARK in table.column_names:
+                    table = table.filter(pa.compute.is_null(table.column(MARK))).drop_columns([MARK])
+                results.append(table)
         return pa.concat_tables(results)
 
     def _shard(self, store: Store, known: Shard | None, name: int) -> Shard:

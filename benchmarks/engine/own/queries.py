@@ -13,7 +13,7 @@ import millstream as ms
 from benchmarks.engine.contract import FILES, ROWS_PRECEDING, SLIDE_SECONDS, WINDOW_SECONDS, answer, arguments
 from benchmarks.engine.peers.spark import counted, session, totals_of
 from millstream.catalog.entries import Sink
-from millstream.runtime import mill as running
+from millstream.runtime import starting
 
 STREAM = """
     CREATE STREAM s (k INT, ts TIMESTAMP, v DOUBLE) ORDER BY ts
@@ -39,7 +39,7 @@ def counting_writer(frame: DataFrame, sink: Sink) -> DataStreamWriter:
 
 def run(
     spark: SparkSession, query: str, directory: Path, batches: int
-) -> tuple[float, list[StreamingQueryProgress]]:
+) -> tuple[float, int, list[StreamingQueryProgress]]:
     """Run a query over the data to its end."""
     mill = ms.connect(spark)
     mill.execute(STREAM.format(path=directory / "parquet", files=FILES // batches))
@@ -48,9 +48,9 @@ def run(
     started.wait()
     seconds = time.perf_counter() - start
     assert started._streaming is not None
-    progress = started._streaming.recentProgress
+    progress, rows = started._streaming.recentProgress, started.progress.rows_in
     mill.stop()
-    return seconds, progress
+    return seconds, rows, progress
 
 
 def main() -> None:
@@ -58,17 +58,14 @@ def main() -> None:
     parser.add_argument("--query", choices=QUERIES, required=True)
     parser.add_argument("--verbose", action="store_true", help="show where the time of each batch goes")
     options = parser.parse_args()
-    running.stream_writer = counting_writer  # type: ignore[assignment]
+    starting.stream_writer = counting_writer  # type: ignore[assignment]
     spark = session(options)
     query = QUERIES[options.query]
     warm_up_seconds = run(spark, query, options.warm_up, batches=2)[0] if options.warm_up else 0.0
-    seconds, progress = run(spark, query, options.data, options.batches)
+    seconds, rows, progress = run(spark, query, options.data, options.batches)
     if options.verbose:
         for batch in progress:
             print(batch.batchId, batch.numInputRows, batch.durationMs, batch.observedMetrics)
-    rows = sum(
-        int(batch.observedMetrics["millstream.s"]["rows"] or 0) for batch in progress if batch.observedMetrics
-    )
     answer(rows, seconds, totals_of(progress), warm_up_seconds=warm_up_seconds)
     spark.stop()
 

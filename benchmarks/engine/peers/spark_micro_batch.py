@@ -5,11 +5,13 @@ from __future__ import annotations
 import statistics
 import time
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pyarrow as pa
 from pyarrow import parquet
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
+from pyspark.sql.streaming.query import StreamingQuery
 
 from benchmarks.engine.contract import TINY_FILES, TINY_ROWS, TINY_WARM_UP, answer, arguments
 from benchmarks.engine.peers.spark import PROVIDERS, SCHEMA, counted, session, totals_of
@@ -48,11 +50,17 @@ def main() -> None:
     running = (
         writer.outputMode(mode).option("checkpointLocation", str(options.scratch / "checkpoint")).start()
     )
+    measure(running, incoming, options.scratch)
+    spark.stop()
+
+
+def measure(running: StreamingQuery, incoming: Path, scratch: Path) -> None:
+    """Give a running query its files one by one, and answer."""
     start = time.perf_counter()
     for number in range(TINY_FILES):
         if number == TINY_WARM_UP:
             start = time.perf_counter()
-        unfinished = options.scratch / "unfinished.parquet"
+        unfinished = scratch / "unfinished.parquet"
         parquet.write_table(tiny_file(number), unfinished)
         unfinished.rename(incoming / f"{number:03}.parquet")
         running.processAllAvailable()
@@ -64,7 +72,6 @@ def main() -> None:
     measured = durations[TINY_WARM_UP:]
     rows = TINY_ROWS * len(measured)
     answer(rows, seconds, totals_of(progress), batch_ms=statistics.median(measured), batches=len(measured))
-    spark.stop()
 
 
 if __name__ == "__main__":

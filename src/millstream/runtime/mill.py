@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-import pyarrow as pa
 from sqlglot import exp
 
 from millstream.analysis.queries import analyse_query
@@ -28,12 +26,9 @@ from millstream.catalog import Catalog
 from millstream.catalog.entries import (
     FILE_FORMATS,
     Entry,
-    HeartbeatPromise,
-    PunctuationPromise,
     Registered,
     ScalarFunction,
     Sink,
-    SlackPromise,
     Stream,
     Table,
     Timestamp,
@@ -48,21 +43,12 @@ from millstream.errors import (
     Span,
     did_you_mean,
 )
-from millstream.plan import nodes
 from millstream.plan.builder import build
-from millstream.plan.executable import require_executable
 from millstream.plan.explain import tree
 from millstream.plan.optimize import optimize
-from millstream.plan.sharing import shareable
-from millstream.quantity import Duration
-from millstream.runtime.checkpoints import Checkpoint
-from millstream.runtime.conductor import Beat, Conductor
-from millstream.runtime.groups import Group, Member
 from millstream.runtime.housekeeping import answer
-from millstream.runtime.progress import ProgressCounter
 from millstream.runtime.query import RunningQuery
-from millstream.runtime.results import ResultLog
-from millstream.runtime.sinks import check_sink, stream_writer, write_batch
+from millstream.runtime.starting import Asked, Starter, explained, lowered, planned
 from millstream.syntax import ParsedStatement, parse_script
 
 if TYPE_CHECKING:
@@ -71,21 +57,9 @@ if TYPE_CHECKING:
     from millstream.connectors.port import PortListener
     from millstream.spark.control import Control
     from millstream.spark.lower import Lowerer
-    from millstream.stage.spec import Pipeline
 
 
 _users_of_embedded_spark: set[int] = set()
-
-
-@dataclass(frozen=True)
-class Asked:
-    """A query that is to be started: what it is, where it stands, what it is called, where its rows go."""
-
-    query: Query
-    source: Source
-    span: Span
-    name: str
-    sink: Sink | None = None
 
 
 class Mill:
@@ -142,13 +116,16 @@ class Mill:
     def sql(self, query: str) -> DataFrame:
         """A query as a Spark DataFrame, streaming if it reads a stream."""
         statement, resolved = self._single_query(query)
+        from millstream.spark.hidden import shown
+
         asked = Asked(resolved, statement.source, statement.span, "")
-        return _shown(self._lowered(asked, self._lowerer()))
+        return shown(lowered(asked, self._lowerer()))
 
     def start(self, query: str, name: str | None = None) -> RunningQuery:
         """Start a query and return it; ``query.results()`` yields its rows."""
         statement, resolved = self._single_query(query)
-        return self._start(Asked(resolved, statement.source, statement.span, name or self._next_name()))
+        asked = Asked(resolved, statement.source, statement.span, name or self._next_name())
+        return self._start_all([asked])[0]
 
     def explain(self, query: str) -> str:
         """The logical plan of a query, as text."""
@@ -237,7 +214,7 @@ class Mill:
         written: set[str] = set()
         for statement in statements:
             if isinstance(statement.meaning, RunQuery | InsertQuery):
-                self._plan(statement.meaning.query, statement.source)
+                planned(statement.meaning.query, statement.source)
             if isinstance(statement.meaning, InsertQuery):
                 _write_once(statement.meaning.sink, written, statement)
         self.catalog = scratch
@@ -307,7 +284,7 @@ class Mill:
         try:
             self._session.conf.set(setting.key, setting.value)
         except FAILURES as error:
-            raise self._explained(error, source, span) from None
+            raise explained(error, source, span) from None
 
     def _single_query(self, text: str) -> tuple[ParsedStatement, Query]:
         statements = parse_script(text, "<query>")
@@ -323,27 +300,14 @@ class Mill:
         except MillstreamError as error:
             raise error.locate(statement.source) from None
 
-    # ------------------------------------------------------------ planning and starting
+    # ------------------------------------------------------------ starting
 
-    def _plan(self, query: Query, source: Source) -> nodes.Node:
-        plan = optimize(build(query))
-        try:
-            require_executable(plan, query)
-        except MillstreamError as error:
-            raise error.locate(source) from None
-        return plan
-
-    def _lowered(self, asked: Asked, lowerer: Lowerer) -> DataFrame:
-        from millstream.spark.translate import FAILURES
-        from millstream.stage.warming import warm_up
-
-        if asked.query.facts is not None:
-            warm_up()
-        plan = self._plan(asked.query, asked.source)
-        try:
-            return lowerer.lower(plan)
-        except FAILURES as error:
-            raise self._explained(error, asked.source, asked.span) from None
+    def _start_all(self, asked: Sequence[Asked]) -> list[RunningQuery]:
+        if not asked:
+            return []
+        started = Starter(self.spark, self._lowerer, self._checkpoint).start_all(asked)
+        self.queries += started
+        return started
 
     def _lowerer(self, control: Control | None = None) -> Lowerer:
         from millstream.spark.lower import Lowerer
@@ -357,170 +321,6 @@ class Mill:
         python = (f.name.lower() for f in functions if isinstance(f, ScalarFunction) and f.python)
         said = None if control is None else control.frame
         return Lowerer(self.spark, self._read_port, self._frames, self._stream, said, frozenset(python))
-
-    def _start_all(self, asked: Sequence[Asked]) -> list[RunningQuery]:
-        """Start queries, those together that can share what they read."""
-        started: dict[int, RunningQuery] = {}
-        try:
-            for group in self._groups(asked):
-                if len(group) == 1:
-                    started[group[0]] = self._start(asked[group[0]])
-                else:
-                    started |= zip(group, self._start_group([asked[i] for i in group]), strict=True)
-        except MillstreamError:
-            for query in started.values():
-                query.close()
-            raise
-        return [started[i] for i in range(len(asked))]
-
-    def _groups(self, asked: Sequence[Asked]) -> list[list[int]]:
-        """Queries by number; those that have a stream in common, directly or through others, together."""
-        groups: list[tuple[set[str], list[int]]] = []
-        for i, one in enumerate(asked):
-            streams = set() if one.sink is not None else shareable(self._plan(one.query, one.source))
-            mine = [group for group in groups if group[0] & streams]
-            together = (
-                streams.union(*(g[0] for g in mine)),
-                sorted([i, *(n for g in mine for n in g[1])]),
-            )
-            groups = [group for group in groups if group not in mine] + [together]
-        return sorted(members for _, members in groups)
-
-    def _start_group(self, asked: Sequence[Asked]) -> list[RunningQuery]:
-        from millstream.spark.control import Control
-        from millstream.spark.sharing import can_share, shared
-        from millstream.spark.stages import Wanted, nothing
-        from millstream.spark.translate import FAILURES
-
-        checkpoint = self._checkpoint_of(*(one.name for one in asked))
-        control = Control(self.spark, checkpoint.control)
-        first = self._lowerer(control)
-        wanted: list[Wanted] = []
-        frames: list[DataFrame] = []
-        for one in asked:
-            mine: list[Wanted] = []
-
-            def stand_in(want: Wanted, mine: list[Wanted] = mine) -> DataFrame:
-                mine.append(want)
-                return nothing(want)
-
-            frames.append(self._lowered(one, first.standing_in(stand_in)))
-            if not can_share(mine):
-                checkpoint.remove()
-                return [self._start(one) for one in asked]
-            wanted += mine
-        plans = "\n".join(_identity(one.query) for one in asked)
-        checkpoint.claim(", ".join(one.name for one in asked), plans, self._partitions())
-        whole = shared(wanted, control.frame)
-        bounded = all(one.query.facts is not None and one.query.facts.bounded for one in asked)
-        metrics = {metric: stream.name for metric, stream in first.metrics.items()}
-        members: list[Member] = []
-        for tag, (one, frame) in enumerate(zip(asked, frames, strict=True)):
-            counter = ProgressCounter(metrics, dict(whole.reports[tag : tag + 1]))
-            kept = checkpoint.results / one.name if checkpoint.results else None
-            running = RunningQuery(one.name, _log(frame, kept, streaming=True), self._explain(one), counter)
-            plan = self._plan(one.query, one.source)
-
-            def finish(results: DataFrame, plan: nodes.Node = plan) -> DataFrame:
-                return first.standing_in(lambda want: results).lower(plan)
-
-            members.append(Member(running, finish))
-        members[-1].query.on_end(lambda: _forget(list(whole.tokens)))
-        counter = members[0].query.counter
-        conductor = self._conductor(
-            [want.pipeline for want in wanted], first.metrics.values(), control, counter, bounded=bounded
-        )
-        try:
-            Group(whole, members, checkpoint).start(conductor, bounded=bounded)
-        except FAILURES as error:
-            raise self._explained(error, asked[0].source, asked[0].span) from None
-        started = [member.query for member in members]
-        self.queries += started
-        return started
-
-    def _start(self, asked: Asked) -> RunningQuery:
-        from millstream.spark.control import Control
-        from millstream.spark.translate import FAILURES
-
-        query, sink = asked.query, asked.sink
-        checkpoint = self._checkpoint_of(asked.name)
-        control = Control(self.spark, checkpoint.control) if query.facts is not None else None
-        lowerer = self._lowerer(control)
-        frame = self._lowered(asked, lowerer)
-        if sink is not None and checkpoint.is_new:
-            check_sink(sink, self.spark)
-        checkpoint.claim(asked.name, _identity(query), self._partitions())
-        metrics = {metric: stream.name for metric, stream in lowerer.metrics.items()}
-        counter = ProgressCounter(metrics, lowerer.stages.reports)
-        explain = self._explain(asked)
-        try:
-            log = _log(frame, checkpoint.results, streaming=frame.isStreaming) if sink is None else None
-        except FAILURES as error:
-            raise explain(error) from None
-        running = RunningQuery(asked.name, log, explain, counter, checkpoint)
-        running.on_end(lambda: _forget(lowerer.stages.tokens))
-        if frame.isStreaming:
-            bounded = query.facts is not None and query.facts.bounded
-            shown = frame if sink is None else _shown(frame)
-            conductor = None
-            if control is not None and lowerer.stages.pipelines:
-                conductor = self._conductor(
-                    lowerer.stages.pipelines, lowerer.metrics.values(), control, counter, bounded=bounded
-                )
-            running.start_stream(
-                shown, bounded, lambda frame: stream_writer(frame, _required(sink)), conductor
-            )
-        elif sink is None:
-            running.start_batch(frame.toArrow)
-        else:
-            running.start_batch(lambda: write_batch(frame, sink))
-        self.queries.append(running)
-        return running
-
-    def _explain(self, asked: Asked) -> Callable[[BaseException], MillstreamError]:
-        return lambda error: self._explained(error, asked.source, asked.span)
-
-    def _partitions(self) -> int:
-        return int(self.spark.conf.get("spark.sql.shuffle.partitions") or 1)
-
-    def _checkpoint_of(self, *names: str) -> Checkpoint:
-        if self._checkpoint is None:
-            return Checkpoint.temporary()
-        return Checkpoint.kept(self._checkpoint, *names)
-
-    def _conductor(
-        self,
-        pipelines: Iterable[Pipeline],
-        streams: Iterable[Stream],
-        control: Control,
-        counter: ProgressCounter,
-        *,
-        bounded: bool,
-    ) -> Conductor:
-        read = {source.name for pipeline in pipelines for source in pipeline.inputs if source.name}
-        beats = [
-            Beat(stream.name, promise.every.microseconds / 1e6, _slack(stream))
-            for stream in streams
-            for promise in stream.promises
-            if isinstance(promise, HeartbeatPromise) and promise.on is None
-        ]
-        return Conductor(
-            control, sorted(read), beats, lambda name: counter.progress.rows.get(name, 0), bounded
-        )
-
-    def _explained(self, error: BaseException, source: Source, span: Span) -> MillstreamError:
-        """An error in our words, at its place in the query or else at the query itself."""
-        from millstream.spark.session import log_file
-        from millstream.spark.translate import translate
-
-        if isinstance(error, MillstreamError) and error.place is not None:
-            return error
-        text = source.text[span[0] : span[1] + 1]
-        translated = translate(error, text=text, log=log_file())
-        inner = translated.span
-        inside = inner is not None and not isinstance(error, MillstreamError)
-        translated.span = (span[0] + inner[0], span[0] + inner[1]) if inside and inner else inner or span
-        return translated.locate(source)
 
     def _next_name(self) -> str:
         self._names += 1
@@ -590,56 +390,6 @@ class Mill:
         return Path(self._directory.name)
 
 
-def _shown(frame: DataFrame) -> DataFrame:
-    from millstream.spark.hidden import hidden
-
-    return frame.drop(*hidden(frame.columns))
-
-
-def _log(frame: DataFrame, directory: Path | None, *, streaming: bool) -> ResultLog:
-    from pyspark.sql.pandas.types import to_arrow_schema
-
-    from millstream.spark.hidden import ROW, hidden, sort_keys
-
-    # Known before the first row comes, so that an empty result has a header too.
-    zone = frame.sparkSession.conf.get("spark.sql.session.timeZone")
-    schema = to_arrow_schema(frame.schema, timezone=zone)
-    if streaming:
-        schema = schema.append(pa.field(ROW, pa.int64()))
-    return ResultLog(schema, keys=sort_keys(schema.names), hidden=hidden(schema.names), kept_in=directory)
-
-
-def _identity(query: Query) -> str:
-    """What a query is, for its checkpoint: the plan, and the streams at its leaves as they are declared."""
-    plan = optimize(build(query))
-    lines = [tree(plan)]
-    for node in plan.walk():
-        if isinstance(node, nodes.StreamScan):
-            stream = node.stream
-            columns = ", ".join(map(str, stream.schema))
-            promises = [
-                f"{promise} {promise.predicate}" if isinstance(promise, PunctuationPromise) else str(promise)
-                for promise in stream.promises
-            ]
-            lines.append(f"{stream.name} ({columns}) {stream.timestamp} {' '.join(promises)}")
-    return "\n".join(lines)
-
-
-def _slack(stream: Stream) -> int:
-    """How far tuples may be behind a heartbeat."""
-    for promise in stream.promises:
-        if isinstance(promise, SlackPromise) and promise.on is None and isinstance(promise.amount, Duration):
-            return promise.amount.microseconds
-    return 0
-
-
-def _forget(tokens: list[str]) -> None:
-    from millstream.stage.cache import forget
-
-    for token in tokens:
-        forget(token)
-
-
 def _write_once(sink: Sink, written: set[str], statement: AnalysedStatement) -> None:
     """Two queries cannot write into one directory: each would take the other's files for its own."""
     if sink.format.lower() in FILE_FORMATS and sink.name.lower() in written:
@@ -649,8 +399,3 @@ def _write_once(sink: Sink, written: set[str], statement: AnalysedStatement) -> 
             hint="unite them with UNION ALL, or make a sink for each",
         ).locate(statement.source)
     written.add(sink.name.lower())
-
-
-def _required(sink: Sink | None) -> Sink:
-    assert sink is not None
-    return sink

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pyspark.sql.streaming.listener import StreamingQueryProgress
     from pyspark.sql.streaming.query import StreamingQuery
+
+    from millstream.spark.reports import Report, Reports
 
 
 @dataclass(frozen=True)
@@ -60,13 +62,17 @@ class Progress:
 class ProgressCounter:
     """Adds up what Spark reports batch by batch.
 
-    ``streams`` maps the names of metrics to streams, ``stages`` those of the reports of stages to the streams
-    that each stage reads.
+    ``streams`` maps the names of metrics to streams; ``stages`` are what the stages report, each with the
+    streams that it reads.
     """
 
-    def __init__(self, streams: dict[str, str], stages: dict[str, tuple[str, ...]] | None = None) -> None:
+    def __init__(
+        self, streams: dict[str, str], stages: Iterable[tuple[Reports, tuple[str, ...]]] = ()
+    ) -> None:
         self._streams = streams
-        self._stages = stages or {}
+        self._stages = [_StageCounter(reports, read) for reports, read in stages]
+        self._rows: dict[str, int] = {}
+        self._bad: dict[str, int] = {}
         self._last_batch = -1
         self.progress = Progress()
 
@@ -82,64 +88,89 @@ class ProgressCounter:
                 self._last_batch = report.batchId
                 self._add(report)
 
-    def _add(self, report: StreamingQueryProgress) -> None:
+    def _add(self, batch: StreamingQueryProgress) -> None:
         before = self.progress
-        bad, late, rows = dict(before.bad), dict(before.late), dict(before.rows)
         newest = before.newest
-        count = 0
-        for name, row in report.observedMetrics.items():
+        for name, row in batch.observedMetrics.items():
             stream = self._streams.get(name)
             if stream is None:
                 continue
             counts: dict[str, Any] = row.asDict()
-            here = int(counts.get("rows") or 0)
-            count += here
-            rows[stream] = rows.get(stream, 0) + here
-            if counts.get("bad"):
-                bad[stream] = bad.get(stream, 0) + int(counts["bad"])
+            self._rows[stream] = self._rows.get(stream, 0) + int(counts.get("rows") or 0)
+            self._bad[stream] = self._bad.get(stream, 0) + int(counts.get("bad") or 0)
             if counts.get("newest") is not None:
                 newest = str(counts["newest"])
-        batch_seconds = report.durationMs.get("triggerExecution", 0) / 1000
+        for stage in self._stages:
+            stage.update()
+            newest = next(filter(None, stage.newest.values()), newest)
+        # Whoever reads the same stream counts the same rows.
+        rows = _most([self._rows, *(stage.counts["seen"] for stage in self._stages)])
+        batch_seconds = batch.durationMs.get("triggerExecution", 0) / 1000
         self.progress = replace(
             before,
-            rows_in=before.rows_in + count,
+            rows_in=sum(rows.values()),
             rows=rows,
-            bad=bad,
-            late=late,
+            bad=_most([self._bad, *(stage.counts["bad"] for stage in self._stages)]),
+            late=_most([stage.counts["late"] for stage in self._stages]),
             newest=newest,
             batches=before.batches + 1,
             batch_seconds=batch_seconds,
         )
         if self._stages:
-            self._add_stages(report, batch_seconds)
+            self._add_stages(batch_seconds)
 
-    def _add_stages(self, report: StreamingQueryProgress, batch_seconds: float) -> None:
-        late = dict(self.progress.late)
-        state_rows = state_bytes = 0
-        timings = dict.fromkeys(("pack", "kernel", "state"), 0.0)
-        frontiers: list[float] = []
-        found: dict[str, int] = {}
-        for name, row in report.observedMetrics.items():
-            streams = self._stages.get(name)
-            marks = [json.loads(mark) for mark in row["reports"] or ()] if streams is not None else []
-            for i, stream in enumerate(streams or ()):
-                # Two stages that read the same stream find the same tuples late.
-                found[stream] = max(found.get(stream, 0), sum(mark["late"][i] for mark in marks))
-            state_rows += sum(mark["state_rows"] for mark in marks)
-            state_bytes += sum(mark["state_bytes"] for mark in marks)
-            for part in timings:
-                # Shards work at the same time, so the slowest counts.
-                timings[part] += max((mark[f"{part}_ms"] for mark in marks), default=0.0) / 1000
-            frontiers += [mark["frontier"][0] for mark in marks if mark["frontier"]]
-        for stream, count in found.items():
-            if stream and count:
-                late[stream] = late.get(stream, 0) + count
+    def _add_stages(self, batch_seconds: float) -> None:
+        """What is known of the stages after a batch: the last report of each shard tells."""
+        last = [report for stage in self._stages for report in stage.last.values()]
+        timings = {
+            # Shards work at the same time, so the slowest counts.
+            part: sum(
+                max((report[f"{part}_ms"] for report in stage.last.values()), default=0.0) / 1000
+                for stage in self._stages
+            )
+            for part in ("pack", "kernel", "state")
+        }
         timings["spark"] = max(0.0, batch_seconds - sum(timings.values()))
+        frontiers = [report["frontier"][0] for report in last if report["frontier"]]
         self.progress = replace(
             self.progress,
-            late=late,
-            state_rows=state_rows,
-            state_bytes=state_bytes,
+            state_rows=sum(report["state_rows"] for report in last),
+            state_bytes=sum(report["state_bytes"] for report in last),
             timings=timings,
             frontier=min(frontiers, default=self.progress.frontier),
         )
+
+
+def _most(counts: Iterable[dict[str, int]]) -> dict[str, int]:
+    """By stream, the largest count; nothing where there is nothing to count."""
+    result: dict[str, int] = {}
+    for one in counts:
+        for stream, count in one.items():
+            if count:
+                result[stream] = max(result.get(stream, 0), count)
+    return result
+
+
+class _StageCounter:
+    """Adds up what the shards of one stage report."""
+
+    def __init__(self, reports: Reports, streams: tuple[str, ...]) -> None:
+        self._reports = reports
+        # A stage may read a stream twice: what came in is counted once.
+        self._places = {stream: i for i, stream in reversed(list(enumerate(streams))) if stream}
+        self.last: dict[str, Report] = {}
+        """The last report of each shard."""
+        self.counts: dict[str, dict[str, int]] = {"seen": {}, "bad": {}, "late": {}}
+        self.newest: dict[str, str | None] = {}
+
+    def update(self) -> None:
+        for report in self._reports.take():
+            before = self.last.get(report["shard"])
+            if before is not None and before["version"] >= report["version"]:
+                # A task that Spark has run again, with the same result.
+                continue
+            self.last[report["shard"]] = report
+            for stream, i in self._places.items():
+                for name, count in self.counts.items():
+                    count[stream] = count.get(stream, 0) + report[name][i]
+                self.newest[stream] = report["newest"][i]

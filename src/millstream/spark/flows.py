@@ -40,11 +40,15 @@ class Leg:
     """How it was made of what was read, so that others can be made beside it from one reading."""
     read: DataFrame | None = None
     """What was read; unjudged legs only."""
+    untimed: bool = False
+    """Rows without a time are among the others, and are no tuples."""
 
     def guarded(self, expr: Column) -> Column:
         """An expression, where there is a tuple to evaluate it on."""
         if self.stream is not None and KEEP in self.frame.columns:
             return F.when(F.col(KEEP), expr)
+        if self.untimed:
+            return F.when(F.col(TIME).isNotNull(), expr)
         return F.when(F.col(MARK).isNull(), expr) if self.marked else expr
 
     def apply(self, step: Step) -> Leg:
@@ -57,7 +61,7 @@ class Leg:
         for condition in conditions:
             holds = F.expr(condition.sql)
             if self.stream is not None:
-                kept = F.when(F.col(KEEP), holds) if KEEP in frame.columns else holds
+                kept = replace(self, frame=frame).guarded(holds)
                 frame = frame.withColumn(KEEP, F.coalesce(kept, F.lit(False)))
             else:
                 frame = frame.where(

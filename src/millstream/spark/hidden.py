@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own custom)
 
 from millstream.stage.spec import (
@@ -43,6 +43,7 @@ __all__ = [
     "column",
     "hidden",
     "is_hidden",
+    "shown",
     "sort_keys",
 ]
 
@@ -54,6 +55,11 @@ def is_hidden(name: str) -> bool:
 def hidden(names: Iterable[str]) -> list[str]:
     """The hidden ones among these."""
     return [name for name in names if is_hidden(name)]
+
+
+def shown(frame: DataFrame) -> DataFrame:
+    """A frame as users see it."""
+    return frame.drop(*hidden(frame.columns))
 
 
 def sort_keys(names: Iterable[str]) -> list[str]:

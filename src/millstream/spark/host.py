@@ -5,18 +5,19 @@ from __future__ import annotations
 import json
 import pickle
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812 (Spark's own custom)
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from millstream.spark.processor import Processor
+from millstream.spark.reports import Reports
+from millstream.spark.workers import settle
 from millstream.stage.arrivals import ENDED, Blob
 from millstream.stage.packing import PACKED, PACKED_DDL, Packer, note, pack
 from millstream.stage.shard import Shard, result_schema, tagged_schema
-from millstream.stage.spec import MARK, TAG, Pipeline
+from millstream.stage.spec import Pipeline
 
 
 @dataclass(frozen=True)
@@ -24,11 +25,13 @@ class Stage:
     """A pipeline and where its shards are.
 
     ``shards`` are ids that Spark puts into partitions of their own; ``token`` names this run of the query.
+    What they ``report`` comes back to the driver.
     """
 
     pipeline: Pipeline
     shards: tuple[int, ...]
     token: str = ""
+    reports: Reports | None = None
 
     def shard(self, number: int) -> Shard:
         """A new one, that has seen nothing."""
@@ -60,7 +63,7 @@ class Route:
 
 
 def stage_stream(stage: Stage, inputs: list[DataFrame], control: DataFrame | None) -> DataFrame:
-    """The results of a stage over streams, with the reports of its shards among them."""
+    """The results of a stage over streams."""
     routed = [(frame, (Route(stage, i),)) for i, frame in enumerate(inputs)]
     return stage_streams((stage,), routed, control)
 
@@ -83,7 +86,10 @@ def stage_streams(
     for other in packed[1:]:
         together = together.union(other)
     return together.groupBy("shard").transformWithStateInPandas(
-        statefulProcessor=Processor(pickle.dumps(stages)),
+        statefulProcessor=Processor(
+            pickle.dumps([replace(stage, reports=None) for stage in stages]),
+            tuple(None if stage.reports is None else stage.reports.accumulator for stage in stages),
+        ),
         outputStructType=from_arrow_schema(tagged_schema([stage.pipeline for stage in stages])),
         outputMode="append",
         timeMode="none",
@@ -101,8 +107,7 @@ def stage_table(stage: Stage, inputs: list[DataFrame]) -> DataFrame:
     def run(table: pa.Table) -> pa.Table:
         shard = stage.shard(0)
         blobs = [*_blobs(table), *_ends(len(inputs))]
-        result, _ = shard.process(blobs)
-        return shard.table(result)
+        return shard.table(*shard.process(blobs))
 
     return together.groupBy("shard").applyInArrow(run, from_arrow_schema(result_schema(stage.pipeline)))
 
@@ -118,39 +123,38 @@ class _Pack:
     """Runs in every task that reads an input."""
 
     def __init__(self, routes: tuple[Route, ...]) -> None:
-        self._routes = routes
+        self._routes = [
+            (route.prefix, route.stage.pipeline.inputs[route.number], route.number, route.stage.shards)
+            for route in routes
+        ]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return pack(
+        yield from pack(
             batches,
-            {
-                route.prefix: Packer(
-                    route.stage.pipeline.inputs[route.number], route.number, route.stage.shards
-                )
-                for route in self._routes
-            },
+            {prefix: Packer(source, number, shards) for prefix, source, number, shards in self._routes},
         )
+        settle()
 
 
 class _PackControl:
     """Heartbeats and the end of streams, for all inputs that read them and all their shards."""
 
     def __init__(self, stages: tuple[Stage, ...]) -> None:
-        self._stages = stages
+        self._stages = [(stage.pipeline.inputs, stage.shards) for stage in stages]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         rows: list[tuple[int, str]] = []
         for batch in batches:
             for line in batch.column(0).to_pylist():
                 mark = json.loads(line)
-                for stage in self._stages:
-                    for i, source in enumerate(stage.pipeline.inputs):
+                for inputs, shards in self._stages:
+                    for i, source in enumerate(inputs):
                         if source.name.lower() == mark["source"].lower() and not source.chained:
-                            rows += note(mark, i, stage.shards)
-        shards, heads = [shard for shard, _ in rows], [head for _, head in rows]
+                            rows += note(mark, i, shards)
+        ids, heads = [shard for shard, _ in rows], [head for _, head in rows]
         nothing = pa.nulls(len(rows), pa.binary())
         yield pa.RecordBatch.from_arrays(
-            [pa.array(shards, pa.int64()), pa.array(heads, pa.string()), nothing, nothing], schema=PACKED
+            [pa.array(ids, pa.int64()), pa.array(heads, pa.string()), nothing, nothing], schema=PACKED
         )
 
 
@@ -174,9 +178,3 @@ def _spark_hash(number: int) -> int:
     h = ((h ^ (h >> 13)) * 0xC2B2AE35) & 0xFFFFFFFF
     h ^= h >> 16
     return h - (1 << 32) if h >= 1 << 31 else h
-
-
-def observed(frame: DataFrame, name: str, tag: int | None = None) -> DataFrame:
-    """Let the driver have what the shards report; with a tag, those of one stage of several."""
-    mark = F.col(MARK) if tag is None else F.when(F.col(TAG) == tag, F.col(MARK))
-    return frame.observe(name, F.collect_list(mark).alias("reports"))

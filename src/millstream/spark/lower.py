@@ -57,8 +57,7 @@ class Lowerer:
     """Lowers the plan of one query.
 
     ``frames`` are the DataFrames that the caller registered; ``streams`` finds the stream that rejected some
-    records. What the query reads is counted under the names in ``metrics``, what its stages do under those in
-    ``stages.reports``.
+    records. What the query reads is counted under the names in ``metrics``.
     """
 
     spark: SparkSession
@@ -151,21 +150,22 @@ class Lowerer:
     def _scan(self, stream: Stream, above: Above) -> Flow:
         if isinstance(stream.origin, Rejected):
             return Flow((self._rejected(stream, stream.origin, above),))
-        frame = self._frames(stream).good
         unjudged = stream.timestamp.kind is TimestampKind.EXTERNAL or above.staged
-        return Flow((Leg(frame, stream, read=frame) if unjudged else Leg(frame),))
+        return Flow((self._unjudged(stream) if unjudged else Leg(self._frames(stream).good),))
+
+    def _unjudged(self, stream: Stream) -> Leg:
+        frames = self._frames(stream)
+        return Leg(frames.good, stream, read=frames.good, untimed=frames.untimed)
 
     def _rejected(self, stream: Stream, origin: Rejected, above: Above) -> Leg:
         """What another stream did not take; as a stream it is latent."""
         rejecting = self.streams(origin.stream)
         if rejecting is None:
             raise ExecutionError(f"stream '{origin.stream}' is gone")
-        frames = self._frames(rejecting)
         if origin.reason == "late":
-            names = [f.name for f in stream.schema]
-            frame = self.stages.late(Leg(frames.good, rejecting, read=frames.good), names)
+            frame = self.stages.late(self._unjudged(rejecting), [f.name for f in stream.schema])
         else:
-            frame = frames.bad
+            frame = self._frames(rejecting).bad
         return Leg(frame, stream, read=frame) if above.staged else Leg(frame)
 
     def _frames(self, stream: Stream) -> StreamFrames:

@@ -12,32 +12,42 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 if TYPE_CHECKING:
     import pandas as pd
+    from pyspark.accumulators import Accumulator
 
     from millstream.spark.host import Stage
     from millstream.stage.shard import Shard
+
+# Schemas as texts would be sent to the JVM to be parsed there, in every task.
+_NAME = StructType([StructField("name", StringType())])
+_DATA = StructType([StructField("data", BinaryType())])
+
+_META = ""
+"""The name of what is not a chunk: what a shard knows besides them."""
 
 ROWS_AT_ONCE = 1 << 17
 """How many results are handed to Spark at a time."""
 
 
 class Processor(StatefulProcessor):
-    """Hosts the shards of some stages, which come pickled."""
+    """Hosts the shards of some stages, which come pickled, with an accumulator for the reports of each."""
 
-    def __init__(self, stages: bytes) -> None:
+    def __init__(self, stages: bytes, reports: tuple[Accumulator[Any] | None, ...]) -> None:
         self._pickled = stages
+        self._reports = reports
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        self._meta = handle.getValueState("meta", "data BINARY")
-        self._chunks = handle.getMapState("chunks", "name STRING", "data BINARY")
+        self._state = handle.getMapState("state", _NAME, _DATA)
 
     def handleInputRows(
         self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any
     ) -> Iterator[pd.DataFrame]:
         import pandas as pd
 
+        from millstream.spark.workers import settle
         from millstream.stage.arrivals import Blob
         from millstream.stage.cache import remember
         from millstream.stage.shard import tagged, tagged_schema
@@ -58,6 +68,9 @@ class Processor(StatefulProcessor):
         self._write(shard)
         remember(stage.token, name, shard)
         report["state_ms"] = round((time.perf_counter() - done + found - began) * 1000, 3)
+        reports = self._reports[tag]
+        if reports is not None:
+            reports.add([report])
         table = shard.table(result, report)
         if len(stages) > 1:
             table = tagged(table, tag, tagged_schema([stage.pipeline for stage in stages]))
@@ -65,6 +78,7 @@ class Processor(StatefulProcessor):
             # Spark wants every column in one piece.
             piece = table.slice(start, ROWS_AT_ONCE).combine_chunks()
             yield piece.to_pandas(types_mapper=pd.ArrowDtype)
+        settle()
 
     def close(self) -> None:
         pass
@@ -74,20 +88,20 @@ class Processor(StatefulProcessor):
         from millstream.stage.cache import recall
         from millstream.stage.shard import version_of
 
-        stored = self._meta.get()
+        stored = self._state.getValue((_META,))
         if stored is None:
             return stage.shard(number)
         meta = bytes(stored[0])
         shard = recall(stage.token, name, version_of(meta))
         if shard is None:
             shard = stage.shard(number)
-            shard.restore(meta, {row[0][0]: bytes(row[1][0]) for row in self._chunks.iterator()})
+            shard.restore(meta, {key[0]: bytes(data[0]) for key, data in self._state.iterator()})
         return shard
 
     def _write(self, shard: Shard) -> None:
         change = shard.snapshot()
         for name in change.dropped:
-            self._chunks.removeKey((name,))
+            self._state.removeKey((name,))
         for name, data in change.added.items():
-            self._chunks.updateValue((name,), (data,))
-        self._meta.update((change.meta,))
+            self._state.updateValue((name,), (data,))
+        self._state.updateValue((_META,), (change.meta,))

@@ -54,16 +54,28 @@ _DEFAULTS = MappingProxyType(
         # One meaning everywhere, whatever the machine's time zone.
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
-        "spark.sql.streaming.stateStore.providerClass": (
-            "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-        ),
-        # Together these two take about 100 ms off every stateful micro-batch.
-        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+        # With the changelog below, this takes about 100 ms off every stateful micro-batch.
         "spark.sql.streaming.checkpointFileManagerClass": (
             "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
         ),
     }
 )
+
+_FOR_QUERIES = MappingProxyType(
+    {
+        # The only one that Spark's stateful processors run with.
+        "spark.sql.streaming.stateStore.providerClass": (
+            "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+        ),
+        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+        # Under any limit Spark adds up the size of what it sends to Python again with every row, which is
+        # more than half of the cost of sending it. The number of rows is limited as well.
+        "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
+    }
+)
+"""What a query runs better with, also in a session that somebody else has made."""
+
+_tuning = threading.RLock()
 
 _LOG4J = """\
 rootLogger.level = warn
@@ -96,6 +108,25 @@ def embedded_session(master: str | None = None, settings: Mapping[str, str] = _N
         cores = session.sparkContext.defaultParallelism
         session.conf.set("spark.sql.shuffle.partitions", str(cores))
     return session
+
+
+@contextlib.contextmanager
+def tuned(session: SparkSession) -> Iterator[None]:
+    """Inside, queries are started with the settings that suit them, where the session has none of its own.
+
+    A query takes a copy of the session's settings with it, so that they can be put back when it has started.
+    """
+    wanted = {**_FOR_QUERIES, "spark.sql.shuffle.partitions": str(session.sparkContext.defaultParallelism)}
+    with _tuning:
+        chosen = session.conf.getAll
+        added = {key: value for key, value in wanted.items() if key not in chosen}
+        for key, value in added.items():
+            session.conf.set(key, value)
+        try:
+            yield
+        finally:
+            for key in added:
+                session.conf.unset(key)
 
 
 def log_file() -> Path:
@@ -149,7 +180,7 @@ def _own_interrupt_handler() -> Iterator[None]:
 
 def _configuration(master: str | None, settings: Mapping[str, str]) -> dict[str, str]:
     """Millstream's settings, and over them the user's."""
-    chosen = dict(_DEFAULTS)
+    chosen = {**_DEFAULTS, **_FOR_QUERIES}
     chosen["spark.driver.memory"] = f"{_driver_megabytes()}m"
     # Without it Spark makes a directory of that name wherever it is started.
     chosen["spark.sql.warehouse.dir"] = (_directory() / "warehouse").as_uri()

@@ -14,8 +14,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own custom)
 
 from millstream.spark.flows import Leg
-from millstream.spark.hidden import KEEP, MARK, TIME, column, hidden, is_hidden
-from millstream.spark.host import Route, Stage, observed, shard_ids, stage_streams
+from millstream.spark.hidden import KEEP, TIME, column, hidden, is_hidden
+from millstream.spark.host import Route, Stage, shard_ids, stage_streams
+from millstream.spark.reports import Reports
 from millstream.spark.stages import Wanted, shipped_columns
 from millstream.stage.shard import result_schema, tagged_name
 from millstream.stage.spec import TAG
@@ -30,13 +31,14 @@ class Shared:
 
     frame: DataFrame
     wanted: tuple[Wanted, ...]
-    reports: tuple[tuple[str, tuple[str, ...]], ...]
+    reports: tuple[tuple[Reports, tuple[str, ...]], ...]
+    """What the stage of each query reports, and the streams that it reads."""
     tokens: tuple[str, ...]
 
     def results(self, batch: DataFrame, tag: int) -> DataFrame:
         """What the stage of one query gave, out of a micro-batch of all."""
-        names = [name for name in result_schema(self.wanted[tag].pipeline).names if name != MARK]
-        rows = batch.where((F.col(TAG) == tag) & F.col(MARK).isNull())
+        names = result_schema(self.wanted[tag].pipeline).names
+        rows = batch.where(F.col(TAG) == tag)
         return rows.select(*(F.col(tagged_name(tag, name)).alias(name) for name in names))
 
 
@@ -54,7 +56,7 @@ def shared(wanted: Sequence[Wanted], control: DataFrame | None) -> Shared:
     for want in wanted:
         shards = shard_ids(partitions if want.parallel else 1, partitions, taken)
         taken.update(shards)
-        stages.append(Stage(want.pipeline, shards, uuid.uuid4().hex))
+        stages.append(Stage(want.pipeline, shards, uuid.uuid4().hex, Reports(spark.sparkContext)))
     frames: dict[str, DataFrame] = {}
     routes: dict[str, list[Route]] = {}
     for tag, want in enumerate(wanted):
@@ -67,9 +69,11 @@ def shared(wanted: Sequence[Wanted], control: DataFrame | None) -> Shared:
             routes.setdefault(name, []).append(Route(stages[tag], number, prefix))
     inputs = [(_packable(frame), tuple(routes[name])) for name, frame in frames.items()]
     result = stage_streams(tuple(stages), inputs, control)
-    reports = tuple((f"millstream.stage{tag}", want.streams) for tag, want in enumerate(wanted))
-    for tag, (name, _) in enumerate(reports):
-        result = observed(result, name, tag)
+    reports = tuple(
+        (stage.reports, want.streams)
+        for stage, want in zip(stages, wanted, strict=True)
+        if stage.reports is not None
+    )
     return Shared(result, tuple(wanted), reports, tuple(stage.token for stage in stages))
 
 
@@ -85,7 +89,7 @@ def _beside(frame: DataFrame, leg: Leg, want: Wanted, prefix: str) -> DataFrame:
     if _KEPT in frame.columns:
         frame = frame.withColumn(KEEP, F.col(_KEPT))
     before = [column(name) for name in hidden(frame.columns) if name != KEEP]
-    again = Leg(frame, leg.stream)
+    again = Leg(frame, leg.stream, untimed=leg.untimed)
     for step in leg.steps:
         again = step(again)
     added = [

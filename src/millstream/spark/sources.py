@@ -57,10 +57,15 @@ ReadPort = Callable[[int], DataFrame]
 
 @dataclass(frozen=True)
 class StreamFrames:
-    """A stream as it was read: the tuples, and what was no tuple."""
+    """A stream as it was read: the tuples, and what was no tuple.
+
+    Where only the time of a row can be bad, such rows are still among the good ones (``untimed``): whoever
+    packs these sorts them out, and counts them. That is cheaper than to let Spark look at every row.
+    """
 
     good: DataFrame
     bad: DataFrame
+    untimed: bool = False
 
 
 def read_stream(
@@ -89,6 +94,13 @@ def classify(raw: DataFrame, stream: Stream, metrics: str | None = None) -> Stre
             is_infinite = F.abs(F.col(TIME)) == float("inf")
             reason = reason.when(F.isnan(TIME) | is_infinite, NOT_FINITE)
     is_bad = reason.isNotNull()
+    untimed = (
+        timestamp.kind is TimestampKind.EXTERNAL
+        and BAD not in raw.columns
+        and KEEP not in frame.columns
+        and not isinstance(frame.schema[TIME].dataType, T.DoubleType | T.FloatType)
+    )
+    uncounted = frame
     if metrics is not None:
         frame = frame.observe(
             metrics,
@@ -105,13 +117,14 @@ def classify(raw: DataFrame, stream: Stream, metrics: str | None = None) -> Stre
     # A bad record has no place in time, but it has come in some order.
     arrival = [_column(name) for name in kept if name in (PARTITION, SEGMENT, FILE)]
     return StreamFrames(
-        good=frame.where(~is_bad).select(*map(_column, (*names, *kept))),
+        good=(uncounted if untimed else frame.where(~is_bad)).select(*map(_column, (*names, *kept))),
         bad=frame.where(is_bad).select(
             as_text.alias("record"),
             reason.alias("reason"),
             F.lit(None).cast("timestamp").alias(TIME),
             *arrival,
         ),
+        untimed=untimed,
     )
 
 

@@ -35,8 +35,9 @@ from millstream.spark.hidden import (
     SUBSTREAM,
     TIME,
 )
-from millstream.spark.host import Stage, observed, shard_ids, stage_stream, stage_table
+from millstream.spark.host import Stage, shard_ids, stage_stream, stage_table
 from millstream.spark.promises import promises_of, units
+from millstream.spark.reports import Reports
 from millstream.stage.shard import result_schema
 from millstream.stage.spec import Input, Pipeline
 from millstream.windows.spec import RangeWindow
@@ -70,14 +71,14 @@ class Wanted:
 class Stages:
     """Makes the stages of a query.
 
-    ``control`` is the stream of heartbeats and ends, if there is one; what the stages report is counted under
-    the names in ``reports``, each with the streams that it reads. A ``stand_in`` gives the results of stages
+    ``control`` is the stream of heartbeats and ends, if there is one: then somebody also wants to know what
+    the stages ``report``, each about the streams that it reads. A ``stand_in`` gives the results of stages
     over streams that somebody else runs.
     """
 
     spark: SparkSession
     control: DataFrame | None = None
-    reports: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    reports: list[tuple[Reports, tuple[str, ...]]] = field(default_factory=list)
     tokens: list[str] = field(default_factory=list)
     pipelines: list[Pipeline] = field(default_factory=list)
     stand_in: Callable[[Wanted], DataFrame] | None = None
@@ -282,33 +283,34 @@ class Stages:
             inputs[0].time_type,
             late,
             ordered=marked or not regroups,
+            marked=marked and frames[0].isStreaming,
         )
         self.pipelines.append(pipeline)
         parallel = bool(keys) or (spread and not late)
         wanted = Wanted(pipeline, flow.legs, shipped, keys, key, parallel, frames)
         if self.stand_in is not None and frames[0].isStreaming:
             return self.stand_in(wanted)
-        return self._stage(wanted, marked=marked)
+        return self._stage(wanted)
 
-    def _stage(self, wanted: Wanted, *, marked: bool) -> DataFrame:
+    def _stage(self, wanted: Wanted) -> DataFrame:
         partitions = int(self.spark.conf.get("spark.sql.shuffle.partitions") or 1)
         shards = shard_ids(partitions if wanted.parallel else 1, partitions)
         stage = Stage(wanted.pipeline, shards, uuid.uuid4().hex)
         self.tokens.append(stage.token)
         if not wanted.frames[0].isStreaming:
-            return stage_table(stage, wanted.frames).drop(MARK)
-        result = stage_stream(stage, wanted.frames, self.control)
-        name = f"millstream.stage{len(self.reports)}"
-        self.reports[name] = wanted.streams
-        result = observed(result, name)
-        return result if marked else result.where(F.col(MARK).isNull()).drop(MARK)
+            return stage_table(stage, wanted.frames)
+        if self.control is not None:
+            reports = Reports(self.spark.sparkContext)
+            self.reports.append((reports, wanted.streams))
+            stage = replace(stage, reports=reports)
+        return stage_stream(stage, wanted.frames, self.control)
 
 
 def nothing(wanted: Wanted) -> DataFrame:
     """The results of a stage that has not seen anything."""
     schema = from_arrow_schema(result_schema(wanted.pipeline))
     spark = wanted.frames[0].sparkSession
-    return spark.createDataFrame([], schema).drop(MARK)
+    return spark.createDataFrame([], schema)
 
 
 def _made(kernels: tuple[MakeKernel, ...]) -> list[Kernel]:

@@ -76,7 +76,12 @@ class Arrivals:
         self._shards_heard: dict[str, Frontier] = {}
         self._ended = False
         self.rows = 0
+        """Tuples of this shard."""
         self.late = 0
+        self.seen = 0
+        """Rows of the input, whether tuples or not; the first shard counts those of all."""
+        self.bad = 0
+        self.newest: Any = None
 
     @property
     def frontier(self) -> Frontier:
@@ -104,6 +109,8 @@ class Arrivals:
         marks: list[Any] = []
         for blob in blobs:
             marks += blob.head.get("marks", ())
+            self.bad += blob.head.get("bad", 0)
+            self.seen += blob.head.get("bad", 0)
             table = None if blob.tuples is None else pa.ipc.open_stream(blob.tuples).read_all()
             everything = None if blob.all is None else pa.ipc.open_stream(blob.all).read_all()
             start = shown = 0
@@ -117,6 +124,7 @@ class Arrivals:
                 shown += others
         for piece in sorted(pieces, key=lambda piece: piece.order):
             self.rows += 0 if piece.part is None else piece.part.num_rows
+            self.seen += piece.rows if piece.first else 0
             if not self._input.chained:
                 self._judge(piece, kept, late)
         parts = [piece.part for piece in pieces if piece.part is not None]
@@ -138,9 +146,13 @@ class Arrivals:
                 verdict = self._verdict(partition, part)
                 self.late += int(verdict.late.sum())
             partition.tracker.pass_over(piece.newest)
+            self._note(piece.newest)
         else:
             assert whole is not None
             full = partition.tracker.show(self._piece(partition, whole))
+            newest = pc.max(whole.column(TIME))
+            if newest.is_valid:
+                self._note(instants(pa.array([newest]))[0].item())
             if self._ended:
                 full = Verdict(~_promises(whole), np.full_like(full.promised, partition.tracker.highest))
             # Every shard sees them all: one of them counts.
@@ -151,6 +163,9 @@ class Arrivals:
         if part is not None and verdict is not None:
             self._sort_out(number, partition, part, verdict, kept, late)
         partition.arrived += piece.rows
+
+    def _note(self, newest: Any) -> None:
+        self.newest = newest if self.newest is None else max(self.newest, newest)
 
     def _verdict(self, partition: _Partition, part: pa.Table) -> Verdict:
         time = instants(part.column(TIME))

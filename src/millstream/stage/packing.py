@@ -81,13 +81,13 @@ class Packer:
         self._flushed = 0
         self._marks: list[str] = []
         self._turn = 0
+        self._bad = 0
         self._seconds = 0.0
 
     def add(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Take rows in order of reading; full blobs come out."""
         began = clock.perf_counter()
-        if self._input.chained:
-            batch = self._part_marks(batch)
+        batch = self._part_marks(batch) if self._input.chained else self._part_untimed(batch)
         if batch.num_rows:
             time = instants(batch.column(TIME))
             for start, end in _runs(batch):
@@ -99,7 +99,7 @@ class Packer:
 
     def finish(self) -> Iterator[pa.RecordBatch]:
         """What is left, when the task has no more rows."""
-        if self._order or self._marks:
+        if self._order or self._marks or self._bad:
             yield from self.flush()
 
     def flush(self) -> Iterator[pa.RecordBatch]:
@@ -126,13 +126,14 @@ class Packer:
                 ],
                 "marks": self._marks,
                 "pack_ms": round(self._seconds * 1000, 3),
+                "bad": self._bad if first else 0,
             }
             tuples = _ipc([part for _, part in parts])
             rows.append((shard, json.dumps(head), tuples, everything or (rest if first else None)))
         self._parts = [[] for _ in self._shards]
         for piece in pieces:
             piece.rows, piece.all, piece.rest = 0, [], []
-        self._order, self._marks, self._rows = [], [], 0
+        self._order, self._marks, self._rows, self._bad = [], [], 0, 0
         self._flushed += 1
         self._seconds = 0.0
         yield pa.RecordBatch.from_arrays(
@@ -149,6 +150,14 @@ class Packer:
             return batch
         self._marks += [mark for mark in marks.to_pylist() if mark is not None]
         return batch.filter(pc.is_null(marks))
+
+    def _part_untimed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """What has no time is no tuple, unless it is a promise: the last one of its sub-stream."""
+        time = batch.column(TIME)
+        if not time.null_count or PROMISE in batch.schema.names:
+            return batch
+        self._bad += time.null_count
+        return batch.filter(pc.is_valid(time))
 
     def _add_run(self, batch: pa.RecordBatch, time: npt.NDArray[Any]) -> None:
         """Rows of one segment."""

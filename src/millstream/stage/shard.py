@@ -7,6 +7,7 @@ import pickle
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -56,7 +57,7 @@ class Shard:
             by_input.setdefault(blob.head["input"], []).append(blob)
             pack_ms += blob.head.get("pack_ms", 0.0)
         began = time.perf_counter()
-        rows_before, late_before = self._counts()
+        before = self._counts()
         arrived = [self._arrivals[i].take(group) for i, group in sorted(by_input.items())]
         taken = time.perf_counter()
         wanted = [a.late if self._pipeline.late else a.tuples for a in arrived]
@@ -69,14 +70,19 @@ class Shard:
             frontier = kernel.passes(frontier)
         done = time.perf_counter()
         self.version += 1
-        rows, late = self._counts()
+        counted = {
+            name: [a - b for a, b in zip(now, then, strict=True)]
+            for (name, now), then in zip(self._counts().items(), before.values(), strict=True)
+        }
+        inputs = self._pipeline.inputs
         report = {
             "shard": self._name,
+            "version": self.version,
             "shards": self._shards,
             "frontier": _written(frontier),
             "end": self.frontier == END,
-            "rows": [a - b for a, b in zip(rows, rows_before, strict=True)],
-            "late": [a - b for a, b in zip(late, late_before, strict=True)],
+            **counted,
+            "newest": [_told(a.newest, s.time_type) for a, s in zip(self._arrivals, inputs, strict=True)],
             "state_rows": sum(k.rows for k in self._kernels) + sum(a.state_rows for a in self._arrivals),
             "state_bytes": sum(self._chunks.values()),
             "pack_ms": round(pack_ms / self._shards + (taken - began) * 1000, 3),
@@ -84,8 +90,11 @@ class Shard:
         }
         return result, report
 
-    def _counts(self) -> tuple[list[int], list[int]]:
-        return [a.rows for a in self._arrivals], [a.late for a in self._arrivals]
+    def _counts(self) -> dict[str, list[int]]:
+        """What is counted of every input."""
+        return {
+            name: [getattr(arrivals, name) for arrivals in self._arrivals] for name in ("seen", "bad", "late")
+        }
 
     def _empty(self) -> Tuples:
         source = self._pipeline.inputs[0]
@@ -95,8 +104,8 @@ class Shard:
         time: Times = np.empty(0, np.float64) if is_float(source.time_type) else np.empty(0, np.int64)
         return Tuples(schema.empty_table(), time, np.empty(0, np.int32), np.empty(0, np.int64))
 
-    def table(self, result: Tuples, report: Report | None = None) -> pa.Table:
-        """Results with what travels along, and a row that reports."""
+    def table(self, result: Tuples, report: Report) -> pa.Table:
+        """Results with what travels along, and a row that reports where somebody wants that."""
         rows = len(result)
         kind = self._pipeline.time_type
         columns = [result.columns.column(name) for name in self._pipeline.output.names]
@@ -105,10 +114,11 @@ class Shard:
         if self._pipeline.ordered:
             columns.append(pa.chunked_array([pa.array(result.origin, pa.int32())]))
             columns.append(pa.chunked_array([pa.array(result.number, pa.int64())]))
-        columns.append(pa.chunked_array([pa.nulls(rows, pa.string())]))
+        if self._pipeline.marked:
+            columns.append(pa.chunked_array([pa.nulls(rows, pa.string())]))
         schema = result_schema(self._pipeline)
         table = pa.table([c.cast(f.type) for c, f in zip(columns, schema, strict=True)], schema=schema)
-        if report is None:
+        if not self._pipeline.marked:
             return table
         marks = [pa.nulls(1, f.type) if f.name != MARK else pa.array([json.dumps(report)]) for f in schema]
         return pa.concat_tables([table, pa.table(marks, schema=schema)])
@@ -160,7 +170,8 @@ def version_of(meta: bytes) -> int:
 def result_schema(pipeline: Pipeline) -> pa.Schema:
     """The columns of a shard's results."""
     order = [(ORIGIN, pa.int32()), (NUMBER, pa.int64())] if pipeline.ordered else []
-    hidden = [(TIME, pipeline.time_type), *order, (MARK, pa.string())]
+    marks = [(MARK, pa.string())] if pipeline.marked else []
+    hidden = [(TIME, pipeline.time_type), *order, *marks]
     return pa.schema([*pipeline.output, *(pa.field(name, kind) for name, kind in hidden)])
 
 
@@ -172,9 +183,8 @@ def tagged_schema(pipelines: Sequence[Pipeline]) -> pa.Schema:
         pa.field(tagged_name(i, field.name), field.type)
         for i, pipeline in enumerate(pipelines)
         for field in result_schema(pipeline)
-        if field.name != MARK
     ]
-    return pa.schema([*fields, pa.field(TAG, pa.int32()), pa.field(MARK, pa.string())])
+    return pa.schema([*fields, pa.field(TAG, pa.int32())])
 
 
 def tagged_name(tag: int, name: str) -> str:
@@ -184,10 +194,9 @@ def tagged_name(tag: int, name: str) -> str:
 
 def tagged(table: pa.Table, tag: int, schema: pa.Schema) -> pa.Table:
     """Results of one pipeline in the columns of all."""
-    own = {tagged_name(tag, name): name for name in table.column_names if name != MARK}
+    own = {tagged_name(tag, name): name for name in table.column_names}
     columns = {
         TAG: pa.array(np.full(table.num_rows, tag, np.int32)),
-        MARK: table.column(MARK),
         **{name: table.column(inner) for name, inner in own.items()},
     }
     return pa.table(
@@ -199,6 +208,14 @@ def _written(frontier: Frontier) -> list[int | float] | None:
     """A frontier as JSON, which has no infinite numbers; None where nothing is promised."""
     time = frontier.time.item() if isinstance(frontier.time, np.generic) else frontier.time
     return None if time == -np.inf else [min(time, LAST), min(frontier.origin, _LAST_ORIGIN)]
+
+
+def _told(newest: Any, kind: pa.DataType) -> str | None:
+    """A time for people and for JSON."""
+    if newest is None:
+        return None
+    value = timestamps(np.array([newest]), kind)[0].as_py()
+    return value.isoformat() if isinstance(value, date) else str(value)
 
 
 def _to_bytes(table: pa.Table) -> bytes:

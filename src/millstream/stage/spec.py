@@ -75,3 +75,5 @@ class Pipeline:
     late: bool = False
     ordered: bool = True
     """Whether the order of results with the same time travels along."""
+    marked: bool = False
+    """Whether reports stand among the results, because another stage has to know how far this one is."""

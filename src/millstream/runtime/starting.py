@@ -1,0 +1,303 @@
+"""Starting queries: each as a query of Spark's, or several as one where they read the same streams."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from millstream.analysis.resolved import Query
+from millstream.catalog.entries import HeartbeatPromise, PunctuationPromise, Sink, SlackPromise, Stream
+from millstream.errors import MillstreamError, Source, Span
+from millstream.plan import nodes
+from millstream.plan.builder import build
+from millstream.plan.executable import require_executable
+from millstream.plan.explain import tree
+from millstream.plan.optimize import optimize
+from millstream.plan.sharing import shareable
+from millstream.quantity import Duration
+from millstream.runtime.checkpoints import Checkpoint
+from millstream.runtime.conductor import Beat, Conductor
+from millstream.runtime.groups import Group, Member
+from millstream.runtime.progress import ProgressCounter
+from millstream.runtime.query import RunningQuery
+from millstream.runtime.results import ResultLog
+from millstream.runtime.sinks import check_sink, stream_writer, write_batch
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from millstream.spark.control import Control
+    from millstream.spark.lower import Lowerer
+    from millstream.stage.spec import Pipeline
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A query that is to be started: what it is, where it stands, what it is called, where its rows go."""
+
+    query: Query
+    source: Source
+    span: Span
+    name: str
+    sink: Sink | None = None
+
+    @property
+    def plan(self) -> nodes.Node:
+        return planned(self.query, self.source)
+
+    @property
+    def bounded(self) -> bool:
+        return self.query.facts is not None and self.query.facts.bounded
+
+    def explain(self, error: BaseException) -> MillstreamError:
+        """An error in our words, at its place in the query or else at the query itself."""
+        return explained(error, self.source, self.span)
+
+
+def planned(query: Query, source: Source) -> nodes.Node:
+    """The plan of a query, if it can be run."""
+    plan = optimize(build(query))
+    try:
+        require_executable(plan, query)
+    except MillstreamError as error:
+        raise error.locate(source) from None
+    return plan
+
+
+def lowered(asked: Asked, lowerer: Lowerer) -> DataFrame:
+    """A query as a DataFrame with its hidden columns."""
+    from millstream.spark.translate import FAILURES
+    from millstream.stage.warming import warm_up
+
+    if asked.query.facts is not None:
+        warm_up()
+    plan = asked.plan
+    try:
+        return lowerer.lower(plan)
+    except FAILURES as error:
+        raise asked.explain(error) from None
+
+
+def explained(error: BaseException, source: Source, span: Span) -> MillstreamError:
+    """An error in our words, at its place in the text or else at all of it."""
+    from millstream.spark.session import log_file
+    from millstream.spark.translate import translate
+
+    if isinstance(error, MillstreamError) and error.place is not None:
+        return error
+    text = source.text[span[0] : span[1] + 1]
+    translated = translate(error, text=text, log=log_file())
+    inner = translated.span
+    inside = inner is not None and not isinstance(error, MillstreamError)
+    translated.span = (span[0] + inner[0], span[0] + inner[1]) if inside and inner else inner or span
+    return translated.locate(source)
+
+
+@dataclass(frozen=True)
+class Starter:
+    """Starts queries on a session; ``lowerer`` makes what turns their plans into DataFrames."""
+
+    spark: SparkSession
+    lowerer: Callable[[Control | None], Lowerer]
+    checkpoint: Path | None
+
+    def start_all(self, asked: Sequence[Asked]) -> list[RunningQuery]:
+        """Start queries, those together that can share what they read."""
+        from millstream.spark.session import tuned
+
+        started: dict[int, RunningQuery] = {}
+        try:
+            with tuned(self.spark):
+                for group in _groups(asked):
+                    if len(group) == 1:
+                        started[group[0]] = self._start(asked[group[0]])
+                    else:
+                        started |= zip(group, self._start_group([asked[i] for i in group]), strict=True)
+        except MillstreamError:
+            for query in started.values():
+                query.close()
+            raise
+        return [started[i] for i in range(len(asked))]
+
+    def _start(self, asked: Asked) -> RunningQuery:
+        from millstream.spark.control import Control
+        from millstream.spark.hidden import shown
+        from millstream.spark.translate import FAILURES
+
+        query, sink = asked.query, asked.sink
+        checkpoint = self._checkpoint_of(asked.name)
+        control = Control(self.spark, checkpoint.control) if query.facts is not None else None
+        lowerer = self.lowerer(control)
+        frame = lowered(asked, lowerer)
+        if sink is not None and checkpoint.is_new:
+            check_sink(sink, self.spark)
+        checkpoint.claim(asked.name, _identity(query), self._partitions())
+        metrics = {metric: stream.name for metric, stream in lowerer.metrics.items()}
+        counter = ProgressCounter(metrics, lowerer.stages.reports)
+        try:
+            log = _log(frame, checkpoint.results, streaming=frame.isStreaming) if sink is None else None
+        except FAILURES as error:
+            raise asked.explain(error) from None
+        running = RunningQuery(asked.name, log, asked.explain, counter, checkpoint)
+        running.on_end(lambda: _forget(lowerer.stages.tokens))
+        if frame.isStreaming:
+            conductor = None
+            if control is not None and lowerer.stages.pipelines:
+                conductor = _conductor(
+                    lowerer.stages.pipelines, lowerer.metrics.values(), control, counter, asked.bounded
+                )
+            running.start_stream(
+                frame if sink is None else shown(frame),
+                asked.bounded,
+                lambda frame: stream_writer(frame, _required(sink)),
+                conductor,
+            )
+        elif sink is None:
+            running.start_batch(frame.toArrow)
+        else:
+            running.start_batch(lambda: write_batch(frame, sink))
+        return running
+
+    def _start_group(self, asked: Sequence[Asked]) -> list[RunningQuery]:
+        from millstream.spark.control import Control
+        from millstream.spark.sharing import can_share, shared
+        from millstream.spark.stages import Wanted, nothing
+        from millstream.spark.translate import FAILURES
+
+        checkpoint = self._checkpoint_of(*(one.name for one in asked))
+        control = Control(self.spark, checkpoint.control)
+        first = self.lowerer(control)
+        wanted: list[Wanted] = []
+        frames: list[DataFrame] = []
+        for one in asked:
+            mine: list[Wanted] = []
+
+            def stand_in(want: Wanted, mine: list[Wanted] = mine) -> DataFrame:
+                mine.append(want)
+                return nothing(want)
+
+            frames.append(lowered(one, first.standing_in(stand_in)))
+            if not can_share(mine):
+                checkpoint.remove()
+                return [self._start(one) for one in asked]
+            wanted += mine
+        plans = "\n".join(_identity(one.query) for one in asked)
+        checkpoint.claim(", ".join(one.name for one in asked), plans, self._partitions())
+        whole = shared(wanted, control.frame)
+        bounded = all(one.bounded for one in asked)
+        metrics = {metric: stream.name for metric, stream in first.metrics.items()}
+        members: list[Member] = []
+        for tag, (one, frame) in enumerate(zip(asked, frames, strict=True)):
+            counter = ProgressCounter(metrics, whole.reports[tag : tag + 1])
+            kept = checkpoint.results / one.name if checkpoint.results else None
+            running = RunningQuery(one.name, _log(frame, kept, streaming=True), one.explain, counter)
+
+            def finish(results: DataFrame, plan: nodes.Node = one.plan) -> DataFrame:
+                return first.standing_in(lambda want: results).lower(plan)
+
+            members.append(Member(running, finish))
+        members[-1].query.on_end(lambda: _forget(list(whole.tokens)))
+        conductor = _conductor(
+            [want.pipeline for want in wanted],
+            first.metrics.values(),
+            control,
+            members[0].query.counter,
+            bounded,
+        )
+        try:
+            Group(whole, members, checkpoint).start(conductor, bounded=bounded)
+        except FAILURES as error:
+            raise asked[0].explain(error) from None
+        return [member.query for member in members]
+
+    def _partitions(self) -> int:
+        return int(self.spark.conf.get("spark.sql.shuffle.partitions") or 1)
+
+    def _checkpoint_of(self, *names: str) -> Checkpoint:
+        if self.checkpoint is None:
+            return Checkpoint.temporary()
+        return Checkpoint.kept(self.checkpoint, *names)
+
+
+def _groups(asked: Sequence[Asked]) -> list[list[int]]:
+    """Queries by number; those that have a stream in common, directly or through others, together."""
+    groups: list[tuple[set[str], list[int]]] = []
+    for i, one in enumerate(asked):
+        streams = set() if one.sink is not None else shareable(one.plan)
+        mine = [group for group in groups if group[0] & streams]
+        together = (
+            streams.union(*(g[0] for g in mine)),
+            sorted([i, *(n for g in mine for n in g[1])]),
+        )
+        groups = [group for group in groups if group not in mine] + [together]
+    return sorted(members for _, members in groups)
+
+
+def _conductor(
+    pipelines: Iterable[Pipeline],
+    streams: Iterable[Stream],
+    control: Control,
+    counter: ProgressCounter,
+    bounded: bool,
+) -> Conductor:
+    read = {source.name for pipeline in pipelines for source in pipeline.inputs if source.name}
+    beats = [
+        Beat(stream.name, promise.every.microseconds / 1e6, _slack(stream))
+        for stream in streams
+        for promise in stream.promises
+        if isinstance(promise, HeartbeatPromise) and promise.on is None
+    ]
+    return Conductor(control, sorted(read), beats, lambda name: counter.progress.rows.get(name, 0), bounded)
+
+
+def _slack(stream: Stream) -> int:
+    """How far tuples may be behind a heartbeat."""
+    for promise in stream.promises:
+        if isinstance(promise, SlackPromise) and promise.on is None and isinstance(promise.amount, Duration):
+            return promise.amount.microseconds
+    return 0
+
+
+def _log(frame: DataFrame, directory: Path | None, *, streaming: bool) -> ResultLog:
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    from millstream.spark.hidden import ROW, hidden, sort_keys
+
+    # Known before the first row comes, so that an empty result has a header too.
+    zone = frame.sparkSession.conf.get("spark.sql.session.timeZone")
+    schema = to_arrow_schema(frame.schema, timezone=zone)
+    if streaming:
+        schema = schema.append(pa.field(ROW, pa.int64()))
+    return ResultLog(schema, keys=sort_keys(schema.names), hidden=hidden(schema.names), kept_in=directory)
+
+
+def _identity(query: Query) -> str:
+    """What a query is, for its checkpoint: the plan, and the streams at its leaves as they are declared."""
+    plan = optimize(build(query))
+    lines = [tree(plan)]
+    for node in plan.walk():
+        if isinstance(node, nodes.StreamScan):
+            stream = node.stream
+            columns = ", ".join(map(str, stream.schema))
+            promises = [
+                f"{promise} {promise.predicate}" if isinstance(promise, PunctuationPromise) else str(promise)
+                for promise in stream.promises
+            ]
+            lines.append(f"{stream.name} ({columns}) {stream.timestamp} {' '.join(promises)}")
+    return "\n".join(lines)
+
+
+def _forget(tokens: list[str]) -> None:
+    from millstream.stage.cache import forget
+
+    for token in tokens:
+        forget(token)
+
+
+def _required(sink: Sink | None) -> Sink:
+    assert sink is not None
+    return sink
