@@ -13,10 +13,10 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 # Prefix of whatever starts Spark.
 WITH_JAVA = JAVA_HOME=$$(scripts/java) && export JAVA_HOME &&
 
-.PHONY: help demo test bench soak lint venv clean java
+.PHONY: help demo test bench bench-engine bench-growth soak lint venv clean java
 
 help: ## list the targets (default)
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: java venv ## see Millstream at work
 	@$(WITH_JAVA) $(BIN)/millstream demo
@@ -25,8 +25,14 @@ test: java lint ## all checks: lint, then the tests and the examples in docstrin
 	@echo "== pytest"
 	@$(WITH_JAVA) $(BIN)/pytest
 
-bench: java $(VENV)/.installed-bench ## measure
+bench: java $(VENV)/.installed-bench ## measure, for some minutes
 	@$(WITH_JAVA) $(BIN)/python -m benchmarks
+
+bench-engine: java $(VENV)/.installed-bench ## measure the engine beside Spark's operators and Flink: an hour
+	@$(WITH_JAVA) $(BIN)/python -m benchmarks engine
+
+bench-growth: java $(VENV)/.installed-bench ## measure what should not grow with windows and streams
+	@$(WITH_JAVA) $(BIN)/python -m benchmarks growth
 
 soak: java venv ## the long tests: many kills, millions of rows, hours of stream time
 	@$(WITH_JAVA) $(BIN)/python -m soak

@@ -1,7 +1,8 @@
-"""Run benchmarks: all the short ones, those that are named, or (for hours) the engine beside its peers.
+"""Run benchmarks: all the short ones, those that are named, or one of the two long ones.
 
 python -m benchmarks [name ...] [--quick]
-python -m benchmarks engine [--rows N] [--only NAME ...] [--check] [--help]
+python -m benchmarks engine [--rows N] [--only NAME ...] [--check] [--help]    beside its peers: an hour
+python -m benchmarks growth [--only NAME ...] [--help]                         what should not grow
 """
 
 from __future__ import annotations
@@ -20,10 +21,14 @@ def main() -> None:
         from benchmarks.engine import compare
 
         sys.exit(compare.main(sys.argv[2:]))
+    if sys.argv[1:2] == ["growth"]:
+        from benchmarks.growth import report
+
+        sys.exit(report.main(sys.argv[2:]))
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
         description="Measure Millstream.",
-        epilog="python -m benchmarks engine --help: the engine beside its peers",
+        epilog="The long ones: python -m benchmarks engine --help, python -m benchmarks growth --help",
     )
     parser.add_argument("names", nargs="*", choices=[[], *BENCHMARKS], help="which ones (default: all)")
     parser.add_argument("--quick", action="store_true", help="a tenth of the size, to see that they work")

@@ -49,7 +49,7 @@ def compare(chosen: list[Contestant], options: argparse.Namespace, console: Cons
     try:
         for keys in options.keys:
             shape = Shape(options.rows, keys, options.seconds)
-            small = Shape(min(options.rows, max(50_000, options.rows // 20)), keys)
+            small = Shape(min(options.rows, max(50_000, options.rows // 4)), keys)
             for _ in range(options.repeats):
                 _round(chosen, shape, small, options, results, console)
                 write(results, about, settings, options.out)

@@ -13,9 +13,15 @@ def _spark(name: str, query: str, module: str, *own: str, note: str) -> Contesta
     return Contestant(name, query, argv, note=note)
 
 
-def _flink(query: str, note: str) -> Contestant:
+def _flink(query: str, note: str, *, durable: bool = False) -> Contestant:
     argv = (str(flink_environment.PYTHON), "-m", "benchmarks.engine.peers.flink", "--query", query)
-    return Contestant(f"flink_{query}", query, argv, prepare=flink_environment.prepare, note=note)
+    name = f"flink_{query}"
+    if durable:
+        name, argv = f"{name}_durable", (*argv, "--state", "durable")
+    return Contestant(name, query, argv, prepare=flink_environment.prepare, note=note)
+
+
+_DURABLE = "the same with its state in RocksDB and incremental checkpoints every 10 s"
 
 
 PEERS = (
@@ -40,6 +46,7 @@ PEERS = (
         note="windows of one second first, then the sliding window over their sums; state in RocksDB",
     ),
     _flink("sliding", note="HOP, with the planner's choice of one or two phases"),
+    _flink("sliding", note=_DURABLE, durable=True),
     _spark(
         "spark_hand_written_range",
         "range",
@@ -48,6 +55,7 @@ PEERS = (
         note="groupBy(k).applyInPandasWithState with NumPy, state in RocksDB",
     ),
     _flink("range", note="OVER (... RANGE BETWEEN INTERVAL '60' SECOND PRECEDING AND CURRENT ROW)"),
+    _flink("range", note=_DURABLE, durable=True),
     _spark(
         "spark_hand_written_rows",
         "rows",
@@ -56,6 +64,7 @@ PEERS = (
         note="groupBy(k).applyInPandasWithState with NumPy, state in RocksDB",
     ),
     _flink("rows", note="OVER (... ROWS BETWEEN 100 PRECEDING AND CURRENT ROW)"),
+    _flink("rows", note=_DURABLE, durable=True),
     _spark("map_in_arrow", "scan", "map_in_arrow", note="rows from Spark into Python, counted there"),
     _flink("scan", note="csv into the blackhole: what of Flink's times is reading"),
     _spark(

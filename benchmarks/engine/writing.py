@@ -25,8 +25,8 @@ checkpoints and the checkpoint file manager that Millstream uses too, {batches} 
 Like Millstream, it writes what changed in its state to disk with every batch.
 
 Flink: streaming mode, parallelism {parallelism}, {memory:,} MB of heap and 1 GB of managed memory, object
-reuse, state on the heap, no checkpoints (so that it does less than the others), csv in {parallelism} ordered
-partitions.
+reuse, csv in {parallelism} ordered partitions. State on the heap and no checkpoints, so that it does less
+than the others; as `durable` it keeps its state as they do.
 """
 
 

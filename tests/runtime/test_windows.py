@@ -1,5 +1,10 @@
 """Windows on streams, end to end: OVER and brackets (semantics, sections 1 to 3)."""
 
+import socket
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
@@ -175,8 +180,6 @@ def test_one_row_then_silence(streams: Streams) -> None:
         CREATE STREAM s (a INT, current_time TIMESTAMP) ORDER BY current_time
         SOURCE 'port{port}' HEARTBEAT INTERVAL 1 SECOND
     """)
-    import socket
-
     with socket.create_connection(("127.0.0.1", port)) as sender:
         sender.sendall(b"41\n")
         query = streams.mill.start("SELECT count(*) AS n FROM s [TUMBLE 1 SECOND]")
@@ -185,6 +188,24 @@ def test_one_row_then_silence(streams: Streams) -> None:
         finally:
             query.stop()
     assert row.n == 1
+
+
+def test_history_that_ends_holds_up_nobody(streams: Streams) -> None:
+    """A stream over files ends while the other goes on: its end is told as soon as it is there."""
+    port = streams.mill.listen()
+    streams.add("CREATE STREAM past (a INT, t INT) ORDER BY t", "a | t \n 1 | 1 \n 2 | 12")
+    streams.mill.execute(f"CREATE STREAM now (a INT, t INT) ORDER BY t SOURCE 'port{port}'")
+    with socket.create_connection(("127.0.0.1", port)) as sender:
+        sender.sendall(b"3,13\n4,25\n")
+        query = streams.mill.start("""
+            SELECT window_end, sum(a) AS total
+            FROM (SELECT a, t FROM past UNION ALL SELECT a, t FROM now) [TUMBLE 10] AS both
+        """)
+        try:
+            results = query.results()
+            assert [tuple(next(results)) for _ in range(2)] == [(10, 1), (20, 5)]
+        finally:
+            query.stop()
 
 
 def test_queries_of_a_script_read_a_stream_once(bids: Streams) -> None:
@@ -237,3 +258,58 @@ def test_a_query_goes_on_after_an_interruption(spark: SparkSession, tmp_path) ->
     with pytest.raises(ms.ExecutionError, match="is not the one whose checkpoint is in"):
         mill.execute(script.replace("UNBOUNDED", "1"))
     mill.stop()
+
+
+@pytest.mark.parametrize(
+    "call", ["first(price) IGNORE NULLS", "first(price IGNORE NULLS)", "first(price, true)"]
+)
+def test_three_ways_to_ignore_nulls(bids: Streams, call: str) -> None:
+    assert bids.run(f"""
+        SELECT t, {call} OVER (ROWS 1 PRECEDING) AS known, first(price, false) OVER (ROWS 1 PRECEDING) AS any
+        FROM Bid WHERE t > 2
+    """) == table("""
+        t | known | any
+        3 | 20.0  | 20.0
+        4 | 20.0  | 20.0
+        6 | 30.0  |
+    """)
+
+
+def test_rows_without_a_time_are_bad_records_in_every_format(
+    spark: SparkSession, streams: Streams, tmp_path: Path
+) -> None:
+    rows = pa.table({"v": pa.array([4, 0, 2], pa.int32()), "t": pa.array([1, None, 3], pa.int64())})
+    (tmp_path / "rows").mkdir()
+    pq.write_table(rows, tmp_path / "rows" / "part.parquet")
+    streams.mill.execute(f"""
+        CREATE STREAM s (v INT, t BIGINT) ORDER BY t
+        USING parquet OPTIONS (path '{tmp_path / "rows"}') BAD INTO s_bad
+    """)
+    # What would fail on the bad row is not evaluated there.
+    for query, expected in (
+        ("SELECT 8 / v AS q FROM s", [2.0, 4.0]),
+        ("SELECT v + 0.0D AS q FROM s WHERE 8 / v > 1", [4.0, 2.0]),
+        ("SELECT sum(8 / v) OVER (ROWS UNBOUNDED PRECEDING) AS q FROM s", [2.0, 6.0]),
+    ):
+        running = streams.mill.start(query)
+        assert running.collect().to_pydict() == {"q": expected}
+        assert running.progress.bad == {"s": 1}
+        assert running.progress.rows == {"s": 3}
+        assert running.progress.newest == "3"
+    assert streams.run("SELECT record, reason FROM s_bad") == table("""
+        record  | reason
+        {"v":0} | the timestamp is NULL
+    """)
+
+
+def test_windows_run_in_a_session_that_was_not_made_for_them(spark: SparkSession, tmp_path: Path) -> None:
+    plain = spark.newSession()
+    ours = ("spark.sql.streaming.stateStore.providerClass", "spark.sql.shuffle.partitions")
+    for key in ours:
+        plain.conf.unset(key)
+    with ms.connect(plain) as mill:
+        streams = Streams(mill, tmp_path)
+        streams.add("CREATE STREAM Bid (item INT, price DOUBLE, t INT) ORDER BY t", BIDS)
+        query = "SELECT item, count(*) AS n FROM Bid [RANGE 10 SLIDE 10] GROUP BY item"
+        assert streams.run(query) == table("item | n \n 1 | 3 \n 2 | 2")
+    assert not set(ours) & set(plain.conf.getAll)

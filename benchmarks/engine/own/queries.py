@@ -61,7 +61,7 @@ def main() -> None:
     starting.stream_writer = counting_writer  # type: ignore[assignment]
     spark = session(options)
     query = QUERIES[options.query]
-    warm_up_seconds = run(spark, query, options.warm_up, batches=2)[0] if options.warm_up else 0.0
+    warm_up_seconds = run(spark, query, options.warm_up, batches=8)[0] if options.warm_up else 0.0
     seconds, rows, progress = run(spark, query, options.data, options.batches)
     if options.verbose:
         for batch in progress:

@@ -26,13 +26,24 @@ from benchmarks.engine.contract import (
 SETTINGS = {
     # Rows are handed on within a chain of operators without a copy.
     "pipeline.object-reuse": "true",
-    # State on the heap, and no checkpoints: the quickest that Flink can be.
-    "state.backend.type": "hashmap",
     "table.local-time-zone": "UTC",
     # Within a single process Flink would give itself only 128 and 64 MB.
     "taskmanager.memory.managed.size": "1g",
     "taskmanager.memory.network.min": "256m",
     "taskmanager.memory.network.max": "256m",
+}
+
+STATE = {
+    # On the heap, without checkpoints: the quickest that Flink can be, but what it knows is gone if it stops.
+    "heap": {"state.backend.type": "hashmap"},
+    # As safe as the others: in RocksDB, and what has changed goes to disk now and then, if not as often as
+    # theirs does with every micro-batch.
+    "durable": {
+        "state.backend.type": "rocksdb",
+        "execution.checkpointing.interval": "10s",
+        "execution.checkpointing.incremental": "true",
+        "execution.checkpointing.storage": "filesystem",
+    },
 }
 
 SOURCE = """
@@ -66,9 +77,12 @@ def tables(options: argparse.Namespace, data: Path) -> TableEnvironment:
     configuration = Configuration()
     settings = {
         **SETTINGS,
+        **STATE[options.state],
         "parallelism.default": str(options.parallelism),
         "io.tmp.dirs": str(options.scratch),
     }
+    if options.state == "durable":
+        settings["execution.checkpointing.dir"] = (options.scratch / "checkpoints").as_uri()
     for name, value in settings.items():
         configuration.set_string(name, value)
     streaming = EnvironmentSettings.new_instance().in_streaming_mode()
@@ -99,6 +113,7 @@ def totals_of(options: argparse.Namespace) -> Totals:
 def main() -> None:
     parser = arguments()
     parser.add_argument("--query", choices=QUERIES, required=True)
+    parser.add_argument("--state", choices=STATE, default="heap")
     options = parser.parse_args()
     # What the JVM takes from environment variables; it starts with the first table environment.
     os.environ["JVM_ARGS"] = f"-Xmx{options.memory}m"

@@ -88,7 +88,7 @@ def compete(
         running.awaitTermination()
         return time.perf_counter() - start, running.recentProgress
 
-    warm_up_seconds = run(options.warm_up, batches=2)[0] if options.warm_up else 0.0
+    warm_up_seconds = run(options.warm_up, batches=8)[0] if options.warm_up else 0.0
     seconds, progress = run(options.data, options.batches)
     rows = sum(batch.numInputRows for batch in progress) - (data == "parquet_closed")
     answer(rows, seconds, totals_of(progress), warm_up_seconds=warm_up_seconds)

@@ -22,6 +22,8 @@ class AggregateCall:
     distinct: bool = False
     filter: Expr | None = None
     user: Aggregate | None = None
+    ignore_nulls: bool = False
+    """Of those that would take the NULL of a tuple for a value: first, last and the like."""
     text: str = field(default="", compare=False)
     span: Span | None = field(default=None, compare=False, repr=False)
 

@@ -10,7 +10,7 @@ from millstream.errors import AnalysisError
 from millstream.quantity import MICROSECONDS, MONTHS, Distance, Duration, Quantity, Rows, is_positive
 from millstream.syntax import nodes
 from millstream.syntax.positions import span_of
-from millstream.types import Type
+from millstream.types import Kind, Type
 
 
 def quantity(node: exp.Expr) -> Quantity:
@@ -82,7 +82,25 @@ def positive_on(node: exp.Expr, what: str, attribute: str, type_: Type) -> Durat
             span=span_of(node),
             hint="write a plain number",
         )
+    if not _is_measurable(amount, type_):
+        hint = "write it in DAYS" if type_.is_time else "no two values are so close, so use a coarser one"
+        raise AnalysisError(
+            f"{what} {amount} is finer than '{attribute}', which is of type {type_}",
+            span=span_of(node),
+            hint=hint,
+        )
     return amount
+
+
+def _is_measurable(amount: Duration | Distance, type_: Type) -> bool:
+    """Whether an amount is a whole number of the smallest steps of a type."""
+    match amount:
+        case Duration(microseconds):
+            return type_.kind is not Kind.DATE or microseconds % MICROSECONDS["DAY"] == 0
+        case Distance(value):
+            scale = type_.scale if type_.kind is Kind.DECIMAL else 0
+            exact = type_.is_integral or type_.kind is Kind.DECIMAL
+            return not exact or value.scaleb(scale) % 1 == 0
 
 
 def _duration(node: exp.Interval) -> Duration:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqlglot import exp
 
 from millstream.analysis.calls import AggregateCall, OverCall
@@ -24,6 +26,9 @@ from millstream.errors import AnalysisError, did_you_mean
 from millstream.syntax.positions import span_of
 from millstream.types import Type
 from millstream.windows.spec import Window
+
+_OF_ONE_TUPLE = frozenset({"first", "last", "first_value", "last_value", "any_value"})
+"""Aggregates whose result is the value of one tuple, which may be NULL."""
 
 WINDOW_COLUMNS = ("window_start", "window_end", "wid", "complete")
 
@@ -248,21 +253,21 @@ class SelectAnalyser:
         if self.facts is not None and not self.windows:
             self._check_unwindowed(call)
         for known in self.aggregates:
-            if (known.name, known.arguments, known.distinct, known.filter) == (
-                *(call.name, call.arguments, call.distinct, call.filter),
-            ):
+            if replace(known, result=call.result) == call:
                 return known.result
         self.aggregates.append(call)
         return call.result
 
     def _aggregate_call(self, node: exp.Expr, type_: Type) -> AggregateCall:
         name = aggregate_name(node)
-        inner = node.this if isinstance(node, exp.Window) else node
+        whole = inner = node.this if isinstance(node, exp.Window) else node
         condition = None
+        ignore_nulls = False
         plain = self.resolver.with_aggregates(None, f"inside '{name}'")
         while not isinstance(inner, exp.Anonymous):
             if isinstance(inner, exp.Filter):
                 condition = plain.condition(inner.expression.this, "FILTER")
+            ignore_nulls |= isinstance(inner, exp.IgnoreNulls)
             if not isinstance(inner.this, exp.Expr):
                 break
             inner = inner.this
@@ -279,6 +284,12 @@ class SelectAnalyser:
         distinct = bool(arguments) and isinstance(arguments[0], exp.Distinct)
         if distinct:
             arguments = arguments[0].expressions
+        if name.lower() in _OF_ONE_TUPLE and arguments:
+            # Spark has three ways to say it: behind the call, behind the argument, and as an argument.
+            value, *flags = arguments
+            ignore_nulls |= isinstance(value, exp.IgnoreNulls)
+            ignore_nulls |= any(isinstance(flag, exp.Boolean) and bool(flag.this) for flag in flags)
+            arguments = [value.this if isinstance(value, exp.IgnoreNulls | exp.RespectNulls) else value]
         resolved = tuple(plain.resolve(a) for a in arguments if not isinstance(a, exp.Star))
         result = ColumnRef("", f"__agg{len(self.aggregates) + len(self.overs)}", type_)
         return AggregateCall(
@@ -289,7 +300,8 @@ class SelectAnalyser:
             distinct,
             condition,
             user,
-            self._written(inner),
+            ignore_nulls,
+            self._written(whole),
             span_of(node),
         )
 

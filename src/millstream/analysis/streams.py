@@ -286,6 +286,12 @@ def _promise(
             return SlackPromise(amount, clause.args.get("mode") == "GENEROUS", on)
         case nodes.OrderedPer():
             idle = clause.args.get("idle")
+            if idle is not None and field.type.is_numeric:
+                raise AnalysisError(
+                    f"IDLE AFTER is a time, but '{field.name}' is of type {field.type}",
+                    span=span_of(idle),
+                    hint="order the stream by a timestamp, or leave IDLE AFTER out",
+                )
             return OrderedPerPromise(
                 _names(clause.expressions, schema),
                 positive_duration(idle, "IDLE AFTER") if idle is not None else None,

@@ -57,9 +57,7 @@ def aggregation(call: AggregateCall, schema: Sequence[ColumnRef]) -> Aggregation
     if call.name in _IN_ORDER:
         if call.distinct:
             raise NotInterpreted(f"{call.name}(DISTINCT ...)")
-        # first(x, true) leaves NULLs out.
-        ignores_nulls = len(arguments) > 1 and arguments[1](()) is True
-        arguments = arguments[:1]
+        ignores_nulls = call.ignore_nulls
     if not arguments and call.name != "count":
         raise NotInterpreted(f"'{call.name}' without an argument")
     return Aggregation(call, arguments, condition, _FUNCTIONS[call.name], ignores_nulls)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
 _BUSY = ("Processing", "Initializing")
 """How Spark says that a query has something to do."""
+
+
+_LOOK_EVERY = 0.5
+"""Seconds."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,7 @@ class Conductor:
     """Runs beside a query until it ends.
 
     ``rows`` gives how many rows a stream has had so far: while that grows, the stream needs no heartbeat.
+    ``ending`` are streams that end while others of the query go on, and how Spark names their sources.
     """
 
     def __init__(
@@ -40,12 +45,14 @@ class Conductor:
         beats: Sequence[Beat],
         rows: Callable[[str], int],
         bounded: bool,
+        ending: Mapping[str, str] | None = None,
     ) -> None:
         self._control = control
         self._streams = list(streams)
         self._beats = beats
         self._rows = rows
         self._bounded = bounded
+        self._ending = dict(ending or {})
         self._stopped = threading.Event()
 
     def start(self, query: StreamingQuery) -> None:
@@ -53,6 +60,8 @@ class Conductor:
             threading.Thread(target=self._to_the_end, args=(query,), daemon=True).start()
             # A heartbeat follows the clock: it would make tuples late that are still to be read.
             return
+        if self._ending:
+            threading.Thread(target=self._tell_ends, args=(query,), daemon=True).start()
         for beat in self._beats:
             threading.Thread(target=self._keep_beating, args=(beat, query), daemon=True).start()
 
@@ -66,6 +75,21 @@ class Conductor:
             self._control.end(self._streams)
             query.processAllAvailable()
             query.stop()
+        except Exception:  # noqa: BLE001 (whatever it is, whoever watches the query sees it too)
+            return
+
+    def _tell_ends(self, query: StreamingQuery) -> None:
+        """A stream over files has ended when Spark has looked for more of them and found none."""
+        try:
+            while self._ending and not self._stopped.wait(_LOOK_EVERY) and query.isActive:
+                progress = query.lastProgress
+                sources = progress.sources if progress is not None else []
+                done = {s.description for s in sources if s.endOffset and s.startOffset == s.endOffset}
+                ended = [stream for stream, source in self._ending.items() if source in done]
+                if ended:
+                    self._control.end(ended)
+                for stream in ended:
+                    del self._ending[stream]
         except Exception:  # noqa: BLE001 (whatever it is, whoever watches the query sees it too)
             return
 

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from millstream.analysis.resolved import Query
-from millstream.catalog.entries import HeartbeatPromise, PunctuationPromise, Sink, SlackPromise, Stream
+from millstream.catalog.entries import (
+    HeartbeatPromise,
+    PunctuationPromise,
+    Reader,
+    Sink,
+    SlackPromise,
+    Stream,
+)
 from millstream.errors import MillstreamError, Source, Span
 from millstream.plan import nodes
 from millstream.plan.builder import build
@@ -147,7 +154,7 @@ class Starter:
         if frame.isStreaming:
             conductor = None
             if control is not None and lowerer.stages.pipelines:
-                conductor = _conductor(
+                conductor = self._conductor(
                     lowerer.stages.pipelines, lowerer.metrics.values(), control, counter, asked.bounded
                 )
             running.start_stream(
@@ -201,7 +208,7 @@ class Starter:
 
             members.append(Member(running, finish))
         members[-1].query.on_end(lambda: _forget(list(whole.tokens)))
-        conductor = _conductor(
+        conductor = self._conductor(
             [want.pipeline for want in wanted],
             first.metrics.values(),
             control,
@@ -213,6 +220,37 @@ class Starter:
         except FAILURES as error:
             raise asked[0].explain(error) from None
         return [member.query for member in members]
+
+    def _conductor(
+        self,
+        pipelines: Iterable[Pipeline],
+        streams: Iterable[Stream],
+        control: Control,
+        counter: ProgressCounter,
+        bounded: bool,
+    ) -> Conductor:
+        from millstream.spark.paths import described
+
+        read = {source.name for pipeline in pipelines for source in pipeline.inputs if source.name}
+        beats = []
+        ending = {}
+        for stream in streams:
+            beats += [
+                Beat(stream.name, promise.every.microseconds / 1e6, _slack(stream))
+                for promise in stream.promises
+                if isinstance(promise, HeartbeatPromise) and promise.on is None
+            ]
+            path = stream.origin.option("path") if isinstance(stream.origin, Reader) else None
+            if path is not None and stream.is_bounded and stream.name in read and not bounded:
+                ending[stream.name] = described(path, self.spark)
+        return Conductor(
+            control,
+            sorted(read),
+            beats,
+            lambda name: counter.progress.rows.get(name, 0),
+            bounded,
+            ending,
+        )
 
     def _partitions(self) -> int:
         return int(self.spark.conf.get("spark.sql.shuffle.partitions") or 1)
@@ -235,23 +273,6 @@ def _groups(asked: Sequence[Asked]) -> list[list[int]]:
         )
         groups = [group for group in groups if group not in mine] + [together]
     return sorted(members for _, members in groups)
-
-
-def _conductor(
-    pipelines: Iterable[Pipeline],
-    streams: Iterable[Stream],
-    control: Control,
-    counter: ProgressCounter,
-    bounded: bool,
-) -> Conductor:
-    read = {source.name for pipeline in pipelines for source in pipeline.inputs if source.name}
-    beats = [
-        Beat(stream.name, promise.every.microseconds / 1e6, _slack(stream))
-        for stream in streams
-        for promise in stream.promises
-        if isinstance(promise, HeartbeatPromise) and promise.on is None
-    ]
-    return Conductor(control, sorted(read), beats, lambda name: counter.progress.rows.get(name, 0), bounded)
 
 
 def _slack(stream: Stream) -> int:

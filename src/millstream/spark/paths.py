@@ -30,6 +30,12 @@ def streamable(path: str, spark: SparkSession, what: str) -> str:
     return f"{path[:-1]}[{path[-1]}]" if files.getFileStatus(target).isFile() else path
 
 
+def described(path: str, spark: SparkSession) -> str:
+    """How Spark names the source that streams files from this path, in the progress of a query."""
+    target, files = _locate(streamable(path, spark, "a stream"), spark)
+    return f"FileStreamSource[{files.makeQualified(target).toString()}]"
+
+
 def arrive_together(path: str, spark: SparkSession) -> bool:
     """Whether some files have the same modification time, so that only their names tell their order.
 

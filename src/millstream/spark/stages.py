@@ -405,10 +405,11 @@ def _aggregate(
     sql = "count(1)" if name == "count" else f"{name}({arguments[0].sql})"
     kind = frame.agg(F.expr(sql).alias("r")).schema
     arrow = to_arrow_schema(kind, timezone="UTC").field(0).type
-    ignore = name in ("first", "last", "first_value", "last_value", "any_value") and len(arguments) > 1
     function = cast(Function, {"first_value": "first", "last_value": "last", "mean": "avg"}.get(name, name))
     text = str(arguments[0]) if arguments else None
-    spec = AggregateSpec(function, None if value is None else argument, result, arrow, ignore, text)
+    spec = AggregateSpec(
+        function, None if value is None else argument, result, arrow, call.ignore_nulls, text
+    )
     return ({} if value is None else {argument: value}), spec
 
 
