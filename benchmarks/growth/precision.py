@@ -44,11 +44,23 @@ def measure(slides: int) -> list[list[str]]:
     return table
 
 
+def _prices(random: np.random.Generator, count: int) -> np.ndarray:
+    return random.normal(100, 5, count)
+
+
+def _with_outliers(random: np.random.Generator, count: int) -> np.ndarray:
+    """What is subtracted again after an outlier has left is what it has not swallowed."""
+    return np.where(random.random(count) < 1e-5, 1e18, _prices(random, count))
+
+
+def _of_all_sizes(random: np.random.Generator, count: int) -> np.ndarray:
+    return random.lognormal(size=count) * 10.0 ** random.integers(-8, 9, count)
+
+
 VALUES = {
-    "prices around 100": lambda random, count: random.normal(100, 5, count),
-    "sixteen orders of magnitude": lambda random, count: (
-        random.lognormal(size=count) * 10.0 ** random.integers(-8, 9, count)
-    ),
+    "prices around 100": _prices,
+    "the same, one in 100,000 is 1e18": _with_outliers,
+    "sixteen orders of magnitude": _of_all_sizes,
 }
 
 

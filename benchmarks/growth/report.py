@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import os
+import sys
 import tempfile
 from pathlib import Path
 
@@ -19,6 +21,7 @@ PARTS = ("windows", "length", "precision")
 
 def main(argv: list[str]) -> int:
     options = _options(argv)
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     console = Console(highlight=False)
     about = environment()
     tables: dict[str, list[list[str]]] = {}

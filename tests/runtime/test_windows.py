@@ -302,6 +302,18 @@ def test_rows_without_a_time_are_bad_records_in_every_format(
     """)
 
 
+def test_files_are_read_in_portions(spark: SparkSession, tmp_path: Path) -> None:
+    small = spark.newSession()
+    small.conf.set("spark.sql.files.maxPartitionBytes", "10")
+    with ms.connect(small) as mill:
+        streams = Streams(mill, tmp_path)
+        parts = [f"v | t \n {i} | {i} \n {i} | {i}" for i in range(3)]
+        streams.add("CREATE STREAM s (v INT, t INT) ORDER BY t", *parts)
+        query = mill.start("SELECT sum(v) AS total FROM s [TUMBLE 10]")
+        assert query.collect().to_pydict() == {"total": [6]}
+        assert query.progress.batches == 4, "one for each file, and the end"
+
+
 def test_windows_run_in_a_session_that_was_not_made_for_them(spark: SparkSession, tmp_path: Path) -> None:
     plain = spark.newSession()
     ours = ("spark.sql.streaming.stateStore.providerClass", "spark.sql.shuffle.partitions")

@@ -232,6 +232,10 @@ class TestWithoutSpark:
                 [Failure("java.lang.OutOfMemoryError", "Java heap space")],
                 "Spark ran out of memory (Java heap space)",
             ),
+            (
+                [Failure("org.apache.arrow.vector.util.OversizedAllocationException", "Memory required")],
+                "a micro-batch is too large: a shard got more than 2 GB of it",
+            ),
             ([Failure("java.net.UnknownHostException", "nowhere")], "no connection: nowhere"),
             ([Failure("JvmDied", "")], "Spark's JVM has ended unexpectedly"),
             ([Failure("a.b.StrangeException", "")], "StrangeException"),

@@ -206,6 +206,13 @@ def _out_of_memory(failure: Failure) -> Explanation:
     )
 
 
+def _too_much_at_once(failure: Failure) -> Explanation:
+    return (
+        "a micro-batch is too large: a shard got more than 2 GB of it",
+        "let Spark read less at once, with the option maxFilesPerTrigger or maxBytesPerTrigger",
+    )
+
+
 def _message(pattern: str, hint: str | None = None) -> Callable[[Failure], Explanation]:
     """An explanation that needs the failure's parameters only."""
 
@@ -260,6 +267,7 @@ _NAMES: Mapping[str, Callable[[Failure], Explanation]] = {
     "NoRouteToHostException": _connection,
     "SocketTimeoutException": _connection,
     "OutOfMemoryError": _out_of_memory,
+    "OversizedAllocationException": _too_much_at_once,
     "JvmDied": _jvm_died,
 }
 

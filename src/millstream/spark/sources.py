@@ -51,6 +51,8 @@ _LINE_FORMATS = frozenset({"text", "socket", "kafka"})
 _CHECKED_FORMATS = frozenset({"csv", "json", "xml"})
 """Formats whose reader tells which records it could not read."""
 
+_LIMITS = ("maxFilesPerTrigger", "maxBytesPerTrigger")
+
 ReadPort = Callable[[int], DataFrame]
 """The lines that arrive at a port, as files of (arrival TIMESTAMP, line STRING)."""
 
@@ -215,6 +217,8 @@ def _read(reader: Reader, declared: tuple[Field, ...], spark: SparkSession, name
     by_name = True
     if format_ in FILE_FORMATS and path is not None:
         source = source.option("path", streamable(path, spark, f"stream '{name}'"))
+        if not any(reader.option(limit) for limit in _LIMITS):
+            source = source.option("maxBytesPerTrigger", str(_bytes_at_once(spark)))
         by_name = not reader.is_bounded or arrive_together(path, spark)
     native = NATIVE_COLUMNS.get(format_)
     if native is None:
@@ -235,6 +239,12 @@ def _read(reader: Reader, declared: tuple[Field, ...], spark: SparkSession, name
     if format_ == "kafka":
         kept.append(_topic_partition())
     return frame.select(*(_column(f.name).cast(to_spark_type(f.type)).alias(f.name) for f in declared), *kept)
+
+
+def _bytes_at_once(spark: SparkSession) -> int:
+    """What all cores read in one go. Spark would read all there is, and a shard holds its part in memory."""
+    cores = spark.sparkContext.defaultParallelism
+    return cores * _bytes(spark.conf.get("spark.sql.files.maxPartitionBytes"))
 
 
 def _topic_partition() -> Column:
