@@ -302,6 +302,21 @@ def test_rows_without_a_time_are_bad_records_in_every_format(
     """)
 
 
+def test_windows_begin_where_their_origin_says(streams: Streams) -> None:
+    streams.add(
+        "CREATE STREAM s (v INT, t TIMESTAMP) ORDER BY t",
+        "v | t \n 1 | 2026-01-01 10:00:01 \n 2 | 2026-01-01 10:00:04 \n 4 | 2026-01-01 10:00:06",
+    )
+    assert streams.run("""
+        SELECT sum(v) AS total, window_end
+        FROM s [RANGE 5 SECONDS SLIDE 5 SECONDS ORIGIN '2026-01-01 00:00:03']
+    """) == table("""
+        total | window_end
+        1     | 2026-01-01 10:00:03
+        6     | 2026-01-01 10:00:08
+    """)
+
+
 def test_files_are_read_in_portions(spark: SparkSession, tmp_path: Path) -> None:
     small = spark.newSession()
     small.conf.set("spark.sql.files.maxPartitionBytes", "10")

@@ -229,7 +229,8 @@ class Stages:
             return 0
         from millstream.stage.times import instants
 
-        value = self.spark.sql(f"SELECT CAST(? AS {kind.simpleString()}) AS t", args=[origin]).toArrow()
+        # It is a literal as we write it, texts with their quotes.
+        value = self.spark.range(1).select(F.expr(origin).cast(kind).alias("t")).toArrow()
         return int(instants(value.column(0))[0])
 
     # ------------------------------------------------------------ running one
