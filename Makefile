@@ -28,7 +28,7 @@ test: java lint ## all checks: lint, then the tests and the examples in docstrin
 bench: java $(VENV)/.installed-bench ## measure, for some minutes
 	@$(WITH_JAVA) $(BIN)/python -m benchmarks
 
-bench-engine: java $(VENV)/.installed-bench ## measure the engine beside Spark's operators and Flink: an hour
+bench-engine: java $(VENV)/.installed-bench ## measure the engine beside Spark's operators and Flink, for hours
 	@$(WITH_JAVA) $(BIN)/python -m benchmarks engine
 
 bench-growth: java $(VENV)/.installed-bench ## measure what should not grow with windows and streams

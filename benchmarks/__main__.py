@@ -1,7 +1,7 @@
 """Run benchmarks: all the short ones, those that are named, or one of the two long ones.
 
 python -m benchmarks [name ...] [--quick]
-python -m benchmarks engine [--rows N] [--only NAME ...] [--check] [--help]    beside its peers: an hour
+python -m benchmarks engine [--rows N] [--only NAME ...] [--check] [--help]    beside its peers: hours
 python -m benchmarks growth [--only NAME ...] [--help]                         what should not grow
 """
 

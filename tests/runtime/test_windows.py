@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import millstream as ms
+from millstream.errors import MillstreamError
 from millstream.testing import Streams, table
 
 pytestmark = pytest.mark.spark
@@ -300,6 +301,19 @@ def test_rows_without_a_time_are_bad_records_in_every_format(
         record  | reason
         {"v":0} | the timestamp is NULL
     """)
+
+
+@pytest.mark.parametrize("queries", [1, 2])
+def test_a_query_that_cannot_be_told_of_the_end_does_not_wait_for_it(
+    bids: Streams, monkeypatch: pytest.MonkeyPatch, queries: int
+) -> None:
+    def full(self: object, sources: list[str]) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("millstream.spark.control.Control.end", full)
+    for query in bids.mill.execute("SELECT count(*) AS n FROM Bid [TUMBLE 10];" * queries):
+        with pytest.raises(MillstreamError, match="No space left on device"):
+            query.wait(60)
 
 
 def test_windows_begin_where_their_origin_says(streams: Streams) -> None:

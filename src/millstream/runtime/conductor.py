@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -54,46 +56,56 @@ class Conductor:
         self._bounded = bounded
         self._ending = dict(ending or {})
         self._stopped = threading.Event()
+        self.failure: BaseException | None = None
+        """Why the query could not be told something, and was ended."""
 
     def start(self, query: StreamingQuery) -> None:
         if self._bounded:
-            threading.Thread(target=self._to_the_end, args=(query,), daemon=True).start()
+            self._beside(query, self._to_the_end)
             # A heartbeat follows the clock: it would make tuples late that are still to be read.
             return
         if self._ending:
-            threading.Thread(target=self._tell_ends, args=(query,), daemon=True).start()
+            self._beside(query, self._tell_ends)
         for beat in self._beats:
-            threading.Thread(target=self._keep_beating, args=(beat, query), daemon=True).start()
+            self._beside(query, partial(self._keep_beating, beat=beat))
 
     def stop(self) -> None:
         self._stopped.set()
 
+    def _beside(self, query: StreamingQuery, work: Callable[[StreamingQuery], None]) -> None:
+        """Do something while the query runs. If that fails, the query would wait for ever: it is ended."""
+
+        def run() -> None:
+            try:
+                work(query)
+            except Exception as error:  # noqa: BLE001 (whoever watches the query raises it)
+                if query.isActive and not self._stopped.is_set():
+                    self.failure = error
+                    with contextlib.suppress(Exception):
+                        query.stop()
+
+        threading.Thread(target=run, daemon=True).start()
+
     def _to_the_end(self, query: StreamingQuery) -> None:
         """When everything has been read, say so, let the windows close, and stop."""
-        try:
-            query.processAllAvailable()
-            self._control.end(self._streams)
-            query.processAllAvailable()
-            query.stop()
-        except Exception:  # noqa: BLE001 (whatever it is, whoever watches the query sees it too)
-            return
+        query.processAllAvailable()
+        self._control.end(self._streams)
+        query.processAllAvailable()
+        query.stop()
 
     def _tell_ends(self, query: StreamingQuery) -> None:
         """A stream over files has ended when Spark has looked for more of them and found none."""
-        try:
-            while self._ending and not self._stopped.wait(_LOOK_EVERY) and query.isActive:
-                progress = query.lastProgress
-                sources = progress.sources if progress is not None else []
-                done = {s.description for s in sources if s.endOffset and s.startOffset == s.endOffset}
-                ended = [stream for stream, source in self._ending.items() if source in done]
-                if ended:
-                    self._control.end(ended)
-                for stream in ended:
-                    del self._ending[stream]
-        except Exception:  # noqa: BLE001 (whatever it is, whoever watches the query sees it too)
-            return
+        while self._ending and not self._stopped.wait(_LOOK_EVERY) and query.isActive:
+            progress = query.lastProgress
+            sources = progress.sources if progress is not None else []
+            done = {s.description for s in sources if s.endOffset and s.startOffset == s.endOffset}
+            ended = [stream for stream, source in self._ending.items() if source in done]
+            if ended:
+                self._control.end(ended)
+            for stream in ended:
+                del self._ending[stream]
 
-    def _keep_beating(self, beat: Beat, query: StreamingQuery) -> None:
+    def _keep_beating(self, query: StreamingQuery, beat: Beat) -> None:
         rows, since = self._rows(beat.stream), time.monotonic()
         while not self._stopped.wait(min(beat.seconds / 4, 1.0)) and query.isActive:
             now = self._rows(beat.stream)

@@ -45,7 +45,12 @@ class Group:
         conductor.start(self._streaming)
         for i, member in enumerate(self._members):
             member.query.on_end(lambda i=i: self._release(i, conductor))  # type: ignore[misc]
-            member.query.watch(self._streaming, bounded=bounded, stop=lambda i=i: self._stop(i))  # type: ignore[misc]
+            member.query.watch(
+                self._streaming,
+                conductor,
+                bounded=bounded,
+                stop=lambda i=i: self._stop(i),  # type: ignore[misc]
+            )
 
     def _collect(self, batch: DataFrame, batch_id: int) -> None:
         batch.persist()

@@ -58,6 +58,7 @@ class RunningQuery:
         self._conductor: Conductor | None = None
         self._on_end: list[Callable[[], None]] = []
         self._stop_alone: Callable[[], bool] | None = None
+        self._failure: Callable[[], BaseException | None] = lambda: None
 
     # ------------------------------------------------------------ starting
 
@@ -87,14 +88,23 @@ class RunningQuery:
             )
             self._streaming = writer.start()
             if conductor is not None:
+                self._failure = lambda: conductor.failure
                 conductor.start(self._streaming)
         except FAILURES as error:
             self._finish(error)
             raise self._explain(error) from None
         threading.Thread(target=self._watch, name=f"millstream-{self.name}", daemon=True).start()
 
-    def watch(self, streaming: StreamingQuery, *, bounded: bool, stop: Callable[[], bool]) -> None:
+    def watch(
+        self,
+        streaming: StreamingQuery,
+        conductor: Conductor,
+        *,
+        bounded: bool,
+        stop: Callable[[], bool],
+    ) -> None:
         """Be one of several that a query of Spark's is run for; ``stop`` tells whether it ends with this."""
+        self._failure = lambda: conductor.failure
         self.is_bounded = bounded
         self._streaming = streaming
         self._stop_alone = stop
@@ -144,6 +154,7 @@ class RunningQuery:
             # Raises what ended the query, if it did not end well.
             if not query.isActive:
                 query.awaitTermination()
+            error = self._failure()
             self.counter.update(query)
         except Exception as raised:  # noqa: BLE001 (whatever it is, it is the query's end)
             error = raised
