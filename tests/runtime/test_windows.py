@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import millstream as ms
-from millstream.errors import MillstreamError
+from millstream.errors import MillstreamError, NotExecutableError
 from millstream.testing import Streams, table
 
 pytestmark = pytest.mark.spark
@@ -301,6 +301,12 @@ def test_rows_without_a_time_are_bad_records_in_every_format(
         record  | reason
         {"v":0} | the timestamp is NULL
     """)
+
+
+def test_what_kernels_cannot_remember_is_refused_before_anything_runs(streams: Streams) -> None:
+    streams.mill.execute("CREATE STREAM s (a ARRAY<INT>, t INT) ORDER BY t")
+    with pytest.raises(NotExecutableError, match="max of values of type array<int> over a window"):
+        streams.mill.start("SELECT max(a) OVER (ROWS 1 PRECEDING) AS m FROM s")
 
 
 @pytest.mark.parametrize("queries", [1, 2])

@@ -25,6 +25,9 @@ AGGREGATES = frozenset(
 )
 """Those that windows on streams know so far."""
 
+_NOT_KEPT = frozenset({Kind.ARRAY, Kind.MAP, Kind.STRUCT, Kind.VARIANT, Kind.YEAR_MONTH_INTERVAL})
+"""Kinds of values that kernels cannot remember; they only pass through."""
+
 
 def why_not(plan: nodes.Node) -> str | None:
     """The first thing in a plan that cannot be run yet, in words, or None."""
@@ -74,6 +77,8 @@ def _aggregate(call: AggregateCall) -> str | None:
         return f"{call.name}(DISTINCT ...) over a window"
     if call.filter is not None and name in ("first", "last", "first_value", "last_value"):
         return f"{call.name} with FILTER"
+    if name != "count" and call.arguments and call.arguments[0].type.kind in _NOT_KEPT:
+        return f"{call.name} of values of type {call.arguments[0].type} over a window"
     if name == "count" and len(call.arguments) > 1:
         return "count of several columns over a window"
     return None
