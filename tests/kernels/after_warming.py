@@ -15,9 +15,10 @@ from test_compiled import compiled
 from millstream.kernels.base import END, KEY, Frontier, Tuples
 from millstream.kernels.distinct import Distinct
 from millstream.kernels.over import OverAggregate
-from millstream.kernels.panes import WindowAggregate
+from millstream.kernels.place_sliding import Sliding
 from millstream.kernels.reorder import Reorder
-from millstream.kernels.specs import AggregateSpec, OverSpec, PaneSpec
+from millstream.kernels.specs import AggregateSpec, OverSpec, WindowSpec
+from millstream.kernels.windows import WindowAggregate
 from millstream.kernels.warm import compile_kernels
 
 ROWS = 60
@@ -77,7 +78,7 @@ def main() -> None:
     compile_kernels()
     warm = {function: len(function.signatures) for _, function in compiled()}
     over = tuple(OverSpec(aggregate, **reach) for aggregate in SPECS for reach in REACH)
-    panes = PaneSpec(5, 2, 1, pa.int64(), ("s",), SPECS)
+    panes = WindowSpec(Sliding(5, 2, 1), pa.int64(), ("s",), SPECS)
     for is_float, keyed, nulls in product((False, True), repeat=3):
         batch = tuples(is_float=is_float, keyed=keyed, nulls=nulls)
         work([Reorder(), OverAggregate(over)], batch)

@@ -15,8 +15,9 @@ from millstream.kernels.base import END, Frontier, Tuples
 from millstream.kernels.dictionary import Dictionary
 from millstream.kernels.errors import KernelError
 from millstream.kernels.over import OverAggregate
-from millstream.kernels.panes import WindowAggregate
-from millstream.kernels.specs import AggregateSpec, OverSpec, PaneSpec
+from millstream.kernels.place_sliding import Sliding
+from millstream.kernels.specs import AggregateSpec, OverSpec, WindowSpec
+from millstream.kernels.windows import WindowAggregate
 
 D = Decimal
 ORDERED = [
@@ -55,7 +56,7 @@ def test_values_come_out_as_they_went_in(type_, ordered, function):
         assert kernel.process(*halves[0]).columns["r"].type == type_
         out = check(lambda call=call: OverAggregate((call,)), halves)
         assert [row["r"] for row in out] == over(rows, call)
-    panes = PaneSpec(4, 2, 0, pa.int64(), (), (spec,))
+    panes = WindowSpec(Sliding(4, 2), pa.int64(), (), (spec,))
     for row in check(lambda: WindowAggregate(panes), halves):
         inside = [value for i, value in enumerate(content) if row["window_start"] <= i < row["window_end"]]
         assert row["r"] == aggregate(spec, inside)
@@ -102,7 +103,7 @@ def test_sums_and_means_of_decimals_are_exact(data, kind, function):
         ]
         out = check(lambda call=call: OverAggregate((call,)), batches)
         assert [row["r"] for row in out] == expected
-    kernel = WindowAggregate(PaneSpec(6, 3, 0, pa.int64(), ("k",), (spec,)))
+    kernel = WindowAggregate(WindowSpec(Sliding(6, 3), pa.int64(), ("k",), (spec,)))
     grouped = tuples.columns.append_column("k", columns["key"])
     tuples = Tuples(grouped, tuples.time, tuples.origin, tuples.number)
     windows = [(end, key) for end in range(3, len(rows) + 6, 3) for key in (0, 1)]

@@ -38,6 +38,8 @@ class Frontier:
 
     time: int | float
     origin: int = 0
+    newest: int | float | None = field(default=None, compare=False)
+    """At the end of the input: the largest time of any tuple in it, whichever shard it went to."""
 
     @property
     def is_end(self) -> bool:

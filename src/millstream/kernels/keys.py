@@ -11,6 +11,10 @@ from millstream.kernels.arrays import NO_BYTES, NO_INTEGERS, Array, Buffer, Byte
 from millstream.kernels.base import KEY, KEY2
 from millstream.kernels.sorting import ordering
 
+PART = "__ms_part"
+PART2 = "__ms_part2"
+"""Columns that identify the partition of the stream in which windows are counted, where it is not the key."""
+
 
 class KeyTable:
     """Gives each pair its code, in the order in which pairs are first seen.
@@ -36,17 +40,18 @@ class KeyTable:
     def __len__(self) -> int:
         return len(self.first)
 
-    def of(self, table: pa.Table) -> Codes:
+    def of(self, table: pa.Table, names: tuple[str, str] = (KEY, KEY2)) -> Codes:
         """The codes of a table's key columns."""
-        self.columns = tuple(name for name in (KEY, KEY2) if name in table.column_names)
-        if KEY not in self.columns:
+        one, two = names
+        self.columns = tuple(name for name in names if name in table.column_names)
+        if one not in self.columns:
             if not len(self) and table.num_rows:
                 self.codes(np.zeros(1, np.int64))
             return np.zeros(table.num_rows, np.int32)
-        first = arrow.single(table[KEY])
+        first = arrow.single(table[one])
         second = NO_INTEGERS
-        if KEY2 in self.columns:
-            column = arrow.single(table[KEY2])
+        if two in self.columns:
+            column = arrow.single(table[two])
             second = arrow.values(column, np.int64)
             if column.null_count:
                 second = np.where(arrow.validity(column), second, 0)
@@ -85,11 +90,11 @@ class KeyTable:
     def table(self, codes: Array) -> dict[str, pa.Array]:
         """The key columns that belong to codes."""
         columns = {}
-        if KEY in self.columns:
+        if self.columns:
             valid = None if self.absent < 0 else codes != self.absent
-            columns[KEY] = arrow.build(pa.int64(), self.first.view[codes], valid)
-        if KEY2 in self.columns:
-            columns[KEY2] = arrow.build(pa.int64(), self.second.view[codes])
+            columns[self.columns[0]] = arrow.build(pa.int64(), self.first.view[codes], valid)
+        if len(self.columns) > 1:
+            columns[self.columns[1]] = arrow.build(pa.int64(), self.second.view[codes])
         return columns
 
 

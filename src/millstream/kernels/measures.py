@@ -81,11 +81,12 @@ class Measure(ABC):
         return tuple(np.zeros(count, dtype) for dtype in self.parts.values())
 
     def to_table(self, parts: Parts) -> dict[str, pa.Array]:
-        """As columns, to be written down; parts that are left out are left out."""
+        """As columns, to be written down; parts that are left out are left out, unless there are no rows."""
+        is_empty = not any(map(len, parts))
         return {
             f"{self.name}.{name}": arrow.build(pa.from_numpy_dtype(part.dtype), part)
             for name, part in zip(self.parts, parts, strict=True)
-            if len(part)
+            if len(part) or is_empty
         }
 
     def of_table(self, table: pa.Table) -> Parts:

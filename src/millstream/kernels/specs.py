@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import pyarrow as pa
+
+if TYPE_CHECKING:
+    from millstream.kernels.placing import Placing
 
 Function = Literal["count", "sum", "avg", "min", "max", "first", "last"]
 
@@ -57,12 +61,12 @@ class OverSpec:
 
 
 @dataclass(frozen=True)
-class PaneSpec:
-    """Aggregates over bracket windows: window w is [origin+(w+1)*slide-range, origin+(w+1)*slide)."""
+class WindowSpec:
+    """Aggregates over bracket windows."""
 
-    range: int
-    slide: int
-    origin: int
+    placing: Callable[[], Placing]
+    """Makes what knows this kind of windows."""
+
     edge_type: pa.DataType
     """The type of window_start and window_end."""
 
@@ -70,7 +74,4 @@ class PaneSpec:
     """Columns of the output that are equal for all tuples of a key."""
 
     aggregates: tuple[AggregateSpec, ...]
-
-    def __post_init__(self) -> None:
-        if self.range <= 0 or self.slide <= 0:
-            raise ValueError("RANGE and SLIDE must be positive")
+    wid_type: pa.DataType = pa.int64()

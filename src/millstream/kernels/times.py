@@ -47,6 +47,21 @@ def earlier(order: Integers, is_float: bool, distance: int | float) -> Integers:
     return np.where(order < LEAST + whole, LEAST, order - np.uint64(whole).astype(np.int64))
 
 
+def later(order: Integers, is_float: bool, distance: int | float, *, included: bool = False) -> Integers:
+    """The last instant that is less than ``distance`` after each, or just that much, as order."""
+    if not is_float:
+        whole = math.floor(distance) if included else math.ceil(distance) - 1
+        return np.where(order > MOST - whole, MOST, order + np.int64(min(whole, MOST)))
+    times = from_order(order, True)
+    total = times + np.float64(distance)
+    part = total - times
+    error = (times - (total - part)) + (np.float64(distance) - part)
+    # The sum is rounded: the largest double below what it should be is itself, or its neighbour.
+    fits = error >= 0 if included else error > 0
+    below = np.where(fits, total, np.nextafter(total, -np.inf))
+    return as_order(np.where(np.isfinite(times), below, times))
+
+
 def order_of(time: int | float, is_float: bool) -> int:
     """The order of a single time, which may be infinite even where times are integers."""
     if is_float:

@@ -1,4 +1,4 @@
-"""Panes that wait for the first window that has them to be complete."""
+"""Cells that wait for the first visit of a window that has them."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from millstream.kernels.arrays import Array, Integers
+from millstream.kernels.arrays import Array, Codes, Integers
 from millstream.kernels.measures import Measure, Parts
 from millstream.kernels.sorting import ordering
 
 Rows = tuple[Array, ...]
-"""Panes as columns: first window, key, number of the pane, and the parts of all measures."""
+"""Cells as columns: the visit at which they enter, key, the last visit, and the parts of all measures."""
 
 
 class Waiting:
-    """Sorted runs of panes; a pane of a key may be in several, which are merged when they are needed."""
+    """Runs of cells in the order of entering; a cell may be in several, which are merged when needed."""
 
     def __init__(self, measures: Sequence[Measure]) -> None:
         self._measures = measures
@@ -36,23 +36,30 @@ class Waiting:
             last = self._runs.pop()
             self._runs[-1] = self.merged(_joined([self._runs[-1], last]))
 
-    def take(self, last: int) -> Rows | None:
-        """The panes that windows up to the last have, not in order; those that are left go on waiting."""
+    def take(self, partitions: Codes, last: Integers) -> Rows | None:
+        """The cells that enter at the last visits of their partitions or before; others go on waiting.
+
+        ``partitions`` has the partition of each key.
+        """
         taken, left = [], []
         for run in self._runs:
-            count = int(np.searchsorted(run[0], last, "right"))
-            if count:
-                taken.append(tuple(column[:count] for column in run))
-            if count < len(run[0]):
-                # A copy where little is left, so as not to hold on to the memory of all.
-                rest = tuple(column[count:] for column in run)
-                left.append(tuple(column.copy() for column in rest) if count > len(rest[0]) else rest)
+            if len(last) == 1:
+                count = int(np.searchsorted(run[0], last[0], "right"))
+                due, rest = _split(run, count)
+            else:
+                is_due = run[0] <= last[partitions[run[1]]]
+                due, rest = _taken(run, np.flatnonzero(is_due)), _taken(run, np.flatnonzero(~is_due))
+            if len(due[0]):
+                taken.append(due)
+            if len(rest[0]):
+                left.append(rest)
         self._runs = left
         return _joined(taken) if taken else None
 
-    def merged(self, rows: Rows, ranks: Integers | None = None) -> Rows:
-        """In the order of window, key (or its rank) and pane, with equal ones made one."""
-        order = ordering(rows[0], rows[1].astype(np.int64) if ranks is None else ranks, rows[2])
+    def merged(self, rows: Rows, *, by_key: bool = False) -> Rows:
+        """In the order of entering, or by keys first, with equal ones made one."""
+        enters, keys, untils = rows[0], rows[1].astype(np.int64), rows[2]
+        order = ordering(keys, enters, untils) if by_key else ordering(enters, keys, untils)
         rows = _taken(rows, order)
         is_new = np.ones(len(rows[0]), np.bool_)
         is_new[1:] = False
@@ -88,4 +95,14 @@ def _joined(runs: Sequence[Rows]) -> Rows:
 
 
 def _taken(rows: Rows, order: Integers | None) -> Rows:
-    return rows if order is None else tuple(column[order] for column in rows)
+    """Some rows; parts that are left out (they are empty) stay so."""
+    if order is None:
+        return rows
+    return tuple(column[order] if len(column) else column for column in rows)
+
+
+def _split(run: Rows, count: int) -> tuple[Rows, Rows]:
+    """The first rows and the others, these as a copy where they are few, so as not to hold on to all."""
+    first = tuple(column[:count] for column in run)
+    rest = tuple(column[count:] for column in run)
+    return first, tuple(column.copy() for column in rest) if count > len(rest[0]) else rest

@@ -8,10 +8,11 @@ import pyarrow as pa
 from millstream.kernels.base import END, KEY, KEY2, Frontier, Kernel, Tuples
 from millstream.kernels.distinct import Distinct
 from millstream.kernels.over import OverAggregate
-from millstream.kernels.panes import WindowAggregate
-from millstream.kernels.passing import PaneLog
+from millstream.kernels.place_sliding import Sliding
+from millstream.kernels.sweep import CellLog
 from millstream.kernels.reorder import Reorder
-from millstream.kernels.specs import AggregateSpec, Function, OverSpec, PaneSpec
+from millstream.kernels.specs import AggregateSpec, Function, OverSpec, WindowSpec
+from millstream.kernels.windows import WindowAggregate
 
 _ROWS = 100  # enough for hash tables to grow
 _REACH: tuple[dict[str, int], ...] = ({"rows": 2}, {"range": 2}, {})
@@ -21,7 +22,7 @@ def compile_kernels() -> None:
     """Run all that is compiled once, on a handful of tuples: afterwards it is in memory, and in the cache."""
     tuples = _tuples()
     calls = tuple(OverSpec(aggregate, **reach) for reach in _REACH for aggregate in _aggregates())
-    panes = PaneSpec(4, 2, 0, pa.int64(), ("word",), tuple(_aggregates()))
+    panes = WindowSpec(Sliding(4, 2), pa.int64(), ("word",), tuple(_aggregates()))
     kernels: list[list[Kernel]] = [[Reorder(), OverAggregate(calls)], [WindowAggregate(panes)], [Distinct()]]
     for chain in kernels:
         for frontier in (Frontier(_ROWS // 2, 0), END):
@@ -29,7 +30,7 @@ def compile_kernels() -> None:
             for kernel in chain:
                 result = kernel.process(result, frontier)
                 kernel.snapshot()
-    PaneLog().live_rows()
+    CellLog().live_rows()
 
 
 def _tuples() -> Tuples:

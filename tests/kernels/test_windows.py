@@ -12,16 +12,17 @@ from hypothesis import strategies as st
 from millstream.kernels import chunks
 from millstream.kernels.base import END, Frontier
 from millstream.kernels.errors import KernelError
-from millstream.kernels.panes import WindowAggregate
-from millstream.kernels.partials import to_panes
-from millstream.kernels.specs import AggregateSpec, PaneSpec
+from millstream.kernels.place_sliding import Sliding
+from millstream.kernels.specs import AggregateSpec, WindowSpec
+from millstream.kernels.windows import WindowAggregate
 
 BIGINT, DOUBLE, STRING = pa.int64(), pa.float64(), pa.string()
+DAY = 86_400_000_000
 LEAST, MOST = -(2**63), 2**63 - 1
 
 
 def spec(*aggregates, range=4, slide=2, origin=0, group_by=("g",), edges=BIGINT):  # noqa: A002
-    return PaneSpec(range, slide, origin, edges, group_by, aggregates or (COUNT,))
+    return WindowSpec(Sliding(range, slide, origin), edges, group_by, aggregates or (COUNT,))
 
 
 COUNT = AggregateSpec("count", None, "n", BIGINT)
@@ -104,8 +105,8 @@ def test_edges_have_the_type_of_the_attribute():
         out = kernel.process(tuples, END).columns
         assert out["window_start"].type == out["window_end"].type == type_
         assert out["window_start"].to_pylist() == [start]
-    kernel = WindowAggregate(spec(range=7, slide=7, group_by=(), edges=pa.date32()))
-    out = kernel.process(stream("time v\n 3 1"), END).columns
+    kernel = WindowAggregate(spec(range=7 * DAY, slide=7 * DAY, group_by=(), edges=pa.date32()))
+    out = kernel.process(stream(f"time v\n {3 * DAY} 1"), END).columns
     assert out["window_end"].to_pylist() == [dt.date(1970, 1, 8)]
 
 
@@ -220,13 +221,6 @@ def test_great_disorder_makes_no_difference():
     assert run(WindowAggregate(wanted), [(shuffled, END)]) == run(WindowAggregate(wanted), [(tuples, END)])
 
 
-def test_panes_can_be_made_elsewhere():
-    whole, parts = WindowAggregate(spec(SUM)), WindowAggregate(spec(SUM))
-    expected = rows(whole.process(BIDS, END))
-    panes = pa.concat_tables([to_panes(spec(SUM), BIDS.take(np.array(part))) for part in ([0, 2], [1, 3])])
-    assert rows(parts.process_panes(panes, END)) == expected
-
-
 # ------------------------------------------------------------ against the definition
 
 values = {
@@ -286,14 +280,14 @@ def windows_by_definition(wanted, tuples):
     """Rows (end, wid, group, results), in order: for every window the tuples of its extent, by key."""
     out = []
     times = [row["time"] for row in tuples]
-    low = (min(times, default=0) - wanted.origin) // wanted.slide - 2
-    high = (max(times, default=0) + wanted.range - wanted.origin) // wanted.slide + 2
+    low = (min(times, default=0) - wanted.placing.origin) // wanted.placing.slide - 2
+    high = (max(times, default=0) + wanted.placing.range - wanted.placing.origin) // wanted.placing.slide + 2
     for wid in range(low, high):
-        end = wanted.origin + (wid + 1) * wanted.slide
+        end = wanted.placing.origin + (wid + 1) * wanted.placing.slide
         inside = [
             row
             for row in tuples
-            if end - wanted.range <= row["time"] < end and (row["hold"] is None or end > row["hold"])
+            if end - wanted.placing.range <= row["time"] < end and (row["hold"] is None or end > row["hold"])
         ]
         for key in sorted({row["key"] for row in inside}, key=lambda key: (key is not None, key)):
             content = [row for row in inside if row["key"] == key]
