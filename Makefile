@@ -22,8 +22,10 @@ demo: java venv ## see Millstream at work
 	@$(WITH_JAVA) $(BIN)/millstream demo
 
 test: java lint ## all checks: lint, then the tests and the examples in docstrings
+	@echo "== class archive"
+	@$(WITH_JAVA) $(BIN)/python -m millstream.runtime.archive
 	@echo "== pytest"
-	@$(WITH_JAVA) $(BIN)/pytest
+	@$(WITH_JAVA) $(BIN)/pytest -n 2
 
 bench: java $(VENV)/.installed-bench ## measure, for some minutes
 	@$(WITH_JAVA) $(BIN)/python -m benchmarks

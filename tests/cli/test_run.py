@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.recovery.processes import QUICK
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -44,14 +45,14 @@ def millstream(directory: Path, *arguments: str) -> subprocess.Popen[str]:
 def test_results_go_to_stdout_and_all_else_to_stderr(tmp_path: Path) -> None:
     (tmp_path / "bids.csv").write_text(BIDS)
     (tmp_path / "auction.esl").write_text(SCRIPT)
-    process = millstream(tmp_path, "run", "auction.esl", "--format", "csv")
+    process = millstream(tmp_path, "run", "auction.esl", "--format", "csv", *QUICK)
     out, err = process.communicate(timeout=200)
     assert process.returncode == 0, err
     assert out == "-- q1\nitemID,price\n2,1500.0\n1,500.0\n-- q2\ntwice\n4\n6\n2\n"
     assert err == "warning: 1 bad record in stream Bid (BAD INTO makes a stream of them)\n"
     assert len(list((tmp_path / "sink").glob("*.csv"))) >= 1
 
-    process = millstream(tmp_path, "run", "auction.esl", "--out", "results")
+    process = millstream(tmp_path, "run", "auction.esl", "--out", "results", *QUICK)
     out, err = process.communicate(timeout=200)
     assert (process.returncode, out) == (0, ""), err
     assert {p.name: p.read_text() for p in (tmp_path / "results").iterdir()} == {

@@ -53,7 +53,7 @@ DOCUMENTS = sorted(
 EXAMPLES = sorted((ROOT / "examples").glob("*.esl"))
 LATER = sorted((ROOT / "examples" / "later").glob("*.esl"))
 
-SHOWN_ONLY = frozenset({"millstream demo", "python -m millstream.spark.archive"})
+SHOWN_ONLY = frozenset({"millstream demo", "python -m millstream.runtime.archive"})
 """Commands in consoles that are not run here; what they do is tested elsewhere."""
 FILE_NAME = re.compile(r"[\w-]+\.(esl|csv|json|py)")
 FENCE = re.compile(r"^(?P<indent> *)(?P<fence>`{3,}|~{3,})(?P<info>.*)$")

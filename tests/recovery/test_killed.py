@@ -30,13 +30,13 @@ pytestmark = [
     pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc"),
 ]
 
-FILES = 12
+FILES = 6
 SCRIPT = declared("../bids") + QUERIES + LATE
 
 
 @pytest.fixture(scope="module")
 def stream() -> list[Bid]:
-    return bids(seed=3, count=480)
+    return bids(seed=3, count=240)
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def killed(directory: Path) -> Runs:
 
     # While it reads: some batches are finished, and one or two are on their way.
     child = runs.start()
-    assert child.wait_until(lambda: runs.batches >= 4), child.err
+    assert child.wait_until(lambda: runs.batches >= 2), child.err
     time.sleep(chance.uniform(0, 0.5))
     child.kill()
     finished = runs.batches
@@ -128,10 +128,10 @@ def test_file_sinks_have_every_row_once_whoever_is_killed(directory: Path, strea
     runs = Runs(directory / "sinks", script, "--format", "csv", *QUICK)
     child = runs.start()
     # Spark gives the task of a dead Python worker to another one, and the run does not even notice.
-    for batches in (3, 9):
+    for batches in (2, 5):
         assert child.wait_until(lambda least=batches: runs.batches >= least), child.err
         assert child.kill_python_worker(chance)
-    assert child.wait_until(lambda: runs.batches >= 15), child.err
+    assert child.wait_until(lambda: runs.batches >= 8), child.err
     time.sleep(chance.uniform(0, 0.5))
     child.kill()
     child = runs.start()
