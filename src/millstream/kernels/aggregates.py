@@ -30,7 +30,7 @@ _VARIANCES = ("var_pop", "var_samp", "stddev_pop", "stddev_samp", "regr_sxx", "r
 _SHAPES = ("skewness", "kurtosis")
 _PAIRED = ("covar_pop", "covar_samp", "corr", "regr_sxy", "regr_slope", "regr_intercept", "regr_r2")
 _LISTED = ("collect_list", "collect_set", "listagg", "histogram_numeric", "percentile_of_counts")
-_CONTENTS = (*_LISTED, "collect_union", "vector_sum", "vector_avg")
+_CONTENTS = (*_LISTED, "collect_union", "approx_top_k", "vector_sum", "vector_avg")
 _SAME_IF_DISTINCT = ("min", "max", "first", "last", "min_by", "max_by", "bit_and", "bit_or")
 """Aggregates to which it makes no difference how often a value is there."""
 
@@ -138,7 +138,9 @@ def _recomputed(spec: AggregateSpec, types: pa.Schema, *, in_order: bool) -> Rec
     needed = [names[1]] if spec.function in ("min_by", "max_by") else names[:1]
     if spec.function == "percentile_of_counts":
         needed = names
-    takes_nulls = spec.function in ("collect_list", "collect_set") and not spec.ignore_nulls
+    takes_nulls = spec.function == "approx_top_k" or (
+        spec.function == "collect_list" and not spec.ignore_nulls
+    )
     return Recomputed(
         _label(spec),
         {name: types.field(name).type for name in names},

@@ -1,8 +1,8 @@
 """Contents: the values of tuples themselves, for aggregates that cannot be computed from less.
 
 The content of a row (a tuple, a pane, a key) is an element of an array of Python objects: 0 for nothing, so
-that zeros are neutral; the tuple of a single element's numbers; or an array with a row for each element, which
-nobody changes. Compiled loops work on the contents of many rows laid one after the other.
+that zeros are neutral; the tuple of a single element's numbers; or an array with a row for each element,
+which nobody changes. Compiled loops work on the contents of many rows laid one after the other.
 """
 
 from __future__ import annotations
@@ -110,7 +110,9 @@ def as_list(column: Column, lengths: Integers, codes: Integers, valid: Array | N
     """A list of values for each row."""
     offsets = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
-    values = column.decode(np.ascontiguousarray(codes), np.ones(len(codes), np.uint8) if valid is None else valid)
+    values = column.decode(
+        np.ascontiguousarray(codes), np.ones(len(codes), np.uint8) if valid is None else valid
+    )
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values)
 
 

@@ -249,7 +249,7 @@ def _remove(tree: Tree, root: Whole, code: Whole, comparing: Comparing, high: bo
                 two = left[two]
             path[depth] = parent
             depth += 1
-        root = _hang(tree, parent, on_left, one if one else two, root)
+        root = _hang(tree, parent, on_left, one or two, root)
     for i in range(depth - 1, -1, -1):
         _pull(tree, path[i], high)
     return root

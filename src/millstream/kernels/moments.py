@@ -288,13 +288,9 @@ def _merge_shapes(
     inner = _plus(_times(square, _plus(share_a, minus_b)), _scaled(crossed, 3.0))
     cubes = _plus(_plus(cubes_a, cubes_b), _times(delta, inner))
     shares = _plus(_plus(_times(share_a, share_a), _times(share_a, minus_b)), _times(share_b, share_b))
-    spread = _plus(
-        _times(_times(share_a, share_a), squares_b), _times(_times(share_b, share_b), squares_a)
-    )
+    spread = _plus(_times(_times(share_a, share_a), squares_b), _times(_times(share_b, share_b), squares_a))
     turned = _plus(_times(share_a, cubes_b), _times(minus_b, cubes_a))
-    inner = _plus(
-        _times(delta, _plus(_times(square, shares), _scaled(spread, 6.0))), _scaled(turned, 4.0)
-    )
+    inner = _plus(_times(delta, _plus(_times(square, shares), _scaled(spread, 6.0))), _scaled(turned, 4.0))
     fourths = _plus(_plus(_get(a, i, 4), _get(b, j, 4)), _times(delta, inner))
     d, s, r = delta[0], share_a[0], share_b[0]
     large = d * d * both[0]

@@ -154,7 +154,9 @@ def _percentages(spec: AggregateSpec) -> list[tuple[float, int, int]]:
     return [(float(share), WAYS[spec.function], top) for share in spec.parameters]
 
 
-def interpolated(column: Column, spec: AggregateSpec, sizes: Integers, values: tuple[Integers, Integers]) -> Doubles:
+def interpolated(
+    column: Column, spec: AggregateSpec, sizes: Integers, values: tuple[Integers, Integers]
+) -> Doubles:
     """Percentiles, each between two values, as Spark weighs them."""
     low, high = (_numbers(column, part) for part in values)
     positions = np.maximum(sizes - 1, 0)[:, None] * np.array(spec.parameters, np.float64)[None, :]

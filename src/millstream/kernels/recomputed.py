@@ -1,4 +1,4 @@
-"""Aggregates that are computed anew from the content of each window: lists, DISTINCT, and the rest of Spark's."""
+"""Aggregates that are computed anew from the content of each window: lists, DISTINCT, rare ones of Spark."""
 
 from __future__ import annotations
 
@@ -64,7 +64,9 @@ class Elements:
 
     def distinct(self) -> Elements:
         """Of equal elements of a window the first."""
-        keys = [key for i in range(len(self.columns)) for key in (self.places(i) * self.valid[i], self.valid[i])]
+        keys = [
+            key for i in range(len(self.columns)) for key in (self.places(i) * self.valid[i], self.valid[i])
+        ]
         keys.append(self.windows)
         order = np.lexsort(keys)
         is_new = np.ones(len(order), np.bool_)

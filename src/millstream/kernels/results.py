@@ -110,7 +110,9 @@ def _of_order(spec: AggregateSpec, measure: OrderStatistics, parts: Parts) -> pa
     elif spec.function == "percentile" and pa.types.is_floating(one):
         values = arrow.build(one, interpolated(measure.column, spec, sizes, (low, high)).ravel())
     else:
-        exact = interpolated(measure.column, spec, sizes, (low, high)) if spec.function == "percentile" else low
+        exact = (
+            interpolated(measure.column, spec, sizes, (low, high)) if spec.function == "percentile" else low
+        )
         whole = np.trunc(exact).astype(np.int64) if exact.dtype == np.float64 else exact
         values = measure.column.decode(whole.ravel(), np.ones(whole.size, np.uint8))
     if not pa.types.is_list(spec.type):

@@ -15,7 +15,7 @@ Function = Literal[
     "regr_slope", "regr_intercept", "regr_r2",
     "percentile", "percentile_disc", "percentile_approx", "mode",
     "collect_list", "collect_set", "listagg", "histogram_numeric", "percentile_of_counts",
-    "collect_union", "vector_sum", "vector_avg",
+    "collect_union", "approx_top_k", "vector_sum", "vector_avg",
 ]  # fmt: skip
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -69,7 +71,24 @@ def _extreme(spec: AggregateSpec, elements: Elements) -> pa.Array:
 
 def _united(spec: AggregateSpec, elements: Elements) -> pa.Array:
     """collect_union: the different elements of lists."""
-    out = [list(dict.fromkeys(v for lst in lists for v in lst if v is not None)) for lists in _each(elements, 0)]
+    out = [
+        list(dict.fromkeys(v for lst in lists for v in lst if v is not None)) for lists in _each(elements, 0)
+    ]
+    return pa.array(out, spec.type)
+
+
+def _most_frequent(spec: AggregateSpec, elements: Elements) -> pa.Array:
+    """approx_top_k, exactly; of equally frequent values the first that came."""
+    (most,) = spec.parameters
+    item, count = (spec.type.value_type.field(i).name for i in range(2))
+    codes = np.where(elements.valid[0], elements.codes[0], -1)
+    keys = list(zip(elements.valid[0].tolist(), codes.tolist(), strict=True))
+    value_of = dict(zip(keys, elements.array(0).to_pylist(), strict=True))
+    out, end = [], 0
+    for length in elements.lengths.tolist():
+        counted = Counter(keys[end : end + length]).most_common(int(most))
+        out.append([{item: value_of[key], count: number} for key, number in counted])
+        end += length
     return pa.array(out, spec.type)
 
 
@@ -128,7 +147,7 @@ def _put(bins: list[list[float]], value: float, most: int) -> None:
         return
     bins.insert(place, [float(value), 1.0])
     if len(bins) > most:
-        gaps = [after[0] - before[0] for before, after in zip(bins, bins[1:], strict=False)]
+        gaps = [after[0] - before[0] for before, after in pairwise(bins)]
         at = gaps.index(min(gaps))
         (x, y), (other, more) = bins[at], bins[at + 1]
         bins[at : at + 2] = [[(x * y + other * more) / (y + more), y + more]]
@@ -172,6 +191,7 @@ _SUMMARIES: dict[str, Callable[[AggregateSpec, Elements], pa.Array]] = {
     "min_by": _extreme,
     "max_by": _extreme,
     "collect_union": _united,
+    "approx_top_k": _most_frequent,
     "percentile_of_counts": _percentile_of_counts,
     "histogram_numeric": _histogram,
     "vector_sum": _vectors,
