@@ -14,10 +14,10 @@ Plan = Callable[[str], Node]
 
 
 def test_explain_names_strategy_and_cost_below_the_operator(plan: Plan) -> None:
-    text = explained(plan("SELECT sum(b), median(b), collect_list(b) FROM s [TUMBLE 1 MINUTE] GROUP BY a"))
+    text = explained(plan("SELECT sum(a), median(b), collect_list(b) FROM s [TUMBLE 1 MINUTE] GROUP BY a"))
     assert text == dedent("""
-        Project __agg0 AS sum(b), __agg1 AS median(b), __agg2 AS collect_list(b)
-        └─ WindowAggregate sum(b) AS __agg0, median(b) AS __agg1, collect_list(b) AS __agg2 GROUP BY s.a
+        Project __agg0 AS sum(a), __agg1 AS median(b), __agg2 AS collect_list(b)
+        └─ WindowAggregate sum(a) AS __agg0, median(b) AS __agg1, collect_list(b) AS __agg2 GROUP BY s.a
            │    __agg0: difference of running totals, O(1)
            │    __agg1: order statistics, O(log w)
            │    __agg2: recomputed from the content, O(w)

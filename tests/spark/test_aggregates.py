@@ -16,8 +16,8 @@ from millstream.errors import MillstreamError
 pytestmark = pytest.mark.spark
 
 SCHEMA = """
-    t INT, g STRING, x DOUBLE, y DOUBLE, f FLOAT, i INT, l BIGINT, s STRING, d DECIMAL(10,2), b BOOLEAN, e DATE,
-    a ARRAY<INT>, r STRUCT<i: INT, s: STRING>
+    t INT, g STRING, x DOUBLE, y DOUBLE, f FLOAT, i INT, l BIGINT, s STRING, d DECIMAL(10,2), b BOOLEAN,
+    e DATE, a ARRAY<INT>, r STRUCT<i: INT, s: STRING>
 """
 
 ARROW = pa.schema(

@@ -8,6 +8,7 @@ which nobody changes. Compiled loops work on the contents of many rows laid one 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +21,7 @@ Contents = Array
 """An array of objects."""
 
 
-def singles(columns: Sequence[Integers], present: Array) -> Contents:
+def singles(columns: Sequence[Array], present: Array) -> Contents:
     """One element a row, where there is one."""
     count = len(present)
     elements = zip(*(column.tolist() for column in columns), strict=True)
@@ -38,9 +39,13 @@ def flat(contents: Contents, width: int) -> tuple[Integers, Array]:
     else:
         pieces = [np.array([c], np.int64) if c.__class__ is tuple else c for c in some]
         elements = np.concatenate(pieces)
-    sizes = {int: lambda content: 0, tuple: lambda content: 1}
-    lengths = [sizes.get(content.__class__, len)(content) for content in given]
-    return np.array(lengths, np.int64), elements
+    return np.array([_length(content) for content in given], np.int64), elements
+
+
+def _length(content: Any) -> int:
+    if content.__class__ is tuple:
+        return 1
+    return 0 if content.__class__ is int else len(content)
 
 
 def pieces(lengths: Integers, elements: Array) -> Contents:
@@ -103,7 +108,8 @@ def within(starts: Integers, lengths: Integers) -> Integers:
     [5, 6, 0, 1, 2]
     """
     before = np.cumsum(lengths) - lengths
-    return np.arange(int(lengths.sum())) + np.repeat(starts - before, lengths)
+    numbers: Integers = np.arange(int(lengths.sum())) + np.repeat(starts - before, lengths)
+    return numbers
 
 
 def as_list(column: Column, lengths: Integers, codes: Integers, valid: Array | None = None) -> pa.Array:

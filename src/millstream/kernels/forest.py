@@ -200,7 +200,7 @@ def _add(tree: Tree, root: Whole, code: Whole, comparing: Comparing, high: bool,
             path[depth] = node
             depth += 1
             parent = node
-            on_left = place < _place(value[node], comparing)
+            on_left = bool(place < _place(value[node], comparing))
             node = left[node] if on_left else right[node]
         root = _hang(tree, parent, on_left, new, root)
         path[depth] = new
@@ -306,8 +306,7 @@ def _answer(tree: Tree, root: Whole, percentages: Percentages, out: Parts, row: 
             low = np.int64(np.floor(position))
             high = np.int64(np.ceil(position))
         else:
-            high = np.int64(np.ceil(shares[i] * count)) - 1
-            high = min(max(high, 0), count - 1)
+            high = max(np.int64(np.ceil(shares[i] * count)), np.int64(1)) - 1
             low = high
         if from_top[i]:
             low, high = count - 1 - low, count - 1 - high

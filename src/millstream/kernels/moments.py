@@ -8,7 +8,7 @@ whose sum it is, so that even a small variance around a large mean keeps its dig
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -35,14 +35,15 @@ _FIELDS = {
 class Moments(Measure):
     """One structured array: the count and pairs of doubles, which compiled loops see as rows of doubles."""
 
-    def __init__(self, arguments: Sequence[str], kind: Literal[1, 2, 4]) -> None:
+    def __init__(self, arguments: Sequence[str], kind: int) -> None:
         super().__init__(arguments[0])
         self._arguments = arguments
         self.kind = kind
         count, *sums = _FIELDS[kind]
         names = [count, *(name for field in sums for name in (field, f"{field}_rest"))]
-        self._record = np.dtype([(name, np.float64) for name in names])
-        self.parts = {"state": self._record}  # type: ignore[misc, dict-item]
+        self._names = names
+        self.record: np.dtype[Any] = np.dtype([(name, np.float64) for name in names])
+        self.parts = {"state": self.record}  # type: ignore[misc, dict-item]
 
     @property
     def name(self) -> str:
@@ -54,26 +55,27 @@ class Moments(Measure):
         values = [_doubles(array) for array in arrays]
         for array in arrays[1:]:
             valid = valid & arrow.validity(array)
-        state = np.zeros(len(valid), self._record)
-        _classify(self.kind, frozen(values[0]), frozen(values[-1]), frozen(valid), self._rows(state))
+        state = np.zeros(len(valid), self.record)
+        _classify(self.kind, frozen(values[0]), frozen(values[-1]), frozen(valid), self.rows(state))
         return (state,)
 
-    def _rows(self, state: Array) -> Doubles:
-        return state.view(np.float64).reshape(-1, len(self._record))
+    def rows(self, state: Array) -> Doubles:
+        """The doubles of each, for compiled loops."""
+        return state.view(np.float64).reshape(-1, len(self._names))
 
     def to_table(self, parts: Parts) -> dict[str, pa.Array]:
-        return {f"{self.name}.{name}": pa.array(parts[0][name]) for name in self._record.names or ()}
+        return {f"{self.name}.{name}": pa.array(parts[0][name]) for name in self._names}
 
     def of_table(self, table: pa.Table) -> Parts:
-        state = np.empty(table.num_rows, self._record)
-        for name in self._record.names or ():
+        state = np.empty(table.num_rows, self.record)
+        for name in self._names:
             state[name] = arrow.values(arrow.single(table[f"{self.name}.{name}"]), np.float64)
         return (state,)
 
     def fold(self, groups: Codes, parts: Parts, into: Parts, *, running: bool) -> Parts:
-        out = np.empty(len(groups) if running else 0, self._record)
-        rows, totals = frozen(self._rows(np.ascontiguousarray(parts[0]))), self._rows(into[0])
-        _fold(self.kind, frozen(groups), rows, totals, self._rows(out))
+        out = np.empty(len(groups) if running else 0, self.record)
+        rows, totals = frozen(self.rows(np.ascontiguousarray(parts[0]))), self.rows(into[0])
+        _fold(self.kind, frozen(groups), rows, totals, self.rows(out))
         return (out,)
 
     def trail(self, windows: int) -> Trail:
@@ -86,13 +88,13 @@ class _MomentsTrail(Trail):
     def __init__(self, measure: Moments, windows: int) -> None:
         super().__init__(measure)
         self._measure = measure
-        record = measure.parts["state"]
+        record = measure.record
         self._older = [Buffer(record) for _ in range(windows)]
         self._newer = [(Buffer(record, 0), Buffer(np.int64, 0), Buffer(np.int32, 0)) for _ in range(windows)]
 
     def ask(self, window: int, asked: Asked) -> Parts:
-        rows = self._measure._rows
-        out = np.empty(len(asked), self._measure.parts["state"])
+        rows = self._measure.rows
+        out = np.empty(len(asked), self._measure.record)
         older = self._older[window].resize(len(asked.previous))
         newer, bounds, latest = (buffer.resize(asked.keys) for buffer in self._newer[window])
         stacks = rows(older), rows(newer), bounds, latest
@@ -110,7 +112,7 @@ def _doubles(array: pa.Array) -> Doubles:
 def results(function: str, state: Array) -> tuple[Doubles, Array]:
     """An aggregate of each row, and where there is one: all by Spark's formulas."""
     count = state["count"]
-    one = {name: state[name] + state[f"{name}_rest"] for name in state.dtype.names[1::2]}
+    one = {name: state[name] + state[f"{name}_rest"] for name in (state.dtype.names or ())[1::2]}
     enough = count > 0
     with np.errstate(all="ignore"):
         match function:

@@ -127,7 +127,7 @@ class Recomputed(Measure):
 
     def of_tuples(self, tuples: Tuples) -> Parts:
         encoded = {name: column.encode(tuples.columns[name]) for name, column in self.columns.items()}
-        numbers = [part for pair in encoded.values() for part in pair]
+        numbers: list[Array] = [part for pair in encoded.values() for part in pair]
         if not self.in_order:
             numbers += [as_order(tuples.time), tuples.origin, tuples.number]
         present = np.ones(len(tuples), np.uint8)
@@ -145,8 +145,8 @@ class Recomputed(Measure):
 
     def _running(self, groups: Codes, contents: content.Contents, into: content.Contents) -> Parts:
         """As over a log that begins with what each group was."""
-        touched, codes = np.unique(groups, return_inverse=True)
-        codes = codes.astype(np.int32)
+        touched, places = np.unique(groups, return_inverse=True)
+        codes = places.astype(np.int32)
         count = len(touched)
         latest, previous = np.arange(count), np.full(count + len(groups), -1, np.int32)
         for row, code in enumerate(codes.tolist(), count):
@@ -296,9 +296,7 @@ def _measure(windows: Parts, log: tuple[Codes, Integers], sizes: Integers) -> No
 
 
 @njit(cache=True)
-def _lay_out(
-    windows: tuple[Codes, Codes, Codes], log: tuple[Codes, Integers], sizes: Integers, out: Integers
-) -> None:
+def _lay_out(windows: Parts, log: tuple[Codes, Integers], sizes: Integers, out: Integers) -> None:
     """The elements of windows, those of each in the order of the log."""
     _, starts, ends = windows
     previous, offsets = log

@@ -104,27 +104,21 @@ def _of_order(spec: AggregateSpec, measure: OrderStatistics, parts: Parts) -> pa
         return measure.column.decode(modes, some)
     columns = measure.columns_of(spec)
     low, high = lows[:, columns], highs[:, columns]
-    one = spec.type.value_type if pa.types.is_list(spec.type) else spec.type
-    if spec.function == "percentile_approx":
-        values = measure.column.decode(low.ravel(), np.repeat(some, len(columns)))
-    elif spec.function == "percentile" and pa.types.is_floating(one):
-        values = arrow.build(one, interpolated(measure.column, spec, sizes, (low, high)).ravel())
+    valid = np.repeat(some, len(columns))
+    if spec.function == "percentile":
+        between = interpolated(measure.column, spec, sizes, (low, high)).ravel()
+        if pa.types.is_floating(measure.column.type):
+            values = arrow.build(pa.float64(), between, valid)
+        else:
+            # Intervals are whole numbers of microseconds; Spark cuts the rest off.
+            values = measure.column.decode(np.trunc(between).astype(np.int64), valid)
     else:
-        exact = (
-            interpolated(measure.column, spec, sizes, (low, high)) if spec.function == "percentile" else low
-        )
-        whole = np.trunc(exact).astype(np.int64) if exact.dtype == np.float64 else exact
-        values = measure.column.decode(whole.ravel(), np.ones(whole.size, np.uint8))
+        values = measure.column.decode(low.ravel(), valid)
     if not pa.types.is_list(spec.type):
-        return values.filter(pa.array(some)).take(_places(some)) if not some.all() else values
+        return values
     offsets = np.arange(len(sizes) + 1, dtype=np.int32) * len(columns)
     lists = pa.ListArray.from_arrays(pa.array(offsets), values).cast(spec.type)
     return lists if some.all() else lists.take(pa.array(np.arange(len(sizes)), mask=~some))
-
-
-def _places(some: npt.NDArray[np.bool_]) -> pa.Array:
-    """Where values are that come without NULLs, NULL for those."""
-    return pa.array(np.cumsum(some) - 1, mask=~some)
 
 
 def _of_doubles(aggregate: Aggregate, parts: Sequence[Parts]) -> pa.Array:
