@@ -22,9 +22,10 @@ from tests.engine.streams import VALUES, Source, sources
 from millstream.kernels.base import Kernel
 from millstream.kernels.errors import KernelError
 from millstream.kernels.over import OverAggregate
-from millstream.kernels.panes import WindowAggregate
+from millstream.kernels.place_sliding import Sliding
 from millstream.kernels.reorder import Reorder
-from millstream.kernels.specs import AggregateSpec, OverSpec, PaneSpec
+from millstream.kernels.specs import AggregateSpec, OverSpec, WindowSpec
+from millstream.kernels.windows import WindowAggregate
 from millstream.reference import Overflow, answer
 from millstream.stage.spec import Input, Pipeline
 
@@ -153,7 +154,7 @@ def test_over(query, cuts, shards, seed):
 
 
 @st.composite
-def window_queries(draw: st.DrawFn) -> tuple[Source, str, PaneSpec]:
+def window_queries(draw: st.DrawFn) -> tuple[Source, str, WindowSpec]:
     source = draw(sources())
     grouped = draw(st.booleans())
     found = [draw(calls(source.value_type, i)) for i in range(draw(st.integers(1, 3)))]
@@ -169,7 +170,7 @@ def window_queries(draw: st.DrawFn) -> tuple[Source, str, PaneSpec]:
     query = (
         f"SELECT {', '.join(columns)} FROM s [RANGE {reach} SLIDE {slide}] {'GROUP BY k' if grouped else ''};"
     )
-    spec = PaneSpec(reach, slide, 0, pa.int64(), tuple(shown), tuple(c.spec for c in found))
+    spec = WindowSpec(Sliding(reach, slide), pa.int64(), tuple(shown), tuple(c.spec for c in found))
     return source, f"{source.declared('s')} {query}", spec
 
 

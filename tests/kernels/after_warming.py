@@ -17,7 +17,7 @@ from millstream.kernels.distinct import Distinct
 from millstream.kernels.over import OverAggregate
 from millstream.kernels.place_sliding import Sliding
 from millstream.kernels.reorder import Reorder
-from millstream.kernels.specs import AggregateSpec, OverSpec, WindowSpec
+from millstream.kernels.specs import AggregateSpec, Order, OverSpec, WindowSpec
 from millstream.kernels.windows import WindowAggregate
 from millstream.kernels.warm import compile_kernels
 
@@ -36,9 +36,25 @@ FUNCTIONS = [
     ("avg", "d", pa.decimal128(21, 6)),
     ("sum", "e", pa.decimal128(38, 2)),
 ]
-SPECS = tuple(
-    AggregateSpec(function, argument, f"{function}{argument}{ignore}", type_, ignore)
-    for (function, argument, type_), ignore in product(FUNCTIONS, (True, False))
+SPECS = (
+    *(
+        AggregateSpec(function, argument, f"{function}{argument}{ignore}", type_, ignore)
+        for (function, argument, type_), ignore in product(FUNCTIONS, (True, False))
+    ),
+    AggregateSpec("first", "i", "first where", pa.int64(), condition="b"),
+    AggregateSpec("bit_xor", "h", "bit_xor", pa.int16()),
+    AggregateSpec("stddev_samp", "f", "stddev", pa.float64()),
+    AggregateSpec("skewness", "f", "skewness", pa.float64()),
+    AggregateSpec("covar_pop", "f", "covar_pop", pa.float64(), others=("f",)),
+    AggregateSpec("min_by", "s", "min_by", pa.string(), others=("e",)),
+    AggregateSpec("max_by", "d", "max_by", SHORT, others=("f",)),
+    AggregateSpec("percentile", "f", "median", pa.float64(), parameters=(0.5,)),
+    AggregateSpec("percentile_approx", "d", "approx", pa.list_(SHORT), parameters=(0.1, 0.9)),
+    AggregateSpec("mode", "s", "mode", pa.string(), order=(Order(descending=True),)),
+    AggregateSpec("count", "e", "distinct", pa.int64(), distinct=True),
+    AggregateSpec("sum", "i", "distinct sum", pa.int64(), distinct=True),
+    AggregateSpec("collect_set", "s", "set", pa.list_(pa.string())),
+    AggregateSpec("listagg", "s", "listagg", pa.string(), parameters=(",",)),
 )
 REACH = ({"rows": 3}, {"range": 3}, {})
 
@@ -54,6 +70,7 @@ def tuples(*, is_float: bool, keyed: bool, nulls: bool) -> Tuples:
         "h": pa.array(numbers, pa.int16(), mask=mask),
         "d": pa.array(numbers, mask=mask).cast(pa.int32()).cast(SHORT),
         "e": pa.array(numbers, mask=mask).cast(LONG),
+        "b": pa.array(numbers % 4 == 0, mask=mask),
     }
     if keyed:
         columns[KEY] = pa.array(numbers % 7, mask=mask)

@@ -98,6 +98,10 @@ def over(rows: list[dict[str, Any]], call: OverSpec) -> list[Any]:
 
 def close(actual: Any, exact: Any, magnitude: float = 0.0) -> bool:
     """Equal, or doubles as near as twice their precision allows for addends of some magnitude."""
+    if isinstance(actual, list) and isinstance(exact, list):
+        return len(actual) == len(exact) and all(
+            close(one, other, magnitude) for one, other in zip(actual, exact, strict=True)
+        )
     if not isinstance(actual, float) or not isinstance(exact, float):
         return type(actual) is type(exact) and bool(actual == exact)
     if math.isnan(actual) or math.isnan(exact):

@@ -12,8 +12,20 @@ from millstream.types import Type
 
 
 @dataclass(frozen=True)
+class SortKey:
+    """How the values of an argument are sorted; which argument, the call knows."""
+
+    descending: bool = False
+    nulls_first: bool = True
+
+
+@dataclass(frozen=True)
 class AggregateCall:
-    """``sum(price)``; the result goes on as a column of its own, ``result``."""
+    """``sum(price)``; the result goes on as a column of its own, ``result``.
+
+    What stands in WITHIN GROUP (ORDER BY ...) is an argument too: the first one of percentile_cont and the
+    like, the last ones of listagg.
+    """
 
     name: str
     arguments: tuple[Expr, ...]
@@ -23,7 +35,9 @@ class AggregateCall:
     filter: Expr | None = None
     user: Aggregate | None = None
     ignore_nulls: bool = False
-    """Of those that would take the NULL of a tuple for a value: first, last and the like."""
+    """Of those that would take the NULL of a tuple for a value: first, last, collect_list and the like."""
+    within: tuple[SortKey, ...] = ()
+    """The order in WITHIN GROUP."""
     text: str = field(default="", compare=False)
     span: Span | None = field(default=None, compare=False, repr=False)
 

@@ -181,9 +181,9 @@ def is_aggregate_call(node: exp.Expr, catalog: Catalog) -> bool:
         return True
     while isinstance(node, exp.Filter | exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls):
         node = node.this
-    if not isinstance(node, exp.Anonymous):
+    if not is_call(node):
         return False
-    name = node.name
+    name = aggregate_name(node)
     if catalog.has_aggregate(name):
         return True
     if catalog.function(name) is not None:
@@ -194,9 +194,16 @@ def is_aggregate_call(node: exp.Expr, catalog: Catalog) -> bool:
 
 def aggregate_name(node: exp.Expr) -> str:
     """The name of the function behind FILTER, OVER and the like."""
-    while not isinstance(node, exp.Anonymous) and isinstance(node.this, exp.Expr):
+    while not is_call(node) and isinstance(node.this, exp.Expr):
         node = node.this
-    return node.name
+    return "any" if isinstance(node, exp.Any) else node.name
+
+
+def is_call(node: exp.Expr) -> bool:
+    """Whether this is a function with its arguments; ``any`` is one unless it compares with a subquery."""
+    return isinstance(node, exp.Anonymous) or (
+        isinstance(node, exp.Any) and not isinstance(node.this, exp.Query | exp.Subquery)
+    )
 
 
 def _stays(node: exp.Expr) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from millstream.analysis.calls import AggregateCall, OverCall
+from millstream.analysis.calls import AggregateCall, OverCall, SortKey
 from millstream.analysis.expressions import ColumnRef, Expr, of_column
 from millstream.analysis.overs import analyse_over, check_together
 from millstream.analysis.resolved import (
@@ -18,7 +18,8 @@ from millstream.analysis.resolved import (
     ReadStream,
     Select,
 )
-from millstream.analysis.resolver import Resolver, aggregate_name
+from millstream.analysis.resolver import Resolver, aggregate_name, is_call
+from millstream.analysis.typer import OF_GROUP
 from millstream.analysis.windows import StreamFacts
 from millstream.catalog.entries import Timestamp, TimestampKind
 from millstream.catalog.functions import FunctionKind, builtin
@@ -29,6 +30,9 @@ from millstream.windows.spec import Window
 
 _OF_ONE_TUPLE = frozenset({"first", "last", "first_value", "last_value", "any_value"})
 """Aggregates whose result is the value of one tuple, which may be NULL."""
+
+_OF_ALL_TUPLES = frozenset({"collect_list", "array_agg"})
+"""Aggregates that leave NULLs out unless told otherwise."""
 
 WINDOW_COLUMNS = ("window_start", "window_end", "wid", "complete")
 
@@ -262,12 +266,16 @@ class SelectAnalyser:
         name = aggregate_name(node)
         whole = inner = node.this if isinstance(node, exp.Window) else node
         condition = None
-        ignore_nulls = False
+        ignore_nulls = name.lower() in _OF_ALL_TUPLES
+        ordered: list[exp.Expr] = []
         plain = self.resolver.with_aggregates(None, f"inside '{name}'")
-        while not isinstance(inner, exp.Anonymous):
+        while not is_call(inner):
             if isinstance(inner, exp.Filter):
                 condition = plain.condition(inner.expression.this, "FILTER")
+            if isinstance(inner, exp.WithinGroup):
+                ordered = inner.expression.expressions
             ignore_nulls |= isinstance(inner, exp.IgnoreNulls)
+            ignore_nulls &= not isinstance(inner, exp.RespectNulls)
             if not isinstance(inner.this, exp.Expr):
                 break
             inner = inner.this
@@ -280,7 +288,7 @@ class SelectAnalyser:
                 span=span_of(node),
                 hint="rank-like functions need the whole partition; write an aggregate of your own",
             )
-        arguments = list(inner.expressions) if isinstance(inner, exp.Anonymous) else []
+        arguments = [inner.this] if isinstance(inner, exp.Any) else list(inner.expressions)
         distinct = bool(arguments) and isinstance(arguments[0], exp.Distinct)
         if distinct:
             arguments = arguments[0].expressions
@@ -290,6 +298,8 @@ class SelectAnalyser:
             ignore_nulls |= isinstance(value, exp.IgnoreNulls)
             ignore_nulls |= any(isinstance(flag, exp.Boolean) and bool(flag.this) for flag in flags)
             arguments = [value.this if isinstance(value, exp.IgnoreNulls | exp.RespectNulls) else value]
+        sorted_by = [part.this for part in ordered]
+        arguments = [*sorted_by, *arguments] if name.lower() in OF_GROUP else [*arguments, *sorted_by]
         resolved = tuple(plain.resolve(a) for a in arguments if not isinstance(a, exp.Star))
         result = ColumnRef("", f"__agg{len(self.aggregates) + len(self.overs)}", type_)
         return AggregateCall(
@@ -301,6 +311,7 @@ class SelectAnalyser:
             condition,
             user,
             ignore_nulls,
+            tuple(map(_sort_key, ordered)),
             self._written(whole),
             span_of(node),
         )
@@ -424,6 +435,10 @@ _NOT_ON_STREAMS = (
     ("pivots", "PIVOT is not used", None),
     ("connect", "CONNECT BY is not used", None),
 )
+
+
+def _sort_key(node: exp.Expr) -> SortKey:
+    return SortKey(bool(node.args.get("desc")), bool(node.args.get("nulls_first")))
 
 
 def window_of(item: FromItem) -> Window | None:

@@ -9,7 +9,7 @@ from millstream.analysis.statements import AnalysedStatement, ExplainQuery, Inse
 from millstream.catalog import Catalog
 from millstream.plan.builder import build
 from millstream.plan.executable import why_not
-from millstream.plan.explain import tree
+from millstream.plan.explain import explained
 from millstream.plan.optimize import optimize
 from millstream.syntax import parse_script
 
@@ -50,7 +50,7 @@ def explain_script(text: str, name: str) -> None:
                 number += 1
                 title = f"q{number}"
         print(f"-- {title}")  # noqa: T201
-        print(tree(optimize(build(query))))  # noqa: T201
+        print(explained(optimize(build(query))))  # noqa: T201
 
 
 def _analysed(text: str, name: str) -> list[AnalysedStatement]:

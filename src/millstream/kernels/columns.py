@@ -37,6 +37,11 @@ class Column:
         self.type = type_
         self.dictionary = Dictionary(type_, ordered=ordered) if _is_worded(type_) else None
 
+    @property
+    def words(self) -> int:
+        """How many values the dictionary has, those included that are not needed any more."""
+        return 0 if self.dictionary is None else len(self.dictionary)
+
     def encode(self, column: pa.ChunkedArray | pa.Array) -> tuple[Integers, Bytes]:
         """The 64 bits of each value, and 1 for values, 0 for NULLs."""
         array = arrow.single(column)
@@ -88,6 +93,17 @@ def is_long_decimal(type_: pa.DataType) -> bool:
     return bool(pa.types.is_decimal128(type_) and type_.precision > SHORT_DECIMAL)
 
 
+def is_nested(type_: pa.DataType) -> bool:
+    """Lists, structs and maps of values that can be kept themselves."""
+    test = pa.types
+    nested = (test.is_list, test.is_large_list, test.is_struct, test.is_map)
+    if not any(is_(type_) for is_ in nested):
+        return False
+    for i in range(type_.num_fields):
+        check_type(type_.field(i).type)
+    return True
+
+
 def check_type(type_: pa.DataType) -> None:
     """Refuse types whose values can neither be 64 bits nor words of a dictionary."""
     test = pa.types
@@ -100,4 +116,4 @@ def check_type(type_: pa.DataType) -> None:
 def _is_worded(type_: pa.DataType) -> bool:
     test = pa.types
     words = (test.is_string, test.is_large_string, test.is_binary, test.is_large_binary)
-    return any(is_(type_) for is_ in words) or is_long_decimal(type_)
+    return any(is_(type_) for is_ in words) or is_long_decimal(type_) or is_nested(type_)

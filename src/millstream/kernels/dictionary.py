@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import math
 from typing import Any
 
 import numpy as np
@@ -49,18 +50,33 @@ class Dictionary:
         """The codes of an array's values; anything for a NULL."""
         if not len(array):
             return np.zeros(0, np.int32)
+        if pa.types.is_nested(self.type):
+            return self._nested_codes(array.to_pylist())
         encoded = array.dictionary_encode()
-        start = len(self)
         codes = np.zeros(len(encoded.dictionary) + 1, np.int32)
-        for i, value in enumerate(encoded.dictionary.to_pylist()):
-            code = codes[i] = self._codes.setdefault(value, len(self._values))
-            if code == len(self._values):
-                self._values.append(value)
-        if self._ordered:
-            self._label(self._values[start:])
+        words = encoded.dictionary.to_pylist()
+        codes[:-1] = self._learn(words, words)
         # The place after the last value is that of NULLs.
         indices: Codes = encoded.indices.fill_null(len(encoded.dictionary)).to_numpy()
         return codes[indices]
+
+    def _nested_codes(self, values: list[Any]) -> Codes:
+        """Lists, structs and maps are known by the tuples that they are, whose order is Spark's."""
+        words = [_word(value, self.type) for value in values]
+        return np.array(self._learn(words, values), np.int32)
+
+    def _learn(self, words: list[Any], values: list[Any]) -> list[int]:
+        """The codes of words, new ones included; a word is a value, or stands for it where it cannot."""
+        codes, fresh = [], []
+        for word, value in zip(words, values, strict=True):
+            code = self._codes.setdefault(word, len(self._values))
+            if code == len(self._values):
+                self._values.append(value)
+                fresh.append(word)
+            codes.append(code)
+        if self._ordered:
+            self._label(fresh)
+        return codes
 
     def values(self, codes: Integers, valid: Any) -> pa.Array:
         """The values of codes, NULL where not valid."""
@@ -107,3 +123,23 @@ class Dictionary:
         if high is None:
             return low + _STEP if low + _STEP < 2**62 else None
         return (low + high) // 2 if high - low > 1 else None
+
+
+def _word(value: Any, type_: pa.DataType) -> Any:
+    """A value that can be a key of Python's dictionaries and is ordered as Spark orders it, NULLs first.
+
+    >>> _word({"a": None, "b": [1, None]}, pa.struct({"a": pa.int64(), "b": pa.list_(pa.int64())}))
+    ((), (((1,), ()),))
+    """
+    if value is None:
+        return ()
+    if pa.types.is_struct(type_):
+        fields = [type_.field(i) for i in range(type_.num_fields)]
+        return (tuple(_word(value[field.name], field.type) for field in fields),)
+    if pa.types.is_map(type_):
+        return (tuple((_word(k, type_.key_type), _word(v, type_.item_type)) for k, v in value),)
+    if pa.types.is_nested(type_):
+        return (tuple(_word(element, type_.value_type) for element in value),)
+    if isinstance(value, float):
+        return (1, 0.0) if math.isnan(value) else (0, value)
+    return (value,)

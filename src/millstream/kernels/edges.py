@@ -36,26 +36,43 @@ class Edge(Measure):
     }
 
     def __init__(
-        self, argument: str, type_: pa.DataType, *, last: bool, ignore_nulls: bool, in_order: bool
+        self,
+        argument: str,
+        type_: pa.DataType,
+        *,
+        last: bool,
+        ignore_nulls: bool,
+        in_order: bool,
+        condition: str | None = None,
     ) -> None:
         super().__init__(argument)
         self.column = Column(type_, ordered=False)
         self.last = last
         self.ignore_nulls = ignore_nulls
         self.in_order = in_order
+        self._condition = condition
 
     @property
     def name(self) -> str:
         ignoring = " ignoring nulls" if self.ignore_nulls else ""
-        return f"{'last' if self.last else 'first'}({self.argument}{ignoring})"
+        where = f" where {self._condition}" if self._condition else ""
+        return f"{'last' if self.last else 'first'}({self.argument}{ignoring}{where})"
+
+    @property
+    def takes_all(self) -> bool:
+        """Whether every tuple counts."""
+        return not self.ignore_nulls and self._condition is None
 
     @property
     def words(self) -> int:
-        return 0 if self.column.dictionary is None else len(self.column.dictionary)
+        return self.column.words
 
     def of_tuples(self, tuples: Tuples) -> Parts:
         value, some = self.column.encode(tuples.columns[self.argument])
         found = some if self.ignore_nulls else np.ones(len(some), np.uint8)
+        if self._condition is not None:
+            holds, known = Column(pa.bool_()).encode(tuples.columns[self._condition])
+            found = found & known & holds.astype(np.uint8)
         if self.in_order:
             return found, value, some, NO_INTEGERS, NO_INTEGERS, NO_INTEGERS
         return found, value, some, as_order(tuples.time), tuples.origin.astype(np.int64), tuples.number
@@ -96,7 +113,7 @@ class _EdgeTrail(StackTrail):
 
     def ask(self, window: int, asked: Asked) -> Parts:
         found, value, some, time, origin, number = self.parts
-        if self._measure.in_order and not self._measure.ignore_nulls:
+        if self._measure.in_order and self._measure.takes_all:
             rows = asked.ends if self._measure.last else asked.starts
             return value[rows], some[rows]
         rows = np.empty(len(asked), np.int32)

@@ -39,7 +39,7 @@ class Extreme(Measure):
 
     @property
     def words(self) -> int:
-        return 0 if self.column.dictionary is None else len(self.column.dictionary)
+        return self.column.words
 
     def of_tuples(self, tuples: Tuples) -> Parts:
         return self.column.encode(tuples.columns[self.argument])
@@ -56,14 +56,19 @@ class Extreme(Measure):
         return out
 
     def comparing(self) -> Comparing:
-        words = self.column.dictionary
-        if words is not None:
-            return _AS_LABELS, frozen(words.labels), self.largest
-        is_double = pa.types.is_floating(self.column.type)
-        return _AS_DOUBLES if is_double else _AS_INTEGERS, frozen(NO_INTEGERS), self.largest
+        return comparing(self.column, largest=self.largest)
 
     def trail(self, windows: int) -> Trail:
         return _ExtremeTrail(self, windows)
+
+
+def comparing(column: Column, *, largest: bool) -> Comparing:
+    """How the values of a column are compared now; its labels may change when there are new values."""
+    words = column.dictionary
+    if words is not None:
+        return _AS_LABELS, frozen(words.labels), largest
+    is_double = pa.types.is_floating(column.type)
+    return _AS_DOUBLES if is_double else _AS_INTEGERS, frozen(NO_INTEGERS), largest
 
 
 class _ExtremeTrail(StackTrail):

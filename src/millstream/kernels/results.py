@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from numba import njit
 
-from millstream.kernels import arrow, doubles
+from millstream.kernels import arrow, doubles, moments
 from millstream.kernels.aggregates import Aggregate
 from millstream.kernels.arrays import Doubles, Integers
+from millstream.kernels.bits import Bits
+from millstream.kernels.chosen import Chosen
 from millstream.kernels.columns import SHORT_DECIMAL, Column, is_long_decimal
 from millstream.kernels.edges import Edge
 from millstream.kernels.errors import KernelError
 from millstream.kernels.extremes import Extreme
 from millstream.kernels.measures import Measure, Parts
+from millstream.kernels.order import OrderStatistics, interpolated
+from millstream.kernels.recomputed import DistinctValues, Recomputed
+from millstream.kernels.specs import AggregateSpec, Function
 
 Position = Callable[[int], tuple[int | float, ...]]
 """Where a row is, to be told when it has no result."""
@@ -27,12 +33,20 @@ _MASK = 2**64 - 1
 def result(aggregate: Aggregate, measure: Measure, parts: Sequence[Parts], position: Position) -> pa.Array:
     """The results of an aggregate for each row of what its measures, of which the first is given, have."""
     spec = aggregate.spec
-    if isinstance(measure, Extreme | Edge):
+    if isinstance(measure, Recomputed):
+        return _of_contents(aggregate, measure, parts[0], position)
+    if isinstance(measure, Extreme | Edge | Chosen | Bits):
         return measure.column.decode(*parts[0])
+    if isinstance(measure, OrderStatistics):
+        return _of_order(spec, measure, parts[0])
+    if isinstance(measure, moments.Moments):
+        return arrow.build(spec.type, *moments.results(spec.function, parts[0][0]))
     if spec.function == "count":
         return arrow.build(spec.type, parts[0][0])
     if isinstance(measure, doubles.DoubleSum):
         return _of_doubles(aggregate, parts)
+    if spec.function in ("try_sum", "try_avg"):
+        return _tried(aggregate, measure, parts)
     count = parts[-1][0]
     low, high = parts[0]
     if spec.function == "avg" and pa.types.is_floating(spec.type):
@@ -53,9 +67,63 @@ class _DoesNotFitError(Exception):
         self.row = row
 
 
+def _tried(aggregate: Aggregate, measure: Measure, parts: Sequence[Parts]) -> pa.Array:
+    """The result, NULL where it does not fit; most often all do."""
+    plain: Function = "sum" if aggregate.spec.function == "try_sum" else "avg"
+    wanted = replace(aggregate, spec=replace(aggregate.spec, function=plain))
+    count = len(parts[0][0])
+    out: list[pa.Array] = []
+    start = 0
+    while True:
+        rest = [tuple(part[start:] for part in measured) for measured in parts]
+        try:
+            out.append(result(wanted, measure, rest, lambda row: (row,)))
+        except KernelError as error:
+            row = int(error.position[0])
+            fitting = [tuple(part[:row] for part in measured) for measured in rest]
+            out += [result(wanted, measure, fitting, lambda row: (row,)), pa.nulls(1, wanted.spec.type)]
+            start += row + 1
+        else:
+            return pa.concat_arrays(out) if count else out[0]
+
+
+def _of_contents(aggregate: Aggregate, measure: Recomputed, parts: Parts, position: Position) -> pa.Array:
+    summary = measure.summary
+    if not isinstance(summary, DistinctValues):
+        return parts[0]
+    inner = replace(aggregate, spec=replace(aggregate.spec, distinct=False))
+    return result(inner, summary.measures[0], summary.split(parts), position)
+
+
+def _of_order(spec: AggregateSpec, measure: OrderStatistics, parts: Parts) -> pa.Array:
+    sizes, different, modes, lows, highs = parts
+    some = sizes > 0
+    if spec.function == "count":
+        return arrow.build(spec.type, different)
+    if spec.function == "mode":
+        return measure.column.decode(modes, some)
+    columns = measure.columns_of(spec)
+    low, high = lows[:, columns], highs[:, columns]
+    valid = np.repeat(some, len(columns))
+    if spec.function == "percentile":
+        between = interpolated(measure.column, spec, sizes, (low, high)).ravel()
+        if pa.types.is_floating(measure.column.type):
+            values = arrow.build(pa.float64(), between, valid)
+        else:
+            # Intervals are whole numbers of microseconds; Spark cuts the rest off.
+            values = measure.column.decode(np.trunc(between).astype(np.int64), valid)
+    else:
+        values = measure.column.decode(low.ravel(), valid)
+    if not pa.types.is_list(spec.type):
+        return values
+    offsets = np.arange(len(sizes) + 1, dtype=np.int32) * len(columns)
+    lists = pa.ListArray.from_arrays(pa.array(offsets), values).cast(spec.type)
+    return lists if some.all() else lists.take(pa.array(np.arange(len(sizes)), mask=~some))
+
+
 def _of_doubles(aggregate: Aggregate, parts: Sequence[Parts]) -> pa.Array:
     total, some = doubles.total(parts[0])
-    if aggregate.spec.function == "avg":
+    if aggregate.spec.function in ("avg", "try_avg"):
         high, low, flags = parts[0]
         count = parts[1][0]
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):

@@ -4,22 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import pyarrow as pa
 
 if TYPE_CHECKING:
     from millstream.kernels.placing import Placing
 
-Function = Literal["count", "sum", "avg", "min", "max", "first", "last"]
+Function = Literal[
+    "count", "sum", "avg", "try_sum", "try_avg", "min", "max", "first", "last", "min_by", "max_by",
+    "bit_and", "bit_or", "bit_xor",
+    "var_pop", "var_samp", "stddev_pop", "stddev_samp", "skewness", "kurtosis",
+    "covar_pop", "covar_samp", "corr", "regr_avgx", "regr_avgy", "regr_sxx", "regr_syy", "regr_sxy",
+    "regr_slope", "regr_intercept", "regr_r2",
+    "percentile", "percentile_disc", "percentile_approx", "mode",
+    "collect_list", "collect_set", "listagg", "histogram_numeric", "percentile_of_counts",
+    "collect_union", "approx_top_k", "vector_sum", "vector_avg",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Order:
+    descending: bool = False
+    nulls_first: bool = True
 
 
 @dataclass(frozen=True)
 class AggregateSpec:
     """An aggregate of a column, as Spark computes it.
 
-    All aggregates ignore NULL arguments, except that first and last do so only when told to. Over no value at
-    all count is 0 and everything else NULL.
+    All aggregates ignore NULL arguments, except that first, last and collect_list do so only when told to.
+    Over no value at all count is 0, what is collected is empty, and everything else is NULL.
     """
 
     function: Function
@@ -34,11 +49,31 @@ class AggregateSpec:
     text: str | None = None
     """The argument as somebody wrote it, for errors."""
 
+    others: tuple[str, ...] = ()
+    """The columns of further arguments."""
+
+    parameters: tuple[Any, ...] = ()
+    """Arguments that are constants: percentages, a separator, how many are wanted."""
+
+    distinct: bool = False
+    """Of equal values only the first counts."""
+
+    order: tuple[Order, ...] = ()
+    """WITHIN GROUP: how values (or, of a listagg, the last of the other arguments) are sorted."""
+
+    condition: str | None = None
+    """A boolean column that tells which tuples count; NULLs in it say no."""
+
     def __post_init__(self) -> None:
         if self.function not in get_args(Function):
             raise ValueError(f"no such aggregate: {self.function}")
         if self.argument is None and self.function != "count":
             raise ValueError(f"{self.function} needs an argument")
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """All columns that it needs."""
+        return tuple(name for name in (self.argument, *self.others, self.condition) if name is not None)
 
 
 @dataclass(frozen=True)

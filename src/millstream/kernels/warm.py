@@ -59,8 +59,18 @@ def _aggregates() -> list[AggregateSpec]:
         ("max", "word", pa.string()),
         ("first", "whole", pa.int64()),
         ("last", "whole", pa.int64()),
+        ("bit_and", "whole", pa.int64()),
+        ("var_pop", "double", pa.float64()),
+        ("kurtosis", "double", pa.float64()),
+        ("collect_list", "whole", pa.list_(pa.int64())),
     ]
-    return [
+    plain = [
         AggregateSpec(function, argument, f"{function}_{argument}", type_, ignore_nulls=True)
         for function, argument, type_ in wanted
+    ]
+    return [
+        *plain,
+        AggregateSpec("corr", "double", "corr", pa.float64(), others=("double",)),
+        AggregateSpec("max_by", "word", "max_by", pa.string(), others=("whole",)),
+        AggregateSpec("percentile", "double", "percentile", pa.float64(), parameters=(0.5,)),
     ]

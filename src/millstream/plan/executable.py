@@ -8,7 +8,8 @@ from millstream.analysis.resolved import Query
 from millstream.catalog.entries import View
 from millstream.errors import NotExecutableError
 from millstream.plan import nodes
-from millstream.types import Kind
+from millstream.plan.strategies import AGGREGATES, constants
+from millstream.types import Kind, Type
 from millstream.windows.spec import RangeWindow
 
 NOT_YET: dict[type[nodes.Node], str] = {
@@ -20,12 +21,7 @@ NOT_YET: dict[type[nodes.Node], str] = {
     nodes.RelationToStream: "ISTREAM, DSTREAM, RSTREAM or CHANGES",
 }
 
-AGGREGATES = frozenset(
-    {"count", "sum", "avg", "mean", "min", "max", "first", "last", "first_value", "last_value"}
-)
-"""Those that windows on streams know so far."""
-
-_NOT_KEPT = frozenset({Kind.ARRAY, Kind.MAP, Kind.STRUCT, Kind.VARIANT, Kind.YEAR_MONTH_INTERVAL})
+_NOT_KEPT = frozenset({Kind.VARIANT, Kind.YEAR_MONTH_INTERVAL})
 """Kinds of values that kernels cannot remember; they only pass through."""
 
 
@@ -73,15 +69,19 @@ def _aggregate(call: AggregateCall) -> str | None:
         return f"the user-defined aggregate '{call.name}'"
     if name not in AGGREGATES:
         return f"the aggregate '{call.name}' over a window"
-    if call.distinct:
-        return f"{call.name}(DISTINCT ...) over a window"
-    if call.filter is not None and name in ("first", "last", "first_value", "last_value"):
-        return f"{call.name} with FILTER"
-    if name != "count" and call.arguments and call.arguments[0].type.kind in _NOT_KEPT:
-        return f"{call.name} of values of type {call.arguments[0].type} over a window"
-    if name == "count" and len(call.arguments) > 1:
-        return "count of several columns over a window"
+    for argument in call.arguments if name != "count" else ():
+        if _is_lost(argument.type):
+            return f"{call.name} of values of type {argument.type} over a window"
+    for argument in constants(call):
+        if next(argument.columns(), None) is not None:
+            return f"{call.name} with '{argument}', which is not constant,"
     return None
+
+
+def _is_lost(type_: Type) -> bool:
+    """Whether kernels cannot remember values of a type, or a part of them."""
+    parts = [type_.key, type_.element, *(field.type for field in type_.fields)]
+    return type_.kind in _NOT_KEPT or any(part is not None and _is_lost(part) for part in parts)
 
 
 def _window_aggregate(node: nodes.WindowAggregate) -> str | None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from millstream.plan.nodes import Node
+from collections.abc import Callable
+
+from millstream.plan import strategies
+from millstream.plan.nodes import Node, OverAggregate, WindowAggregate
 
 
 def tree(plan: Node) -> str:
@@ -10,13 +13,38 @@ def tree(plan: Node) -> str:
 
     Every line is an operator; below it stand its inputs.
     """
+    return _text(plan, lambda node: [])
+
+
+def explained(plan: Node) -> str:
+    """The same for EXPLAIN: below an operator with windows also stands how each aggregate is computed."""
+    return _text(plan, _notes)
+
+
+Notes = Callable[[Node], list[str]]
+
+
+def _text(plan: Node, notes: Notes) -> str:
     lines: list[str] = []
-    _write(plan, "", "", lines)
+    _write(plan, "", "", notes, lines)
     return "\n".join(lines)
 
 
-def _write(node: Node, lead: str, below: str, lines: list[str]) -> None:
+def _write(node: Node, lead: str, below: str, notes: Notes, lines: list[str]) -> None:
     lines.append(lead + node.label())
+    bar = "│    " if node.inputs else "     "
+    lines += [f"{below}{bar}{note}" for note in notes(node)]
     for i, child in enumerate(node.inputs):
         last = i == len(node.inputs) - 1
-        _write(child, below + ("└─ " if last else "├─ "), below + ("   " if last else "│  "), lines)
+        branch = "└─ " if last else "├─ "
+        _write(child, below + branch, below + ("   " if last else "│  "), notes, lines)
+
+
+def _notes(node: Node) -> list[str]:
+    match node:
+        case WindowAggregate() if node.streaming:
+            return strategies.notes((call, False) for call in node.aggregates)
+        case OverAggregate():
+            return strategies.notes((over.call, over.frame.preceding is None) for over in node.calls)
+        case _:
+            return []

@@ -9,7 +9,7 @@ from millstream.catalog import Catalog, kind_of
 from millstream.catalog.entries import Aggregate, Entry, ScalarFunction, Sink, Stream, Table, View
 from millstream.errors import NotExecutableError
 from millstream.plan.builder import build
-from millstream.plan.explain import tree
+from millstream.plan.explain import explained
 from millstream.plan.optimize import optimize
 from millstream.runtime.query import RunningQuery
 from millstream.types import Field
@@ -34,7 +34,7 @@ def answer(meaning: Meaning, catalog: Catalog, queries: Sequence[RunningQuery] =
         case DescribeOne(entries):
             return "\n".join(description(entry) for entry in entries)
         case ExplainQuery("LOGICAL", query):
-            return tree(optimize(build(query)))
+            return explained(optimize(build(query)))
         case ExplainQuery(mode, query):
             raise NotExecutableError(
                 f"EXPLAIN {mode} cannot be run by this version of Millstream yet",

@@ -43,8 +43,8 @@ from millstream.errors import (
     Span,
     did_you_mean,
 )
+from millstream.plan import explain as plans
 from millstream.plan.builder import build
-from millstream.plan.explain import tree
 from millstream.plan.optimize import optimize
 from millstream.runtime.housekeeping import answer
 from millstream.runtime.query import RunningQuery
@@ -130,7 +130,7 @@ class Mill:
     def explain(self, query: str) -> str:
         """The logical plan of a query, as text."""
         _, resolved = self._single_query(query)
-        return tree(optimize(build(resolved)))
+        return plans.explained(optimize(build(resolved)))
 
     def register_stream(self, name: str, frame: DataFrame, order_by: str | None = None) -> None:
         """Make a streaming DataFrame a stream of the catalog, ordered by one of its columns."""

@@ -6,7 +6,6 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import cast
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -14,13 +13,14 @@ from pyspark.sql import functions as F  # noqa: N812 (Spark's own custom)
 from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
-from millstream.analysis.calls import AggregateCall, OverCall
+from millstream.analysis.calls import OverCall
 from millstream.analysis.expressions import ColumnRef, Expr, of_column
 from millstream.catalog.entries import Reader, Stream, TimestampKind
 from millstream.errors import NotExecutableError
 from millstream.kernels.base import KEY, KEY2, Kernel
-from millstream.kernels.specs import AggregateSpec, Function, OverSpec, PaneSpec
+from millstream.kernels.specs import OverSpec, PaneSpec
 from millstream.plan import nodes
+from millstream.spark.aggregates import aggregate
 from millstream.spark.flows import Flow, Leg, named
 from millstream.spark.hidden import (
     FILE,
@@ -137,7 +137,7 @@ class Stages:
         time_type = _time_type(flow.legs[0])
         specs = []
         for i, call in enumerate(calls):
-            argument, spec = _aggregate(frame, call.call, f"a{i}", f"r{i}")
+            argument, spec = aggregate(frame, call.call, f"a{i}", f"r{i}")
             shipped |= argument
             reach = call.frame.preceding
             if reach is None:
@@ -179,7 +179,7 @@ class Stages:
         shipped = {f"g{i}": F.expr(expr.sql) for i, expr in enumerate(keys.values())}
         specs = []
         for i, call in enumerate(node.aggregates):
-            argument, spec = _aggregate(leg.frame, call, f"a{i}", f"r{i}")
+            argument, spec = aggregate(leg.frame, call, f"a{i}", f"r{i}")
             shipped |= argument
             specs.append(spec)
         spec_ = PaneSpec(
@@ -390,28 +390,6 @@ def _hashable(key: Column, kind: T.DataType) -> Column:
         # There are two zeros, which are one group.
         return F.when(key == 0, F.lit(0.0)).otherwise(key)
     return key if isinstance(kind, T.AtomicType) else F.to_json(F.struct(key))
-
-
-def _aggregate(
-    frame: DataFrame, call: AggregateCall, argument: str, result: str
-) -> tuple[dict[str, Column], AggregateSpec]:
-    """An aggregate as kernels know it, and its argument; a FILTER makes the argument NULL."""
-    name = call.name.lower()
-    wanted = None if call.filter is None else F.expr(call.filter.sql)
-    arguments = call.arguments
-    star = name == "count" and (not arguments or str(arguments[0]) in ("*", "1"))
-    value = None if star else F.expr(arguments[0].sql)
-    if wanted is not None:
-        value = F.when(wanted, F.lit(1) if value is None else value)
-    sql = "count(1)" if name == "count" else f"{name}({arguments[0].sql})"
-    kind = frame.agg(F.expr(sql).alias("r")).schema
-    arrow = to_arrow_schema(kind, timezone="UTC").field(0).type
-    function = cast(Function, {"first_value": "first", "last_value": "last", "mean": "avg"}.get(name, name))
-    text = str(arguments[0]) if arguments else None
-    spec = AggregateSpec(
-        function, None if value is None else argument, result, arrow, call.ignore_nulls, text
-    )
-    return ({} if value is None else {argument: value}), spec
 
 
 def _columns(calls: Iterable[OverCall]) -> Iterable[ColumnRef]:
