@@ -223,10 +223,15 @@ PRELUDE = """
     ("query", "named"),
     [
         ("SELECT k FROM x", "over tables only"),
-        ("SELECT count(*) FROM s [ROWS 10]", "ROWS 10"),
         ("SELECT count(*) FROM s [RANGE 5 SECONDS]", "moves with every instant"),
-        ("SELECT count(*) FROM s [SESSION GAP 5 SECONDS]", "SESSION"),
-        ("SELECT count(*) FROM s [TUMBLE 5 SECONDS EMIT EVERY 1 SECOND]", "EMIT EVERY"),
+        (
+            "SELECT count(*) FROM s [RANGE 5 SECONDS RATTR t SLIDE 2 ROWS SATTR row_num EMIT EVERY 1 ROW]",
+            "EMIT EVERY on a window that slides by tuples",
+        ),
+        (
+            "SELECT count(*) FROM (SELECT sum(v) OVER (ROWS 3 PRECEDING) FROM s) [RANGE 5 WATTR row_num]",
+            "row_num",
+        ),
         ("SELECT k FROM s [RANGE 5 SECONDS SLIDE 1 SECOND]", "not aggregated"),
         ("SELECT DISTINCT k FROM s [TUMBLE 5 SECONDS]", "DISTINCT"),
         ("SELECT s.k FROM s [NOW] JOIN r [NOW] ON s.k = r.k", "join of windows"),

@@ -16,7 +16,7 @@ from millstream.windows.extent import Extent, Point
 
 @dataclass(frozen=True)
 class Landmark:
-    """LANDMARK START AT x END AT y SLIDE S. Windows are numbered by their ends; without SLIDE 0 is the one."""
+    """LANDMARK START AT x END AT y SLIDE S. Windows are numbered by their ends; without SLIDE there is 0."""
 
     start: Point | None = None
     end: Point | None = None
