@@ -15,6 +15,15 @@ COMPLETE = ColumnRef("", "complete", BOOLEAN)
 
 
 @dataclass(frozen=True)
+class SortKey:
+    """``e [DESC] [NULLS FIRST | LAST]``."""
+
+    expr: Expr
+    descending: bool = False
+    nulls_first: bool = True
+
+
+@dataclass(frozen=True)
 class AggregateCall:
     """``sum(price)``; the result goes on as a column of its own, ``result``."""
 
@@ -27,6 +36,8 @@ class AggregateCall:
     user: Aggregate | None = None
     ignore_nulls: bool = False
     """Of those that would take the NULL of a tuple for a value: first, last and the like."""
+    within_group: tuple[SortKey, ...] = ()
+    """WITHIN GROUP (ORDER BY ...): the order in which tuples are taken, instead of the stream's."""
     text: str = field(default="", compare=False)
     span: Span | None = field(default=None, compare=False, repr=False)
 

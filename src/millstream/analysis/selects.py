@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from millstream.analysis.calls import COMPLETE, AggregateCall, OverCall
+from millstream.analysis.calls import COMPLETE, AggregateCall, OverCall, SortKey
 from millstream.analysis.expressions import ColumnRef, Expr, of_column
 from millstream.analysis.overs import analyse_over, check_together
 from millstream.analysis.resolved import (
@@ -19,6 +19,7 @@ from millstream.analysis.resolved import (
     Select,
 )
 from millstream.analysis.resolver import Resolver, aggregate_name
+from millstream.analysis.typer import OF_GROUP
 from millstream.analysis.windows import StreamFacts
 from millstream.catalog.entries import Timestamp, TimestampKind
 from millstream.catalog.functions import FunctionKind, builtin
@@ -268,10 +269,13 @@ class SelectAnalyser:
         whole = inner = node.this if isinstance(node, exp.Window) else node
         condition = None
         ignore_nulls = False
+        ordered: list[exp.Ordered] = []
         plain = self.resolver.with_aggregates(None, f"inside '{name}'")
         while not isinstance(inner, exp.Anonymous):
             if isinstance(inner, exp.Filter):
                 condition = plain.condition(inner.expression.this, "FILTER")
+            if isinstance(inner, exp.WithinGroup):
+                ordered = inner.expression.expressions
             ignore_nulls |= isinstance(inner, exp.IgnoreNulls)
             if not isinstance(inner.this, exp.Expr):
                 break
@@ -295,6 +299,8 @@ class SelectAnalyser:
             ignore_nulls |= isinstance(value, exp.IgnoreNulls)
             ignore_nulls |= any(isinstance(flag, exp.Boolean) and bool(flag.this) for flag in flags)
             arguments = [value.this if isinstance(value, exp.IgnoreNulls | exp.RespectNulls) else value]
+        if name.lower() in OF_GROUP:
+            arguments = [*(key.this for key in ordered), *arguments]
         resolved = tuple(plain.resolve(a) for a in arguments if not isinstance(a, exp.Star))
         result = ColumnRef("", f"__agg{len(self.aggregates) + len(self.overs)}", type_)
         return AggregateCall(
@@ -306,6 +312,12 @@ class SelectAnalyser:
             condition,
             user,
             ignore_nulls,
+            tuple(
+                SortKey(
+                    plain.resolve(key.this), bool(key.args.get("desc")), bool(key.args.get("nulls_first"))
+                )
+                for key in ordered
+            ),
             self._written(whole),
             span_of(node),
         )

@@ -32,7 +32,7 @@ _WITH_UNIT = {
 }
 
 # Functions whose main argument stands in WITHIN GROUP (ORDER BY ...).
-_OF_GROUP = ("percentile_cont", "percentile_disc", "mode")
+OF_GROUP = ("percentile_cont", "percentile_disc", "mode")
 
 # Calls with a syntax of their own: the function, and the arguments of the node in the function's order.
 _SPECIAL_CALLS: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
@@ -164,7 +164,7 @@ class Typer:
 
     def _within_group(self, node: exp.WithinGroup) -> Type:
         function, ordered = node.this, [part.this for part in node.expression.expressions]
-        if function.name.lower() in _OF_GROUP:
+        if function.name.lower() in OF_GROUP:
             return self._function_type(function.name, function, *ordered, *function.expressions)
         self.types_of(ordered)
         return self.type_of(function)
