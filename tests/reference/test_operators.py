@@ -239,7 +239,7 @@ PRELUDE = """
         ("SELECT k FROM s [NOW] EXCEPT SELECT k FROM r [NOW]", "set operation"),
         ("SELECT X.v FROM s AS (X, *Y)", "sequence pattern"),
         ("SELECT sum(v) OVER (RANGE INTERVAL 5 SECONDS PRECEDING ACTIVE EXPIRATION) FROM s", "ACTIVE"),
-        ("SELECT median(v) OVER (ROWS 3 PRECEDING) FROM s", "median"),
+        ("SELECT count_min_sketch(v, 0.1, 0.9, 1) OVER (ROWS 3 PRECEDING) FROM s", "count_min_sketch"),
         ("SELECT sin(v) FROM s", "sin"),
         ("SELECT CASE WHEN v IN (SELECT k FROM x) THEN 1 END FROM s", "IN with a query"),
         ("SELECT v & 1 FROM s", "BITWISEAND"),

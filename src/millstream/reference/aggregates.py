@@ -1,8 +1,8 @@
 """Aggregates by their definitions: a function of all values of a window, computed anew each time.
 
 What Spark leaves open is settled here: of equal values `min_by` and `max_by` take the last in the order of
-the stream, as Spark does with rows in order; `mode` takes the smallest; `collect_set` keeps the order in which
-values occur first; `any_value` takes the first; `approx_count_distinct` and `approx_percentile` are exact.
+the stream, as Spark does with rows in order; `mode` takes the smallest; `collect_set` keeps values in the
+order in which they occur first; `any_value` takes the first; approximations are exact.
 """
 
 from __future__ import annotations
@@ -233,9 +233,10 @@ def _percentile(rows: Rows, call: AggregateCall) -> Value:
 
 
 def _percentile_disc(rows: Rows, call: AggregateCall) -> Value:
-    if _type(call).is_interval or _descends(call):
-        raise NotInterpreted(f"{call.name} of {_type(call)} in this order")
-    return _per_percentage(rows, call, lambda p: discrete(_doubles(rows, call), p))
+    if _type(call).is_interval:
+        raise NotInterpreted(f"{call.name} of {_type(call)}")
+    descending = _descends(call)
+    return _per_percentage(rows, call, lambda p: discrete(_doubles(rows, call), p, descending=descending))
 
 
 def _approx_percentile(rows: Rows, call: AggregateCall) -> Value:

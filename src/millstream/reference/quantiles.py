@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from fractions import Fraction
 from typing import Any
 
 from millstream.reference.values import Value, order_key
@@ -28,14 +27,14 @@ def interpolated(values: Sequence[float], percentage: float) -> float:
     return (upper - position) * low + (position - lower) * high
 
 
-def discrete(values: Sequence[Value], percentage: float) -> Value:
+def discrete(values: Sequence[Value], percentage: float, *, descending: bool = False) -> Value:
     """The first value that so large a part of the sorted values does not exceed.
 
     >>> discrete([10, 30, 20, 40], 0.5), discrete([10, 30, 20, 40], 0.51)
     (20, 30)
     """
-    ordered = sorted(values, key=order_key)
-    return ordered[max(math.ceil(Fraction(percentage) * len(ordered)) - 1, 0)]
+    ordered = sorted(values, key=order_key, reverse=descending)
+    return ordered[max(math.ceil(percentage * len(ordered)) - 1, 0)]
 
 
 def most_frequent(values: Sequence[Value]) -> Value:
