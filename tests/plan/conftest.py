@@ -11,6 +11,7 @@ from millstream.syntax import parse_script
 PRELUDE = """
     CREATE STREAM s (a INT, b DOUBLE, c STRING, t TIMESTAMP) ORDER BY t USING kafka;
     CREATE STREAM r (a INT, d DOUBLE, u TIMESTAMP) ORDER BY u USING kafka;
+    CREATE STREAM n (a INT, i SMALLINT) ORDER BY i USING kafka;
     CREATE TABLE k (a INT, name STRING) USING csv OPTIONS (path 'k.csv');
     CREATE STREAM doubled AS SELECT a, b * 2 AS bb, t FROM s WHERE a > 0;
 """

@@ -6,13 +6,14 @@ from textwrap import dedent
 import pytest
 
 from millstream.plan.explain import tree
-from millstream.plan.nodes import Node
+from millstream.plan.nodes import Filter, Node, Windowed
 from millstream.plan.optimize import STAGES, Stage, optimize, trace
 from millstream.plan.rules.merge_filters import merge_filters
 from millstream.plan.rules.merge_projects import merge_projects
 from millstream.plan.rules.push_filter_below_project import push_filter_below_project
 from millstream.plan.rules.push_filter_below_rename import push_filter_below_rename
 from millstream.plan.rules.push_filter_into_join import push_filter_into_join
+from millstream.types import BIGINT, SMALLINT
 
 Plan = Callable[[str], Node]
 
@@ -121,3 +122,37 @@ def test_rules_come_to_an_end_and_can_be_traced(plan: Plan, query: str) -> None:
     assert optimize(best) == best
     assert {step.stage for step in steps} <= {stage.name for stage in STAGES}
     assert [c.name for c in best.schema] == [c.name for c in before.schema]
+
+
+@pytest.mark.parametrize(
+    "window",
+    [
+        "ROWS 10",
+        "RANGE 10 ROWS SLIDE 2 ROWS WATTR row_num PATTR a",
+        "RANGE 1 MINUTE RATTR t SLIDE 2 ROWS SATTR row_num",
+        "SESSION GAP 5 SECONDS",
+        "START WHEN a > 1 END WHEN a < 0",
+        "TUMBLE 5 SECONDS",
+    ],
+)
+def test_a_filter_stays_above_a_window(plan: Plan, window: str) -> None:
+    """Which tuples are counted, make a session or start a window is not for WHERE to say."""
+    query = plan(f"SELECT count(*) FROM doubled [{window}] JOIN k ON doubled.a = k.a WHERE bb > 1")
+    nodes = list(optimize(query).walk())
+    [window_at] = [i for i, node in enumerate(nodes) if isinstance(node, Windowed)]
+    filters = [i for i, node in enumerate(nodes) if isinstance(node, Filter) and "bb" in str(node.conditions)]
+    assert filters
+    assert max(filters) < window_at
+
+
+def test_the_bounds_of_a_window_have_one_type_in_analysis_and_plan(plan: Plan) -> None:
+    for window in ("NOW", "UNBOUNDED", "SESSION GAP 5", "START WHEN a > 1 END WHEN a < 0", "ROWS 3"):
+        # The timestamp travels along unselected.
+        query = plan(f"SELECT window_start, window_end, wid, count(*) AS n FROM (SELECT a FROM n) [{window}]")
+        edge = BIGINT if window == "ROWS 3" else SMALLINT
+        [node] = [node for node in query.walk() if isinstance(node, Windowed)]
+        assert [c.type for c in query.schema] == [edge, edge, BIGINT, BIGINT]
+        assert [c.type for c in node.schema[-3:]] == [edge, edge, BIGINT]
+    query = plan("SELECT wid, count(*) AS n FROM n [RANGE 5 RATTR i SLIDE 1 ROW SATTR row_num]")
+    [node] = [node for node in query.walk() if isinstance(node, Windowed)]
+    assert query.schema[0].type == node.schema[-1].type == SMALLINT

@@ -4,8 +4,9 @@
     def test_the_engine_gives_the_same(case: Case) -> None:
         assert engine(case.script_reading(sources), case.inputs) == answers(case.script, case.inputs)
 
-Streams have a key `k`, a value `v` and a timestamp `t`, and whatever promise; times are close together, so
-that ties, disorder and late tuples are common. Amounts on doubles are multiples of 1/4, which doubles hold
+Streams have a key `k`, a value `v` and a timestamp `t`, and whatever promise; where everything is wanted also
+another attribute `a` with a promise of its own. Times are close together, so that ties, disorder and late
+tuples are common. Amounts on doubles are multiples of 1/4, which doubles hold
 exactly. A query may fail with an Overflow, where the values of a stream are extreme.
 """
 
@@ -18,11 +19,13 @@ from decimal import Decimal
 from typing import Any
 
 from hypothesis import strategies as st
-from tests.reference.queries import KINDS, Amounts, Source, query
+from tests.reference.queries import KINDS, query
+from tests.reference.shapes import UNITS, Amounts, Source
 
 from millstream.reference import Arrivals, Heartbeat, Input, Row
 
 TIME_TYPES = ("TIMESTAMP", "INT", "BIGINT", "DOUBLE")
+ALL_TIME_TYPES = (*TIME_TYPES, "DATE", "DECIMAL(10, 2)")
 KEY_TYPES = ("INT", "STRING")
 VALUE_TYPES = ("INT", "BIGINT", "DOUBLE", "DECIMAL(10, 2)", "STRING")
 PROMISES = ("none", "slack", "slack rows", "ordered per", "punctuated")
@@ -85,7 +88,7 @@ def script_and_inputs(
     kinds: Collection[str] = KINDS,
     promises: Collection[str] = PROMISES,
     time_types: Collection[str] = TIME_TYPES,
-    slides: bool = False,
+    everything: bool = False,
     max_rows: int = 20,
     max_partitions: int = 3,
 ) -> Case:
@@ -96,7 +99,8 @@ def script_and_inputs(
         kinds: Kinds of queries, of `KINDS`.
         promises: Kinds of promises, of `PROMISES`.
         time_types: Types of the timestamp, of `TIME_TYPES`.
-        slides: Whether OVER may have SLIDE.
+        everything: Whether to use what not every engine knows: all kinds of windows, SLIDE in OVER, EMIT
+            EVERY, windows on attributes that are not the timestamp, all aggregates.
         max_rows: How many arrivals a source partition has at most.
         max_partitions: How many source partitions a stream has at most.
     """
@@ -105,19 +109,20 @@ def script_and_inputs(
     time_type = draw(st.sampled_from(sorted(time_types)))
     key_type = draw(st.sampled_from(KEY_TYPES))
     value_type = draw(st.sampled_from(VALUE_TYPES))
-    declaration, source, arrivals = draw(_stream("s", (key_type, value_type, time_type), promises, size))
+    types = key_type, value_type, time_type
+    declaration, source, arrivals = draw(_stream("s", types, promises, size, everything))
     declarations: list[StreamDeclaration | TableDeclaration] = [declaration]
     inputs: dict[str, Input] = {"s": arrivals}
     other = None
     if kind == "union" or (kind == "chain" and draw(st.booleans())):
         types = key_type, draw(_value_type_beside(value_type)), draw(_time_type_beside(time_type, time_types))
-        declaration, other, inputs["r"] = draw(_stream("r", types, promises, size))
+        declaration, other, inputs["r"] = draw(_stream("r", types, promises, size, everything))
         declarations.append(declaration)
     if kind == "join":
         keys = st.fixed_dictionaries({"k": _key(key_type), "name": st.none() | st.sampled_from(["a", "b"])})
         declarations.append(TableDeclaration("names", f"k {key_type}, name STRING"))
         inputs["names"] = draw(st.lists(keys, max_size=4))
-    derived, queries = draw(query(kind, source, other, slides))
+    derived, queries = draw(query(kind, source, other, everything))
     if "LATE INTO s_late" in declarations[0].text() and draw(st.booleans()):
         queries = (*queries, "SELECT k, v, t FROM s_late")
     return Case(tuple(declarations), derived, queries, inputs)
@@ -131,9 +136,9 @@ def _value_type_beside(value_type: str) -> st.SearchStrategy[str]:
 
 
 def _time_type_beside(time_type: str, time_types: Collection[str]) -> st.SearchStrategy[str]:
-    if time_type == "TIMESTAMP":
-        return st.just("TIMESTAMP")
-    return st.sampled_from(sorted(set(time_types) - {"TIMESTAMP"}))
+    if time_type in UNITS:
+        return st.just(time_type)
+    return st.sampled_from(sorted(set(time_types) - set(UNITS)))
 
 
 # ---------------------------------------------------------------- streams
@@ -141,7 +146,12 @@ def _time_type_beside(time_type: str, time_types: Collection[str]) -> st.SearchS
 
 @st.composite
 def _stream(
-    draw: Draw, name: str, types: tuple[str, str, str], promises: Collection[str], size: tuple[int, int]
+    draw: Draw,
+    name: str,
+    types: tuple[str, str, str],
+    promises: Collection[str],
+    size: tuple[int, int],
+    everything: bool,
 ) -> tuple[StreamDeclaration, Source, Arrivals]:
     key_type, value_type, time_type = types
     amounts = Amounts(time_type)
@@ -150,11 +160,16 @@ def _stream(
     clauses = [draw(_promise(promise, amounts))]
     if heartbeat:
         clauses.append("HEARTBEAT INTERVAL 1 SECOND")
+    attribute = draw(st.sampled_from(ALL_TIME_TYPES)) if everything and draw(st.booleans()) else None
+    if attribute is not None:
+        clauses.append(f"{draw(_promise('slack', Amounts(attribute)))} ON a")
     clauses.append(draw(st.sampled_from(["", f"LATE INTO {name}_late", "LATE DROP"])))
-    columns = f"k {key_type}, v {value_type}, t {time_type}"
-    if promise == "punctuated":
-        columns += ", p BOOLEAN"
-    declaration = StreamDeclaration(name, columns, "ORDER BY t", " ".join(filter(None, clauses)))
+    columns = {"k": key_type, "v": value_type, "t": time_type}
+    if attribute is not None:
+        columns["a"] = attribute
+    declared = {**columns, "p": "BOOLEAN"} if promise == "punctuated" else columns
+    text = ", ".join(f"{column} {type_}" for column, type_ in declared.items())
+    declaration = StreamDeclaration(name, text, "ORDER BY t", " ".join(filter(None, clauses)))
     extreme = draw(st.integers(0, 3)) == 0
     arrival = _arrival(types, extreme=extreme, punctuated=promise == "punctuated", heartbeat=heartbeat)
     max_rows, max_partitions = size
@@ -162,8 +177,9 @@ def _stream(
     least = draw(st.sampled_from([0, max_rows // 2]))
     partition = st.lists(arrival, min_size=least, max_size=max_rows)
     drawn = draw(st.lists(partition, min_size=1, max_size=max_partitions))
-    source = Source(name, {"k": key_type, "v": value_type, "t": time_type}, time_type)
-    return declaration, source, Arrivals([_timed(partition, time_type) for partition in drawn])
+    attributes = frozenset(columns) & {"t", "a"}
+    source = Source(name, columns, time_type, attributes, extreme, arrives=len(drawn) == 1)
+    return declaration, source, Arrivals([_timed(partition, time_type, attribute) for partition in drawn])
 
 
 def _promise(kind: str, amounts: Amounts) -> st.SearchStrategy[str]:
@@ -192,7 +208,7 @@ def _arrival(
     """A tuple whose time is still a step from the one before, and how far it lags behind."""
     key_type, value_type, _ = types
     # Most tuples are on their way forward; some lag behind.
-    time = {"step": st.integers(0, 6), "lag": st.just(0) | st.integers(0, 12)}
+    time = {"step": st.integers(0, 6), "lag": st.just(0) | st.integers(0, 12), "beside": st.integers(-4, 4)}
     columns = {"k": _key(key_type), "v": _value(value_type, extreme)}
     missing = {"missing": st.integers(0, 19).map(lambda n: n == 0)}
     row: dict[str, st.SearchStrategy[Any]] = {**time, **columns, **missing}
@@ -205,8 +221,8 @@ def _arrival(
     return st.one_of(tuple_, tuple_, tuple_, beat)
 
 
-def _timed(partition: list[dict[str, Any]], time_type: str) -> list[Row | Heartbeat]:
-    """Steps and lags as times."""
+def _timed(partition: list[dict[str, Any]], time_type: str, attribute: str | None) -> list[Row | Heartbeat]:
+    """Steps and lags as times; another attribute goes along with them, more or less."""
     arrivals: list[Row | Heartbeat] = []
     now = 0
     for drawn in partition:
@@ -216,7 +232,12 @@ def _timed(partition: list[dict[str, Any]], time_type: str) -> list[Row | Heartb
             arrivals.append(Heartbeat(time))
             continue
         columns = {name: value for name, value in drawn.items() if name in ("k", "v", "p")}
-        arrivals.append(Row({**columns, "t": None if drawn["missing"] else time}))
+        if attribute is not None:
+            missing = drawn["beside"] == 4
+            columns["a"] = None if missing else _time(now + 2 * drawn["beside"], attribute)
+        # A punctuation without a time ends a source partition, and then nobody knows how far it had come.
+        missing = drawn["missing"] and not drawn.get("p")
+        arrivals.append(Row({**columns, "t": None if missing else time}))
     return arrivals
 
 
@@ -226,6 +247,10 @@ def _time(tick: int, time_type: str) -> object:
             return NOON + timedelta(seconds=tick)
         case "DOUBLE":
             return tick / 4
+        case "DATE":
+            return (NOON + timedelta(days=tick)).date()
+        case "DECIMAL(10, 2)":
+            return Decimal(25 * tick).scaleb(-2)
         case _:
             return tick
 

@@ -2,86 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-
 from hypothesis import strategies as st
+from tests.reference.brackets import Bracket, brackets
+from tests.reference.calls import aggregate_calls
+from tests.reference.shapes import Amounts, Source, condition, family, united
 
 Draw = st.DrawFn
 
 KINDS = ("transducer", "over", "bracket", "union", "chain", "join")
 
 
-@dataclass(frozen=True)
-class Source:
-    """Something to read from: its columns with their types, and the type of its timestamp."""
-
-    name: str
-    columns: Mapping[str, str]
-    time_type: str
-
-    def of(self, *families: str) -> list[str]:
-        """Columns whose types belong to these families."""
-        return [name for name, type_ in self.columns.items() if family(type_) in families]
-
-
-@dataclass(frozen=True)
-class Amounts:
-    """Amounts along a timestamp, counted in the ticks in which times are generated."""
-
-    type: str
-
-    def interval(self, ticks: int) -> str:
-        return f"INTERVAL {ticks} SECONDS" if self.type == "TIMESTAMP" else self.number(ticks)
-
-    def length(self, ticks: int) -> str:
-        return f"{ticks} SECONDS" if self.type == "TIMESTAMP" else self.number(ticks)
-
-    def number(self, ticks: int) -> str:
-        return f"{ticks / 4:.2f}" if self.type == "DOUBLE" else str(ticks)
-
-    def origin(self, ticks: int) -> str:
-        return f"'2026-01-01 12:00:{ticks:02}'" if self.type == "TIMESTAMP" else self.number(ticks)
-
-
-def family(type_: str) -> str:
-    """integer, double, decimal, string or time."""
-    if type_ in ("INT", "BIGINT"):
-        return "integer"
-    return "time" if type_ == "TIMESTAMP" else type_.partition("(")[0].lower()
-
-
-def united(left: str, right: str) -> str:
-    """A type of the family that a UNION of two columns has."""
-    wider = ["INT", "BIGINT", "DECIMAL(10, 2)", "DOUBLE"]
-    return left if left == right else max(left, right, key=wider.index)
-
-
 @st.composite
 def query(
-    draw: Draw, kind: str, source: Source, other: Source | None, slides: bool
+    draw: Draw, kind: str, source: Source, other: Source | None, everything: bool
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Derived streams, and queries over them; ``other`` is there to be united with."""
     if kind != "chain":
-        text, _ = draw(_one(kind, source, other, slides))
+        text, _ = draw(_one(kind, source, other, everything))
         return (), (text,)
     kinds = st.sampled_from(["transducer", "over", "bracket"])
     first = draw(kinds) if other is None else "union"
-    text, derived = draw(_one(first, source, other, slides, name="d"))
-    final, _ = draw(_one(draw(kinds), derived, None, slides))
+    text, derived = draw(_one(first, source, other, everything, name="d"))
+    final, _ = draw(_one(draw(kinds), derived, None, everything))
     return (f"CREATE STREAM d AS {text}",), (final,)
 
 
 def _one(
-    kind: str, source: Source, other: Source | None, slides: bool, name: str = ""
+    kind: str, source: Source, other: Source | None, everything: bool, name: str = ""
 ) -> st.SearchStrategy[tuple[str, Source]]:
     match kind:
         case "transducer":
             return _transducer(source, name)
         case "over":
-            return _over(source, name, slides)
+            return _over(source, name, everything)
         case "bracket":
-            return _bracket(source, name)
+            return _bracket(source, name, everything)
         case "union":
             assert other is not None
             return _union(source, other, name)
@@ -95,68 +50,83 @@ def _one(
 @st.composite
 def _transducer(draw: Draw, source: Source, name: str) -> tuple[str, Source]:
     kept = draw(st.lists(st.sampled_from(sorted(source.columns)), min_size=1, unique=True))
-    outputs, columns = [], {}
+    outputs, columns, attributes = [], {}, set()
     for column in kept:
         type_ = source.columns[column]
         text, columns[column] = draw(_changed(column, type_))
         outputs.append(text if text == column else f"{text} AS {column}")
-    where = draw(_where(source))
-    return f"SELECT {', '.join(outputs)} FROM {source.name}{where}", Source(name, columns, source.time_type)
+        if text == column and column in source.attributes:
+            attributes.add(column)
+    text = f"SELECT {', '.join(outputs)} FROM {source.name}{draw(_where(source))}"
+    return text, Source(
+        name, columns, source.time_type, frozenset(attributes), source.extreme, source.arrives
+    )
 
 
 @st.composite
-def _over(draw: Draw, source: Source, name: str, slides: bool) -> tuple[str, Source]:
+def _over(draw: Draw, source: Source, name: str, everything: bool) -> tuple[str, Source]:
     amounts = Amounts(source.time_type)
     # With SLIDE all calls have the same partitions, as they have the same slide.
-    slide, partition = "", None
-    if slides and draw(st.booleans()):
-        rows = draw(st.integers(1, 4))
-        timed = source.time_type == "TIMESTAMP" and draw(st.booleans())
-        slide = f" SLIDE INTERVAL {rows} SECONDS" if timed else f" SLIDE {rows}"
+    slide, partition, emits, timed = "", None, False, False
+    if everything and draw(st.booleans()):
+        rows, every = draw(st.integers(1, 6)), draw(st.integers(1, 4))
+        timed = source.time_type in ("TIMESTAMP", "DATE") and draw(st.booleans())
+        emits = draw(st.booleans())
+        slide = f" SLIDE {amounts.interval(rows)}" if timed else f" SLIDE {rows}"
+        if emits:
+            slide += f" EMIT EVERY {amounts.interval(every)}" if timed else f" EMIT EVERY {every}"
         partition = draw(_partition(source))
     outputs, columns = list(source.columns), dict(source.columns)
-    for _ in range(draw(st.integers(1, 3))):
-        call, type_ = draw(_aggregate(source))
+    for i in range(draw(st.integers(1, 3))):
+        call, type_ = draw(aggregate_calls(source, everything))
         by = draw(_partition(source)) if partition is None else partition
         frame = draw(_frame(amounts))
-        result = f"a{len(columns)}"
+        result = f"a{len(source.columns) + i}"
         outputs.append(f"{call} OVER ({by}{frame}{slide}) AS {result}")
-        columns[result] = type_
+        if type_ is not None:
+            columns[result] = type_
+    if emits and draw(st.booleans()):
+        outputs.append("complete AS c")
     where = draw(_where(source))
-    return f"SELECT {', '.join(outputs)} FROM {source.name}{where}", Source(name, columns, source.time_type)
+    text = f"SELECT {', '.join(outputs)} FROM {source.name}{where}"
+    # What is reported early at some instant has no column for it.
+    attributes = frozenset[str]() if emits and timed else source.attributes
+    return text, Source(name, columns, source.time_type, attributes, source.extreme)
 
 
 @st.composite
-def _bracket(draw: Draw, source: Source, name: str) -> tuple[str, Source]:
-    amounts = Amounts(source.time_type)
-    size, step = draw(st.integers(1, 20)), draw(st.integers(1, 10))
-    sliding = f"RANGE {amounts.length(size)} SLIDE {amounts.length(step)}"
-    window = draw(st.sampled_from([sliding, f"TUMBLE {amounts.length(size)}"]))
-    if draw(st.booleans()):
-        window += f" ORIGIN {amounts.origin(draw(st.integers(0, 9)))}"
+def _bracket(draw: Draw, source: Source, name: str, everything: bool) -> tuple[str, Source]:
+    window: Bracket = draw(brackets(source, everything))
+    text = window.text
     keys = draw(st.lists(_group_key(source), max_size=2, unique_by=lambda key: key[0]))
     pattr = not keys and "k" in source.columns and draw(st.booleans())
     if pattr:
-        window += " PATTR k"
+        text += " PATTR k"
     outputs, columns = [], {}
-    for i, (text, type_) in enumerate(keys if not pattr else [("k", source.columns["k"])]):
-        key = text if text in source.columns else f"g{i}"
-        outputs.append(text if key == text else f"{text} AS {key}")
-        columns[key] = type_
-    for _ in range(draw(st.integers(1, 3))):
-        call, type_ = draw(_aggregate(source))
-        result = f"b{len(columns)}"
+    for i, (key, type_) in enumerate(keys if not pattr else [("k", source.columns["k"])]):
+        column = key if key in source.columns else f"g{i}"
+        outputs.append(key if key == column else f"{key} AS {column}")
+        columns[column] = type_
+    for i in range(draw(st.integers(1, 3))):
+        call, type_or_none = draw(aggregate_calls(source, everything))
+        result = f"b{len(keys) + i}"
         outputs.append(f"{call} AS {result}")
-        columns[result] = type_
-    for column, alias, type_ in (("window_end", "e", source.time_type), ("wid", "w", "BIGINT")):
+        if type_or_none is not None:
+            columns[result] = type_or_none
+    shown = {"window_end": ("e", window.edge_type), "wid": ("w", window.wid_type)}
+    for column, (alias, type_) in shown.items():
         if draw(st.booleans()):
             outputs.append(f"{column} AS {alias}")
             columns[alias] = type_
-    text = f"SELECT {', '.join(outputs)} FROM {source.name} [{window}]{draw(_where(source))}"
+    if everything and draw(st.booleans()):
+        outputs.append("window_start AS b")
+    if window.emits and draw(st.booleans()):
+        outputs.append("complete AS c")
+    text = f"SELECT {', '.join(outputs)} FROM {source.name} [{text}]{draw(_where(source))}"
     if keys:
         text += f" GROUP BY {', '.join(key for key, _ in keys)}"
     text += draw(st.sampled_from(["", " HAVING count(*) > 1"]))
-    return text, Source(name, columns, source.time_type)
+    return text, Source(name, columns, window.time_type, extreme=source.extreme)
 
 
 @st.composite
@@ -165,7 +135,10 @@ def _union(draw: Draw, left: Source, right: Source, name: str) -> tuple[str, Sou
     all_ = draw(st.sampled_from([" ALL", ""]))
     sides = (f"SELECT {outputs} FROM {side.name}{draw(_where(side))}" for side in (left, right))
     columns = {c: united(left.columns[c], right.columns[c]) for c in outputs.split(", ")}
-    return f" UNION{all_} ".join(sides), Source(name, columns, united(left.time_type, right.time_type))
+    time_type = united(left.time_type, right.time_type)
+    return f" UNION{all_} ".join(sides), Source(
+        name, columns, time_type, extreme=left.extreme or right.extreme
+    )
 
 
 @st.composite
@@ -186,6 +159,7 @@ def _changed(column: str, type_: str) -> st.SearchStrategy[tuple[str, str]]:
         "string": [f"upper({column})", f"{column} || 'x'", f"coalesce({column}, '')"],
         "decimal": [f"abs({column})", f"coalesce({column}, 1.25)"],
         "time": [],
+        "date": [],
     }[family(type_)]
     # The timestamp must stay itself where a window may be defined on it.
     return st.sampled_from([(text, type_) for text in [column, *(made if column != "t" else [])]])
@@ -195,39 +169,9 @@ def _changed(column: str, type_: str) -> st.SearchStrategy[tuple[str, str]]:
 def _where(draw: Draw, source: Source) -> str:
     if draw(st.integers(0, 2)) < 2:
         return ""
-    first, second = draw(_condition(source)), draw(_condition(source))
+    first, second = draw(condition(source)), draw(condition(source))
     joined = draw(st.sampled_from([first, f"{first} AND {second}", f"{first} OR {second}", f"NOT ({first})"]))
     return f" WHERE {joined}"
-
-
-@st.composite
-def _condition(draw: Draw, source: Source) -> str:
-    column = draw(st.sampled_from(sorted(source.columns)))
-    n = draw(st.integers(-3, 3))
-    special = {
-        "integer": [f"{column} > {n}", f"{column} % 2 = 0", f"{column} IN (1, {n})"],
-        "double": [f"{column} <= {n}", f"{column} BETWEEN -1 AND {n}"],
-        "decimal": [f"{column} <> {n}", f"{column} < {n}.5"],
-        "string": [f"{column} >= 'b'", f"length({column}) = 1"],
-        "time": [f"{column} > TIMESTAMP '2026-01-01 12:00:10'"],
-    }[family(source.columns[column])]
-    return draw(st.sampled_from([f"{column} IS NULL", f"{column} IS NOT NULL", *special]))
-
-
-@st.composite
-def _aggregate(draw: Draw, source: Source) -> tuple[str, str]:
-    column = draw(st.sampled_from(sorted(source.columns)))
-    type_ = source.columns[column]
-    sums = {
-        "integer": [("sum", "BIGINT"), ("avg", "DOUBLE")],
-        "double": [("sum", "DOUBLE"), ("avg", "DOUBLE")],
-        "decimal": [("sum", "DECIMAL(20, 2)"), ("avg", "DECIMAL(14, 6)")],
-    }.get(family(type_), [])
-    plain = [("count", "BIGINT"), *((f, type_) for f in ("min", "max", "first", "last"))]
-    function, result = draw(st.sampled_from([("count(*)", "BIGINT"), *plain, *sums]))
-    call = function if function.endswith(")") else f"{function}({column})"
-    condition = f" FILTER (WHERE {draw(_condition(source))})" if draw(st.integers(0, 3)) == 0 else ""
-    return call + condition, result
 
 
 @st.composite

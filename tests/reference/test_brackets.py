@@ -4,28 +4,12 @@ import pytest
 from tests.reference.little import ask, late, shown, table
 
 from millstream.errors import AnalysisError
-from millstream.reference.brackets import Sliding
 
 TRAFFIC = "CREATE STREAM Traffic (seg_id STRING, speed INT, ts TIMESTAMP) ORDER BY ts"
 NUMBERS = "CREATE STREAM s (k STRING, v INT, t INT) ORDER BY t"
 
 
 # ---------------------------------------------------------------- the paper's running example
-
-
-def test_the_windows_of_the_papers_first_query() -> None:
-    """Figure 2: Q1 starts at 12:00:00, and a window is 5 minutes long and ends every minute."""
-    q1 = Sliding(range=300, slide=60)  # seconds since 12:00:00
-    assert q1.extent(10) == (6 * 60, 11 * 60)  # 12:06:00 - 12:11:00
-    assert q1.extent(11) == (7 * 60, 12 * 60)  # 12:07:00 - 12:12:00
-    assert q1.wids(10 * 60 + 30) == [10, 11, 12, 13, 14]  # t1 belongs to window extents 10 through 14
-
-
-def test_wids_is_the_inverse_of_extent() -> None:
-    for sizes in (Sliding(300, 60), Sliding(7, 3, 1), Sliding(3, 7, -2), Sliding(5, 5)):
-        for point in range(-20, 20):
-            holding = [w for w in range(-50, 50) if sizes.extent(w)[0] <= point < sizes.extent(w)[1]]
-            assert sizes.wids(point) == holding
 
 
 def test_q1_max_and_min_speed_over_five_minutes_every_minute() -> None:

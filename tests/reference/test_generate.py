@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from tests.reference.generate import Case, script_and_inputs
+from tests.reference.generate import ALL_TIME_TYPES, Case, script_and_inputs
 from tests.reference.queries import KINDS
 
 from millstream.analysis.statements import RunQuery, analyse
@@ -42,7 +42,7 @@ def rows(answer: Answer) -> Counter[object]:
 
 
 @SOME
-@given(script_and_inputs(slides=True))
+@given(script_and_inputs(everything=True, time_types=ALL_TIME_TYPES))
 def test_everything_generated_is_analysed_and_interpreted(case: Case) -> None:
     try:
         found = answers(case.script, case.inputs)
@@ -57,7 +57,7 @@ def test_everything_generated_is_analysed_and_interpreted(case: Case) -> None:
 
 
 @SOME
-@given(script_and_inputs(slides=True), st.data())
+@given(script_and_inputs(everything=True, time_types=ALL_TIME_TYPES), st.data())
 def test_what_is_final_never_changes(case: Case, data: st.DataObject) -> None:
     """The answer to a beginning of the input that has not ended is part of the answer to all of it."""
     beginning = dict(case.inputs)
@@ -71,7 +71,7 @@ def test_what_is_final_never_changes(case: Case, data: st.DataObject) -> None:
 
 
 @SOME
-@given(script_and_inputs(kinds=["chain", "union", "join"], slides=True))
+@given(script_and_inputs(kinds=["chain", "union", "join"], everything=True, time_types=ALL_TIME_TYPES))
 def test_rewrites_change_nothing(case: Case) -> None:
     written = interpreted(case)
     catalog = Catalog()
@@ -95,13 +95,14 @@ def test_every_tuple_goes_somewhere(case: Case) -> None:
     assert len(answer.rows) + len(answer.late["s"]) + len(answer.bad["s"]) == len(tuples)
 
 
+@pytest.mark.parametrize("everything", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
-def test_each_kind_of_query_gives_rows(kind: str) -> None:
+def test_each_kind_of_query_gives_rows(kind: str, everything: bool) -> None:
     """A generator that only made empty answers would prove nothing."""
     seen = Counter[bool]()
 
     @settings(max_examples=10, deadline=None, database=None, suppress_health_check=list(HealthCheck))
-    @given(script_and_inputs(kinds=[kind]))
+    @given(script_and_inputs(kinds=[kind], everything=everything))
     def count(case: Case) -> None:
         found = interpreted(case)
         seen[any(answer.rows for answer in found.values())] += 1

@@ -223,10 +223,15 @@ PRELUDE = """
     ("query", "named"),
     [
         ("SELECT k FROM x", "over tables only"),
-        ("SELECT count(*) FROM s [ROWS 10]", "ROWS 10"),
         ("SELECT count(*) FROM s [RANGE 5 SECONDS]", "moves with every instant"),
-        ("SELECT count(*) FROM s [SESSION GAP 5 SECONDS]", "SESSION"),
-        ("SELECT count(*) FROM s [TUMBLE 5 SECONDS EMIT EVERY 1 SECOND]", "EMIT EVERY"),
+        (
+            "SELECT count(*) FROM s [RANGE 5 SECONDS RATTR t SLIDE 2 ROWS SATTR row_num EMIT EVERY 1 ROW]",
+            "EMIT EVERY on a window that slides by tuples",
+        ),
+        (
+            "SELECT count(*) FROM (SELECT sum(v) OVER (ROWS 3 PRECEDING) FROM s) [RANGE 5 WATTR row_num]",
+            "row_num",
+        ),
         ("SELECT k FROM s [RANGE 5 SECONDS SLIDE 1 SECOND]", "not aggregated"),
         ("SELECT DISTINCT k FROM s [TUMBLE 5 SECONDS]", "DISTINCT"),
         ("SELECT s.k FROM s [NOW] JOIN r [NOW] ON s.k = r.k", "join of windows"),
@@ -234,7 +239,7 @@ PRELUDE = """
         ("SELECT k FROM s [NOW] EXCEPT SELECT k FROM r [NOW]", "set operation"),
         ("SELECT X.v FROM s AS (X, *Y)", "sequence pattern"),
         ("SELECT sum(v) OVER (RANGE INTERVAL 5 SECONDS PRECEDING ACTIVE EXPIRATION) FROM s", "ACTIVE"),
-        ("SELECT median(v) OVER (ROWS 3 PRECEDING) FROM s", "median"),
+        ("SELECT count_min_sketch(v, 0.1, 0.9, 1) OVER (ROWS 3 PRECEDING) FROM s", "count_min_sketch"),
         ("SELECT sin(v) FROM s", "sin"),
         ("SELECT CASE WHEN v IN (SELECT k FROM x) THEN 1 END FROM s", "IN with a query"),
         ("SELECT v & 1 FROM s", "BITWISEAND"),

@@ -1,6 +1,9 @@
 """Windows over an aggregate call, sentence by sentence (semantics, section 2)."""
 
+import pytest
 from tests.reference.little import ask, late, shown, table
+
+from millstream.errors import AnalysisError
 
 STREAM = "CREATE STREAM s (k STRING, v INT, t TIMESTAMP) ORDER BY t"
 
@@ -271,3 +274,68 @@ def test_a_partition_that_has_promised_nothing_holds_back_everything() -> None:
     arrivals = "v | t\na | 1\nb | 2\nc | 3\nd | 4\n---\ne | 9"
     assert ask(script, s=arrivals, ended=False).rows == []
     assert [row.values for row in ask(script, s=arrivals).rows][-1] == ("e", 5)
+
+
+# ---------------------------------------------------------------- EMIT EVERY
+
+
+def test_emit_every_so_many_tuples_reports_the_tuples_that_yield_nothing() -> None:
+    result = ask(
+        f"""{STREAM};
+        SELECT v, complete, sum(v) OVER (PARTITION BY k ROWS 2 PRECEDING SLIDE 4 EMIT EVERY 2) AS s FROM s""",
+        s="k | v | t\n" + "\n".join(f"{'y' if v == 4 else 'x'} | {v} | 10:00:0{v}" for v in range(1, 9)),
+    )
+    # Of x the tuples are 1, 2, 3, 5, 6, 7, 8; of y there is only one.
+    assert shown(result) == table("""
+        time     | v | complete | s
+        10:00:02 | 2 | false    | 3
+        10:00:05 | 5 | true     | 10
+        10:00:07 | 7 | false    | 18
+    """)
+
+
+def test_emit_every_interval_reports_the_last_tuple_of_the_open_slot() -> None:
+    script = f"""{STREAM};
+        SELECT v, complete, count(*) OVER (
+            RANGE INTERVAL 7 SECONDS PRECEDING SLIDE INTERVAL 6 SECONDS EMIT EVERY INTERVAL 2 SECONDS) AS n
+        FROM s"""
+    arrivals = """
+        k | v | t
+          | 1 | 10:00:01
+          | 2 | 10:00:02
+          | 3 | 10:00:07
+          | 4 | 10:00:08
+          | 5 | 10:00:14
+        """
+    # At 6 and 12 slots end, and when 13 would be reported nothing has been promised beyond 14.
+    expected = table("""
+        time     | v | complete | n
+        10:00:02 | 1 | false    | 1
+        10:00:02 | 2 | true     | 2
+        10:00:04 | 2 | false    | 2
+        10:00:08 | 3 | false    | 3
+        10:00:08 | 4 | true     | 4
+        10:00:10 | 4 | false    | 4
+        10:00:14 | 5 | true     | 3
+    """)
+    assert shown(ask(script, s=arrivals)) == expected
+    assert shown(ask(script, s=arrivals, ended=False)) == expected[:-1]
+
+
+def test_emit_every_and_slide_are_measured_alike() -> None:
+    for over in ("SLIDE 2 EMIT EVERY INTERVAL 1 SECOND", "SLIDE INTERVAL 2 SECONDS EMIT EVERY 1"):
+        with pytest.raises(AnalysisError, match="both count tuples, or both are intervals"):
+            ask(f"{STREAM}; SELECT sum(v) OVER (ROWS 2 PRECEDING {over}) AS s FROM s", s="k | v | t")
+
+
+def test_what_is_held_back_in_a_slot_holds_back_what_is_computed_from_it() -> None:
+    script = f"""
+        {STREAM} HEARTBEAT INTERVAL 1 SECOND;
+        CREATE STREAM d AS SELECT v, sum(v) OVER (ROWS 9 PRECEDING SLIDE INTERVAL 5 SECONDS) AS s FROM s;
+        SELECT count(*) AS n FROM d [TUMBLE 1 SECOND]
+        """
+    arrivals = "k | v | t\n| 1 | 10:00:01\nheartbeat 10:00:04"
+    # The tuple at 1 is still to come, when its slot is over: the window that ends at 2 must wait for it.
+    assert ask(script, s=arrivals, ended=False).rows == []
+    result = ask(script, s=arrivals + "\nheartbeat 10:00:05", ended=False)
+    assert shown(result) == [("time", "n"), ("10:00:02", "1")]

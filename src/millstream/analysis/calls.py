@@ -8,7 +8,10 @@ from millstream.analysis.expressions import ColumnRef, Expr
 from millstream.catalog.entries import Aggregate
 from millstream.errors import Span
 from millstream.quantity import Distance, Duration, Rows
-from millstream.types import Type
+from millstream.types import BOOLEAN, Type
+
+COMPLETE = ColumnRef("", "complete", BOOLEAN)
+"""Of OVER with EMIT EVERY: whether a row is the result of a whole slot, or of a slot as it stands."""
 
 
 @dataclass(frozen=True)

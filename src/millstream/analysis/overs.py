@@ -15,7 +15,7 @@ from millstream.errors import AnalysisError
 from millstream.quantity import Distance, Duration, Quantity, Rows
 from millstream.syntax import nodes
 from millstream.syntax.positions import span_of
-from millstream.types import TIMESTAMP, UNKNOWN
+from millstream.types import TIMESTAMP, UNKNOWN, Type
 
 
 def analyse_over(node: exp.Window, call: AggregateCall, facts: StreamFacts, resolver: Resolver) -> OverCall:
@@ -29,9 +29,9 @@ def analyse_over(node: exp.Window, call: AggregateCall, facts: StreamFacts, reso
         )
     _check_order(node, facts, resolver)
     frame = _frame(spec, facts)
-    slide = _slide(spec)
+    slide = _step(spec, "slide", "SLIDE", facts)
     active = bool(spec.args.get("active"))
-    emit = positive(spec.args["emit"], "EMIT EVERY") if spec.args.get("emit") is not None else None
+    emit = _step(spec, "emit", "EMIT EVERY", facts)
     _check_combination(node, frame, slide, active, emit)
     return OverCall(
         call,
@@ -39,7 +39,7 @@ def analyse_over(node: exp.Window, call: AggregateCall, facts: StreamFacts, reso
         frame,
         slide,
         active,
-        Rows(int(emit.value)) if isinstance(emit, Distance) else emit,
+        emit,
     )
 
 
@@ -57,6 +57,12 @@ def check_together(calls: Sequence[OverCall]) -> None:
                 "all OVER windows of a SELECT have the same SLIDE or none",
                 span=call.call.span,
                 hint="write a query for each SLIDE",
+            )
+        if call.emit_every != calls[0].emit_every:
+            raise AnalysisError(
+                "all OVER windows of a SELECT have the same EMIT EVERY or none",
+                span=call.call.span,
+                hint="write a query for each EMIT EVERY",
             )
 
 
@@ -115,20 +121,31 @@ def _rows_preceding(node: exp.Expr) -> Rows:
 
 
 def _range_preceding(node: exp.Expr, facts: StreamFacts) -> Duration | Distance:
+    return positive_on(node, "RANGE", *_timestamp(facts))
+
+
+def _timestamp(facts: StreamFacts) -> tuple[str, Type]:
     timestamp = facts.timestamp
     type_ = TIMESTAMP if timestamp.kind is TimestampKind.LATENT else timestamp.type or UNKNOWN
-    return positive_on(node, "RANGE", timestamp.column or "the timestamp", type_)
+    return timestamp.column or "the timestamp", type_
 
 
-def _slide(spec: nodes.OverSpec) -> Rows | Duration | None:
-    node = spec.args.get("slide")
+def _step(spec: nodes.OverSpec, clause: str, what: str, facts: StreamFacts) -> Rows | Duration | None:
+    """SLIDE and EMIT EVERY: so many tuples, or so much time."""
+    node = spec.args.get(clause)
     if node is None:
         return None
-    amount = positive(node, "SLIDE")
+    amount = positive(node, what)
     if isinstance(amount, Distance):
         if amount.value != int(amount.value):
-            raise AnalysisError("SLIDE counts tuples and must be whole", span=span_of(node))
+            raise AnalysisError(f"{what} counts tuples and must be whole", span=span_of(node))
         return Rows(int(amount.value))
+    if isinstance(amount, Duration):
+        positive_on(node, what, *_timestamp(facts))
+        if amount.months:
+            raise AnalysisError(
+                f"{what} {amount} has no fixed length", span=span_of(node), hint="write it in DAYS"
+            )
     return amount
 
 
@@ -152,4 +169,10 @@ def _check_combination(
             "EMIT EVERY needs SLIDE",
             span=span_of(node),
             hint="without SLIDE there is a result for every tuple anyway",
+        )
+    if emit is not None and isinstance(emit, Duration) is not isinstance(slide, Duration):
+        raise AnalysisError(
+            "EMIT EVERY and SLIDE both count tuples, or both are intervals",
+            span=span_of(node),
+            hint="SLIDE 100 EMIT EVERY 10, or SLIDE INTERVAL 1 MINUTE EMIT EVERY 1 SECOND",
         )

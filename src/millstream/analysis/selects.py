@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from millstream.analysis.calls import AggregateCall, OverCall, SortKey
+from millstream.analysis.calls import COMPLETE, AggregateCall, OverCall, SortKey
 from millstream.analysis.expressions import ColumnRef, Expr, of_column
 from millstream.analysis.overs import analyse_over, check_together
 from millstream.analysis.resolved import (
@@ -24,9 +24,11 @@ from millstream.analysis.windows import StreamFacts
 from millstream.catalog.entries import Timestamp, TimestampKind
 from millstream.catalog.functions import FunctionKind, builtin
 from millstream.errors import AnalysisError, did_you_mean
+from millstream.quantity import Duration
+from millstream.syntax import nodes
 from millstream.syntax.positions import span_of
 from millstream.types import Type
-from millstream.windows.spec import Window
+from millstream.windows.spec import RowWindow, Window
 
 _OF_ONE_TUPLE = frozenset({"first", "last", "first_value", "last_value", "any_value"})
 """Aggregates whose result is the value of one tuple, which may be NULL."""
@@ -113,6 +115,9 @@ class SelectAnalyser:
             for key in self.group_by
             if key.expr.column is None and key.expr.tree is not None
         ]
+        specs = (spec for item in self.node.expressions for spec in item.find_all(nodes.OverSpec))
+        if any(spec.args.get("emit") is not None for spec in specs):
+            resolver.aliases[COMPLETE.name] = of_column(COMPLETE)
         outputs: list[Output] = []
         for item in self.node.expressions:
             for output in self._outputs(item, resolver):
@@ -386,11 +391,23 @@ class SelectAnalyser:
         """The order of the result: the timestamp travels with every tuple, selected or not."""
         facts = self.facts
         assert facts is not None
-        if self.aggregates and self.windows:
+        if (self.aggregates or self.group_by) and self.windows:
+            window = self.windows[0]
+            if isinstance(window, RowWindow):
+                # Its bounds are numbers of rows: the result has the time of the tuple that completes it.
+                timestamp = replace(facts.timestamp, column=None)
+                return StreamFacts(timestamp, frozenset(), facts.bounded)
+            if window.emit_every is not None:
+                # What is reported early has the instant at which it is, not the end of its window.
+                timestamp = Timestamp(TimestampKind.EXTERNAL, None, self._edge_type())
+                return StreamFacts(timestamp, frozenset(), facts.bounded)
             end = next((o for o in outputs if o.expr.column and o.expr.column.name == "window_end"), None)
             type_ = self._edge_type() if end is None else end.expr.type
             timestamp = Timestamp(TimestampKind.EXTERNAL, end.name if end else None, type_)
             return StreamFacts(timestamp, _names(timestamp), facts.bounded)
+        if any(isinstance(over.emit_every, Duration) for over in self.overs):
+            # As above: a tuple that is reported early is reported at an instant of its own.
+            return StreamFacts(replace(facts.timestamp, column=None), frozenset(), facts.bounded)
         selected = {o.expr.column.name.lower(): o.name for o in outputs if o.expr.column is not None}
         column = selected.get((facts.timestamp.column or "").lower())
         timestamp = Timestamp(facts.timestamp.kind, column, facts.timestamp.type)

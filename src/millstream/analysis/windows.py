@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from millstream.analysis.quantities import positive, positive_on, positive_rows, quantity
+from millstream.analysis.quantities import positive_on, positive_rows, quantity
 from millstream.analysis.resolver import Resolver
 from millstream.analysis.scope import ScopeRelation
 from millstream.catalog.entries import Timestamp, TimestampKind
@@ -14,7 +14,7 @@ from millstream.errors import AnalysisError, did_you_mean
 from millstream.quantity import Distance, Duration, Quantity, Rows
 from millstream.syntax import nodes, to_sql
 from millstream.syntax.positions import span_of
-from millstream.types import BIGINT, BOOLEAN, TIMESTAMP, UNKNOWN, Field, Type
+from millstream.types import BOOLEAN, TIMESTAMP, UNKNOWN, Field, Type
 from millstream.windows.spec import (
     LandmarkWindow,
     NowWindow,
@@ -194,9 +194,10 @@ class WindowAnalyser:
         for side in ("start_when", "end_when"):
             if not self._has(side):
                 raise self._error("a predicate window needs both START WHEN and END WHEN")
+        attribute, type_ = self._attribute(None)
         return PredicateWindow(
             partition_by=self._partition(),
-            emit_every=positive(self._arg("emit"), "EMIT EVERY") if self._has("emit") else None,
+            emit_every=self._emit_on(attribute or "the timestamp", type_),
             start_when=resolver.condition(self._arg("start_when"), "START WHEN"),
             end_when=resolver.condition(self._arg("end_when"), "END WHEN"),
         )
@@ -309,11 +310,8 @@ class WindowAnalyser:
 
 def implicit_columns(window: Window, facts: StreamFacts, relation: ScopeRelation) -> tuple[Field, ...]:
     """window_start, window_end and wid of a windowed stream, and complete where it emits early."""
-    if isinstance(window, RowWindow):
-        edge: Type = BIGINT
-    else:
-        column = relation.find(window.attribute) if window.attribute else None
-        edge = column.type if column else (facts.timestamp.type or TIMESTAMP)
-    wid = edge if isinstance(window, TupleSlideWindow) else BIGINT
-    fields = (Field("window_start", edge), Field("window_end", edge), Field("wid", wid))
+    column = relation.find(window.attribute) if window.attribute else None
+    type_ = column.type if column else (facts.timestamp.type or TIMESTAMP)
+    edge = window.edge_type(type_)
+    fields = (Field("window_start", edge), Field("window_end", edge), Field("wid", window.wid_type(type_)))
     return (*fields, Field("complete", BOOLEAN)) if window.emit_every else fields

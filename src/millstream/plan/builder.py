@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from millstream.analysis.from_items import facts_of
 from millstream.analysis.resolved import (
     FromItem,
     Query,
@@ -84,8 +85,11 @@ def _from_item(item: FromItem) -> Node:
 
 
 def _windowed(plan: Node, item: ReadStream | ReadQuery) -> Node:
-    window = item.window
-    return plan if window is None else Windowed(plan, item.alias, window, edge_field(window, plan.schema))
+    window, facts = item.window, facts_of(item)
+    if window is None:
+        return plan
+    edge = edge_field(window, plan.schema, facts.timestamp.type if facts else None)
+    return Windowed(plan, item.alias, window, edge)
 
 
 def _stream(stream: Stream, alias: str) -> Node:

@@ -12,13 +12,13 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Self
 
-from millstream.analysis.calls import AggregateCall, OverCall
+from millstream.analysis.calls import COMPLETE, AggregateCall, OverCall
 from millstream.analysis.expressions import ColumnRef, Expr
 from millstream.analysis.resolved import GroupKey, Output, PatternClause
 from millstream.catalog.entries import Stream, Table, View
 from millstream.errors import Span
-from millstream.types import BIGINT, BOOLEAN, STRING, TIMESTAMP, Field
-from millstream.windows.spec import RowWindow, Window
+from millstream.types import BOOLEAN, STRING, TIMESTAMP, Field, Type
+from millstream.windows.spec import Window
 
 Schema = tuple[ColumnRef, ...]
 
@@ -253,7 +253,7 @@ class Windowed(Node):
         extra = [
             ColumnRef(self.alias, "window_start", self.edge.type),
             ColumnRef(self.alias, "window_end", self.edge.type),
-            ColumnRef(self.alias, "wid", BIGINT),
+            ColumnRef(self.alias, "wid", self.window.wid_type(self.edge.type)),
         ]
         if self.window.emit_every:
             extra.append(ColumnRef(self.alias, "complete", BOOLEAN))
@@ -301,7 +301,8 @@ class OverAggregate(Node):
 
     @cached_property
     def schema(self) -> Schema:
-        return (*self.input.schema, *(over.call.result for over in self.calls))
+        emits = [COMPLETE] if any(over.emit_every for over in self.calls) else []
+        return (*self.input.schema, *(over.call.result for over in self.calls), *emits)
 
     def label(self) -> str:
         return f"OverAggregate {'; '.join(map(str, self.calls))}"
@@ -417,12 +418,11 @@ def filtered(node: Node, conditions: Iterable[Expr]) -> Node:
     return Filter(node, conditions) if conditions else node
 
 
-def edge_field(window: Window, schema: Schema) -> Field:
-    """The type of a window's bounds: that of its attribute, or a count of rows."""
-    if isinstance(window, RowWindow):
-        return Field("edge", BIGINT)
-    attribute = next((c for c in schema if c.name == window.attribute), None)
-    return Field("edge", attribute.type if attribute else TIMESTAMP)
+def edge_field(window: Window, schema: Schema, timestamp: Type | None) -> Field:
+    """The type of a window's bounds: that of its attribute (or else the timestamp), or a count of rows."""
+    name = (window.attribute or "").lower()
+    attribute = next((c.type for c in schema if c.name.lower() == name), timestamp or TIMESTAMP)
+    return Field("edge", window.edge_type(attribute))
 
 
 def _has_open_schema(node: Node) -> bool:

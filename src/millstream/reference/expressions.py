@@ -219,6 +219,12 @@ class _Compiler:
 
         return first
 
+    def array(self, node: exp.Anonymous) -> Function:
+        element = self.type_of(node).element
+        assert element is not None
+        values = [self.converted(argument, element) for argument in node.expressions]
+        return lambda row: [value(row) for value in values]
+
     def if_(self, node: exp.Anonymous) -> Function:
         result = self.type_of(node)
         test = self.function(node.expressions[0])
@@ -276,6 +282,7 @@ _RULES: dict[type, Callable[[_Compiler, Any], Function]] = {
 _CALLS: dict[str, Callable[[_Compiler, exp.Anonymous], Function]] = {
     "coalesce": _Compiler.coalesce,
     "if": _Compiler.if_,
+    "array": _Compiler.array,
     "abs": lambda compiler, node: compiler.unary(absolute, node, node.expressions[0]),
     "mod": lambda compiler, node: compiler.arithmetic(
         "%", node.expressions[0], node.expressions[1], compiler.type_of(node)

@@ -9,8 +9,9 @@ from typing import Any
 from millstream.catalog import Catalog
 from millstream.catalog.entries import Rejected, Stream, View
 from millstream.plan import nodes
-from millstream.reference.brackets import window_aggregate, windowed
+from millstream.reference.brackets import windowed
 from millstream.reference.errors import NotInterpreted
+from millstream.reference.grouping import window_aggregate
 from millstream.reference.inputs import Arrivals, Input, row_values
 from millstream.reference.operators import filter_, project, rename, stream_union, table_join
 from millstream.reference.over import over_aggregate
@@ -25,8 +26,8 @@ class ResultRow:
     """A row of a result: its timestamp (None for latent tuples and tables), its columns, its place.
 
     ``order`` breaks ties of ``time``: (source, source partition, offset), where sources are numbered as they
-    stand in the query from left to right; for the result of a bracket window (source, wid, group key). A join
-    with a table adds the number of the table's row.
+    stand in the query from left to right; for the result of a bracket window (source, wid, whether complete,
+    tuples so far, group key). A join with a table adds the number of the table's row.
     """
 
     time: Value

@@ -1,12 +1,13 @@
 """Windows over an aggregate call (semantics, section 2): a result for every tuple, or for every slide.
 
-ACTIVE EXPIRATION and EMIT EVERY make rows that belong to no tuple; they would be added beside `_yields`.
+ACTIVE EXPIRATION makes rows that belong to no tuple; they would be added beside `_early`.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 from millstream.analysis.calls import OverCall
@@ -15,11 +16,13 @@ from millstream.quantity import Duration, Quantity, Rows
 from millstream.reference.aggregates import Aggregation, aggregation
 from millstream.reference.errors import NotInterpreted
 from millstream.reference.expressions import Function, compiled
-from millstream.reference.points import at, earlier, length
+from millstream.reference.points import Point, at, earlier, length, to_point
 from millstream.reference.relations import (
+    BEGINNING,
     TIMESTAMP_ITSELF,
     Record,
     Relation,
+    attribute_of,
     in_order,
     is_final,
     moment,
@@ -35,22 +38,45 @@ def over_aggregate(node: OverAggregate, relation: Relation) -> Relation:
         raise NotInterpreted("OVER on a table")
     for call in node.calls:
         _check(call, node.calls[0])
-    tuples = [record for record in in_order(relation) if not record.is_late and is_final(record, relation)]
-    columns = [_results(call, tuples, relation) for call in node.calls]
-    chosen = _yields(node.calls[0], tuples, relation)
-    records = [
-        replace(record, values=(*record.values, *(column[i] for column in columns)))
-        for i, record in enumerate(tuples)
-        if i in chosen
-    ]
-    return relation.changed(records, node.schema)
+    call = node.calls[0]
+    on_time = [record for record in in_order(relation) if not record.is_late]
+    tuples = [record for record in on_time if is_final(record, relation)]
+    columns = [_results(each, tuples, relation) for each in node.calls]
+    slots = _slots(call, tuples, relation)
+    chosen = [slot.members[-1] for slot in slots if slot.is_over]
+    reported = [(i, tuples[i].time, True) for i in sorted(chosen)]
+    reported += [(i, time, False) for i, time in _early(call, slots, tuples, relation)]
+    records = []
+    for i, time, complete in reported:
+        added = (*(column[i] for column in columns), *((complete,) if call.emit_every is not None else ()))
+        records.append(replace(tuples[i], values=(*tuples[i].values, *added), time=time))
+    waiting = [record for record in on_time if not is_final(record, relation)]
+    if not isinstance(call.slide, Rows):
+        # In a slot that counts tuples, those that are there are no yield tuples.
+        waiting += [tuples[i] for slot in slots if not slot.is_over for i in slot.members]
+    return _promises(relation, waiting).changed(records, node.schema)
+
+
+def _promises(relation: Relation, waiting: list[Record]) -> Relation:
+    """What is promised about the results: no more than the tuples that still wait to be one allow."""
+    frontiers = dict(relation.frontiers)
+    for attribute, (instant, _) in relation.frontiers.items():
+        position = next((i for i, c in enumerate(relation.schema) if attribute_of(c) == attribute), None)
+        points = [
+            moment(record)
+            if position is None
+            else to_point(record.values[position], relation.schema[position].type)
+            for record in waiting
+        ]
+        least = min((at(point) for point in points if point is not None), default=instant)
+        if least < instant:
+            frontiers[attribute] = (least, ())
+    return replace(relation, frontiers=frontiers)
 
 
 def _check(call: OverCall, other: OverCall) -> None:
     if call.active_expiration:
         raise NotInterpreted("ACTIVE EXPIRATION")
-    if call.emit_every is not None:
-        raise NotInterpreted("EMIT EVERY in OVER")
     if call.slide is not None and call.partition_by != other.partition_by:
         raise NotInterpreted("SLIDE over different partitions in one SELECT")
 
@@ -81,32 +107,63 @@ def _window(call: OverCall, before: list[Record], relation: Relation) -> list[Re
     return [record for record in before if moment(record) >= since]
 
 
-def _yields(call: OverCall, tuples: list[Record], relation: Relation) -> set[int]:
-    """Which tuples give a result: all, or with SLIDE the last one of each slot of their partition."""
+@dataclass(frozen=True)
+class _Slot:
+    """Tuples of one partition, by their positions; the last is the yield tuple, once the slot is over."""
+
+    members: list[int]
+    is_over: bool
+    number: int
+
+
+def _slots(call: OverCall, tuples: list[Record], relation: Relation) -> list[_Slot]:
+    """The slots of all partitions; without SLIDE each tuple is one."""
     if call.slide is None:
-        return set(range(len(tuples)))
+        return [_Slot([i], True, i) for i in range(len(tuples))]
     partition_of = _partitioner(call, relation)
-    slots: dict[tuple[Partition, Any], list[int]] = defaultdict(list)
+    slots: dict[tuple[Partition, int], list[int]] = defaultdict(list)
     counts: dict[Partition, int] = defaultdict(int)
     for i, record in enumerate(tuples):
         partition = partition_of(record)
         if isinstance(call.slide, Rows):
-            slot = counts[partition] // call.slide.count
+            number = counts[partition] // call.slide.count
             counts[partition] += 1
         else:
-            slot = _slot(call.slide, record, relation)
-        slots[partition, slot].append(i)
+            number = int(moment(record) // _length(call.slide, relation))
+        slots[partition, number].append(i)
     if isinstance(call.slide, Rows):
-        return {slot[-1] for slot in slots.values() if len(slot) == call.slide.count}
-    assert relation.time_type is not None
-    slide = length(call.slide, relation.time_type)
-    passed, _ = relation.frontier(TIMESTAMP_ITSELF)
-    return {members[-1] for (_, slot), members in slots.items() if at((slot + 1) * slide) <= passed}
+        return [_Slot(slot, len(slot) == call.slide.count, n) for (_, n), slot in slots.items()]
+    slide, (passed, _) = _length(call.slide, relation), relation.frontier(TIMESTAMP_ITSELF)
+    return [_Slot(slot, at((n + 1) * slide) <= passed, n) for (_, n), slot in slots.items()]
 
 
-def _slot(slide: Quantity, record: Record, relation: Relation) -> int:
+def _early(
+    call: OverCall, slots: list[_Slot], tuples: list[Record], relation: Relation
+) -> Iterator[tuple[int, Point | None]]:
+    """With EMIT EVERY, which tuples are reported before their slot is over, and when."""
+    if isinstance(call.emit_every, Rows):
+        assert isinstance(call.slide, Rows)
+        for slot in slots:
+            for place, i in enumerate(slot.members):
+                count = slot.number * call.slide.count + place + 1
+                if count % call.emit_every.count == 0 and count % call.slide.count:
+                    yield i, tuples[i].time
+    elif call.emit_every is not None:
+        assert call.slide is not None
+        slide, every = _length(call.slide, relation), _length(call.emit_every, relation)
+        reached, _ = relation.frontiers.get(TIMESTAMP_ITSELF, BEGINNING)
+        for slot in slots:
+            instant = (slot.number * slide // every + 1) * every
+            while instant < (slot.number + 1) * slide and at(instant) <= reached:
+                before = [i for i in slot.members if moment(tuples[i]) < instant]
+                if before:
+                    yield before[-1], instant
+                instant += every
+
+
+def _length(quantity: Quantity, relation: Relation) -> Point:
     assert relation.time_type is not None
-    return int(moment(record) // length(slide, relation.time_type))
+    return length(quantity, relation.time_type)
 
 
 def _partitioner(call: OverCall, relation: Relation) -> Any:

@@ -28,15 +28,38 @@ END: Frontier = (EVERYTHING, ())
 
 
 @dataclass(frozen=True)
+class Report:
+    """A window as it is reported: when it is complete, or (EMIT EVERY) as it stands at some moment before.
+
+    ``start``, ``end`` and ``shown`` are what window_start, window_end and wid show; ``time`` is the stamp of
+    the result, None where the stream is latent. ``count`` tells reports of one window and time apart.
+    """
+
+    wid: Point
+    start: Value
+    end: Value
+    shown: Value
+    time: Point | None
+    complete: bool = True
+    count: int = 0
+
+    @property
+    def place(self) -> tuple[Any, ...]:
+        """Its place among those of the same time."""
+        return (self.wid, self.complete, self.count)
+
+
+@dataclass(frozen=True)
 class Record:
     """A tuple of a stream, or a row of a table.
 
-    ``order`` breaks ties of ``time``: (source, source partition, offset) for what was read, (source, wid,
-    group key) for the result of a window, followed by the number of the table's row for the result of a join.
+    ``order`` breaks ties of ``time``: (source, source partition, offset) for what was read, (source, place of
+    the report, group key) for the result of a window, followed by the number of the table's row for the
+    result of a join.
     ``time`` is None for a row of a table and for a latent tuple, which may have a ``stamp`` instead.
     ``promised`` is given for a late tuple of a GENEROUS stream: what its own source partition had promised
-    when it came, on each attribute that it promises anything about. ``window`` is the wid and the end of the
-    window through which the record is seen.
+    when it came, on each attribute that it promises anything about. ``window`` is the report of a window in
+    which the record is seen.
     """
 
     values: tuple[Value, ...]
@@ -44,7 +67,7 @@ class Record:
     order: tuple[Any, ...]
     stamp: Point | None = None
     promised: Mapping[Attribute, Instant] | None = None
-    window: tuple[int, Point] | None = None
+    window: Report | None = None
 
     @property
     def is_late(self) -> bool:
@@ -53,11 +76,12 @@ class Record:
 
 @dataclass(frozen=True)
 class Windows:
-    """How a windowed stream is windowed: the type of the ends, up to where they are complete, PATTR."""
+    """How a windowed stream is windowed: how results are stamped, up to where they are final, PATTR."""
 
     type: Type
-    passed: Instant
-    partition_by: tuple[str, ...]
+    frontier: Frontier
+    partition_by: tuple[ColumnRef, ...]
+    latent: bool = False
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 In Python they are: TIMESTAMP a datetime in UTC, DATE a date, DECIMAL a Decimal, DOUBLE and FLOAT a float, the
 integers an int, STRING a str, BOOLEAN a bool, an interval of days and seconds a timedelta, one of years and
-months a `Months`; NULL is None.
+months a `Months`, an array a list; NULL is None.
 """
 
 from __future__ import annotations
@@ -50,6 +50,8 @@ def order_key(value: Value) -> tuple[Any, ...]:
         return (0,)
     if isinstance(value, float) and math.isnan(value):
         return (2,)
+    if isinstance(value, list):
+        return (1, tuple(order_key(element) for element in value))
     return (1, value)
 
 

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 from millstream.quantity import Distance, Duration, Quantity, Rows
+from millstream.types import BIGINT, Type
 
 Constant = str
 """An instant on the window's attribute, as text in the attribute's own form."""
@@ -29,6 +30,14 @@ class Window(ABC):
     @abstractmethod
     def headline(self) -> str:
         """The kind of window and what it is measured by."""
+
+    def edge_type(self, attribute: Type) -> Type:
+        """The type of window_start and window_end, given that of the attribute."""
+        return attribute
+
+    def wid_type(self, attribute: Type) -> Type:
+        """The type of the window's id, given that of the attribute."""
+        return BIGINT
 
     def __str__(self) -> str:
         parts = [self.headline()]
@@ -62,6 +71,9 @@ class RowWindow(Window):
     slide: Rows = Rows(1)
     by_arrival: bool = False
 
+    def edge_type(self, attribute: Type) -> Type:
+        return BIGINT
+
     def headline(self) -> str:
         return f"ROWS {self.range.count} SLIDE {self.slide.count}{' BY ARRIVAL' if self.by_arrival else ''}"
 
@@ -75,6 +87,9 @@ class TupleSlideWindow(Window):
     by_rank: bool = False
 
     has_state = False
+
+    def wid_type(self, attribute: Type) -> Type:
+        return attribute
 
     def headline(self) -> str:
         return f"RANGE {self.range} SLIDE {self.every} SATTR {'rank' if self.by_rank else 'row_num'}"

@@ -1,0 +1,76 @@
+"""GROUP BY and aggregates over the content of windows, or of a whole table."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+from millstream.analysis.expressions import ColumnRef, of_column
+from millstream.plan.nodes import WindowAggregate
+from millstream.reference.aggregates import aggregation
+from millstream.reference.brackets import WINDOW_COLUMNS
+from millstream.reference.expressions import column_key, compiled
+from millstream.reference.relations import (
+    TIMESTAMP_ITSELF,
+    Attribute,
+    Record,
+    Relation,
+    attribute_of,
+    in_order,
+)
+from millstream.reference.values import Value, order_key, same_key
+
+
+def window_aggregate(node: WindowAggregate, content: Relation, source: int) -> Relation:
+    """A row for each report of a window and each group that holds a tuple, stamped as the report is."""
+    columns = [column_key(column) for column in content.schema]
+    keys = [key.expr.column or ColumnRef("", key.name, key.expr.type) for key in node.group_by]
+    functions = [compiled(key.expr, content.schema) for key in node.group_by]
+    carried: list[ColumnRef] = []
+    if content.windows is not None:
+        # What PATTR divides is divided in the result too, whatever else it means for the window.
+        keys += content.windows.partition_by
+        functions += [compiled(of_column(c), content.schema) for c in content.windows.partition_by]
+        carried = [c for c in content.schema if c.name in WINDOW_COLUMNS]
+    calls = [aggregation(call, content.schema) for call in node.aggregates]
+
+    groups: dict[Any, list[Record]] = defaultdict(list)
+    for record in in_order(content):
+        groups[record.window, same_key(f(record.values) for f in functions)].append(record)
+    if content.windows is None and not keys and not groups:
+        # A whole table is one group, empty or not.
+        groups[None, ()] = []
+
+    records = []
+    for (report, _), members in groups.items():
+        values = [_plain(f(members[0].values)) for f in functions]
+        row = dict(zip(map(column_key, keys), values, strict=True))
+        if members:
+            row = dict(zip(columns, members[0].values, strict=True)) | row
+        results = [call.of(members) for call in calls]
+        place = (0,) if report is None else report.place
+        order = (source, *place, *map(order_key, values))
+        kept = [row[column_key(column)] for column in (*keys, *carried)]
+        records.append(Record((*kept, *results), None if report is None else report.time, order))
+    schema = (*keys, *carried, *(call.result for call in node.aggregates))
+    return _stamped(content, schema, records)
+
+
+def _stamped(content: Relation, schema: tuple[ColumnRef, ...], records: list[Record]) -> Relation:
+    windows = content.windows
+    if windows is None:
+        return Relation(schema, records)
+    ends: list[Attribute] = [attribute_of(c) for c in schema if c.name == "window_end"]
+    return Relation(
+        schema,
+        records,
+        time_type=windows.type,
+        latent=windows.latent,
+        ended=content.ended,
+        frontiers=dict.fromkeys((TIMESTAMP_ITSELF, *ends), windows.frontier),
+    )
+
+
+def _plain(value: Value) -> Value:
+    """Of the two zeros that group together the plain one stands for both."""
+    return 0.0 if isinstance(value, float) and value == 0 else value

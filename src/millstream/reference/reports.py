@@ -1,0 +1,182 @@
+"""Windows as they are reported, and what all kinds of windows need to know to say when."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from millstream.quantity import Quantity
+from millstream.reference.errors import NotInterpreted
+from millstream.reference.expressions import constant
+from millstream.reference.points import EVERYTHING, NOTHING, Instant, Point, at, from_point, length, to_point
+from millstream.reference.relations import (
+    BEGINNING,
+    TIMESTAMP_ITSELF,
+    Frontier,
+    Record,
+    Relation,
+    Report,
+    attribute_of,
+    in_order,
+    is_final,
+    moment,
+)
+from millstream.reference.values import same_key
+from millstream.types import Type
+from millstream.windows.extent import Extent
+from millstream.windows.spec import Window
+
+Partition = tuple[Any, ...]
+Placed = tuple[Record, Point]
+"""A record and its place on the window's attribute."""
+
+_TIME_OF_DAY = re.compile(r"'(\d{1,2}:\d{1,2}(:\d{1,2}(\.\d+)?)?)'")
+
+
+@dataclass(frozen=True)
+class Reported:
+    """All that is reported of the windows of a stream, each with its content, and how far it is final."""
+
+    contents: list[tuple[Report, list[Record]]]
+    time_type: Type
+    frontier: Frontier
+    latent: bool = False
+
+
+@dataclass(frozen=True)
+class Line:
+    """The attribute along which a window is measured; it may be the timestamp, which need not be selected."""
+
+    window: Window
+    relation: Relation
+
+    # ------------------------------------------------------------ the attribute
+
+    @property
+    def position(self) -> int | None:
+        """Where the attribute stands, or None for the timestamp itself."""
+        return None if self.window.attribute is None else self.relation.column(self.window.attribute)
+
+    @property
+    def type(self) -> Type:
+        if self.position is not None:
+            return self.relation.schema[self.position].type
+        if self.relation.time_type is None:
+            raise NotInterpreted("a window on a table that names no attribute")
+        return self.relation.time_type
+
+    def place(self, record: Record) -> Point | None:
+        if self.position is None:
+            return moment(record)
+        return to_point(record.values[self.position], self.type)
+
+    def placed(self, records: Iterable[Record]) -> list[Placed]:
+        """Those of the records that have a place; NULL is in no window."""
+        return [(record, place) for record in records if (place := self.place(record)) is not None]
+
+    def length(self, quantity: Quantity) -> Point:
+        return length(quantity, self.type)
+
+    def value(self, point: Point | None) -> Any:
+        return None if point is None else from_point(point, self.type)
+
+    def instant(self, text: str | None) -> Point | None:
+        """A constant; a time of day is one on the day of the stream's first tuple."""
+        if text is None:
+            return None
+        time = _TIME_OF_DAY.fullmatch(text)
+        if time is not None and self.type.is_time:
+            first = min((moment(record) for record in self.relation.records if not record.is_late), default=0)
+            day = from_point(first - first % 86_400_000_000, Type(self.type.kind))
+            text = f"'{day:%Y-%m-%d} {time[1]}'"
+        point = to_point(constant(text, self.type), self.type)
+        if point is None:
+            raise NotInterpreted(f"a window that is aligned at {text}")
+        return point
+
+    # ------------------------------------------------------------ tuples
+
+    def on_time(self) -> list[Record]:
+        """What is not late, in the order of the stream, up to where it is final."""
+        relation = self.relation
+        return [r for r in in_order(relation) if not r.is_late and is_final(r, relation)]
+
+    def by_arrival(self) -> list[Record]:
+        """What is not late, in order of arrival, up to where nothing can arrive before it.
+
+        Arrivals are counted through one source partition after the other.
+        """
+        records = sorted((r for r in self.relation.records if not r.is_late), key=lambda r: r.order)
+        if self.relation.ended or not records:
+            return records
+        return [record for record in records if record.order[:2] == (records[0].order[0], 0)]
+
+    def partitions(self, records: Iterable[Record]) -> list[list[Record]]:
+        """Records by PATTR, each partition in the order in which they come."""
+        positions = [self.relation.column(name) for name in self.window.partition_by]
+        found: dict[Partition, list[Record]] = defaultdict(list)
+        for record in records:
+            found[same_key(record.values[i] for i in positions)].append(record)
+        return list(found.values())
+
+    # ------------------------------------------------------------ progress
+
+    @property
+    def passed(self) -> Instant:
+        """What is promised; everything, once the input has ended."""
+        return self._frontier()[0]
+
+    @property
+    def reached(self) -> Instant:
+        """What had been promised when the input ended; the rows of a table come in order."""
+        if self.relation.time_type is None:
+            places = [place for _, place in self.placed(self.relation.records)]
+            return at(max(places)) if places else NOTHING
+        attribute = TIMESTAMP_ITSELF if self.position is None else self._attribute()
+        return self.relation.frontiers.get(attribute, BEGINNING)[0]
+
+    def has_passed(self, extent: Extent) -> bool:
+        """Whether a window is over: its end is reached, or (where it belongs to the window) exceeded."""
+        return _has_passed(self.passed, extent)
+
+    def counts(self, record: Record, extent: Extent) -> bool:
+        """Whether a record counts in a window; a late one only if its own source had not passed the end."""
+        if record.promised is None:
+            return True
+        attribute = TIMESTAMP_ITSELF if self.position is None else self._attribute()
+        return not _has_passed(record.promised.get(attribute, NOTHING), extent)
+
+    def emissions(self, first: Point, origin: Point = 0) -> Iterator[Point]:
+        """The multiples of EMIT EVERY after a point, as far as promises had reached before the end."""
+        every = self.window.emit_every
+        if every is None:
+            return
+        if self.reached == EVERYTHING:
+            raise NotInterpreted("EMIT EVERY where punctuation has ended the stream before its input ends")
+        step = self.length(every)
+        count = math.floor((first - origin) / step) + 1
+        while at(origin + count * step) <= self.reached:
+            yield origin + count * step
+            count += 1
+
+    def up_to_here(self, *, with_end: bool) -> Frontier:
+        """How far results are final that are stamped with the ends of their windows."""
+        # Of half-open windows those that end at the promise are out; of closed ones others may end there.
+        return (self.passed, () if with_end else (math.inf,))
+
+    def _frontier(self) -> Frontier:
+        return self.relation.frontier(TIMESTAMP_ITSELF if self.position is None else self._attribute())
+
+    def _attribute(self) -> tuple[str, str] | None:
+        assert self.position is not None
+        return attribute_of(self.relation.schema[self.position])
+
+
+def _has_passed(promise: Instant, extent: Extent) -> bool:
+    if extent.end is None:
+        return promise == EVERYTHING
+    return promise > at(extent.end) if extent.with_end else promise >= at(extent.end)

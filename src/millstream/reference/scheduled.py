@@ -1,0 +1,107 @@
+"""Windows whose ends are known beforehand: sliding and landmark windows, and NOW (semantics, section 3)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+
+from millstream.reference.points import EVERYTHING, Point, at
+from millstream.reference.relations import BEGINNING, Record, Report
+from millstream.reference.reports import Line, Placed, Reported
+from millstream.types import Type
+from millstream.windows.extent import Extent
+from millstream.windows.landmark import Landmark
+from millstream.windows.now import Now
+from millstream.windows.sliding import Sliding
+from millstream.windows.spec import LandmarkWindow, NowWindow, RangeWindow
+
+Contents = list[tuple[Report, list[Record]]]
+
+
+def sliding(window: RangeWindow, line: Line) -> Reported:
+    assert window.slide is not None
+    origin = line.instant(window.origin) or 0
+    sizes = Sliding(line.length(window.range), line.length(window.slide), origin)
+    tuples = line.placed(line.relation.records)
+    held: dict[int, list[Placed]] = defaultdict(list)
+    for record, place in tuples:
+        for wid in sizes.wids(place):
+            held[wid].append((record, place))
+    contents: Contents = []
+    for wid, members in sorted(held.items()):
+        extent = sizes.extent(wid)
+        assert extent.end is not None
+        if line.has_passed(extent):
+            report = Report(wid, line.value(extent.start), line.value(extent.end), wid, extent.end)
+            contents.append((report, _content(line, members, extent)))
+    for instant in line.emissions(min((place for _, place in tuples), default=0), origin) if tuples else ():
+        wid = sizes.ending_after(instant)
+        extent = sizes.extent(wid)
+        if sizes.extent(wid - 1).end != instant:
+            report = Report(wid, line.value(extent.start), line.value(extent.end), wid, instant, False)
+            contents.append((report, _content(line, held[wid], replace(extent, end=instant))))
+    return Reported(contents, line.type, line.up_to_here(with_end=False))
+
+
+def landmark(window: LandmarkWindow, line: Line) -> Reported:
+    tuples = line.placed(line.relation.records)
+    slide = None if window.slide is None else line.length(window.slide)
+    marks = Landmark(line.instant(window.start), line.instant(window.end), slide)
+    start = line.value(marks.start)
+    inside = [(record, place) for record, place in tuples if place in marks.whole]
+    scheduled = marks.slide is not None or marks.end is not None
+    contents: Contents = []
+    if inside:
+        last = max(place for _, place in inside)
+        if not scheduled and line.passed == EVERYTHING:
+            report = Report(0, start, line.value(last), 0, last)
+            contents.append((report, [record for record, _ in inside]))
+        for wid, end in _ends(marks, line, [place for _, place in tuples]) if scheduled else ():
+            report = Report(wid, start, line.value(end), wid, end)
+            contents.append((report, _content(line, inside, marks.extent(wid))))
+        for instant in line.emissions(min(place for _, place in inside)):
+            wid = marks.ending_after(instant)
+            scheduled_end = marks.extent(wid).end
+            # Where no end is scheduled the window ends now, as far as anybody can tell.
+            end = instant if scheduled_end is None else scheduled_end
+            if not scheduled or (instant < end and instant != marks.extent(wid - 1).end):
+                report = Report(wid, start, line.value(end), wid, instant, False)
+                contents.append((report, _content(line, inside, Extent(marks.start, instant))))
+    frontier = line.up_to_here(with_end=False) if scheduled or line.relation.ended else BEGINNING
+    return Reported(contents, line.type, frontier)
+
+
+def _ends(marks: Landmark, line: Line, places: list[Point]) -> list[tuple[int, Point]]:
+    """The ends that punctuation has passed and, once the input has ended, the first after the last tuple."""
+    windows = marks.windows(places)
+    reached = line.reached if line.reached != EVERYTHING else at(max(places))
+    stop = max(windows.stop, marks.ending_after(reached[1]) + 1 if reached >= at(max(places)) else 0)
+    found = []
+    for wid in range(windows.start, stop):
+        extent = marks.extent(wid)
+        assert extent.end is not None
+        if at(extent.end) <= reached or (wid < windows.stop and line.passed == EVERYTHING):
+            found.append((wid, extent.end))
+    return found
+
+
+def now(window: NowWindow, line: Line) -> Reported:
+    tuples = line.placed(line.relation.records)
+    instants = Now()
+    contents: Contents = []
+    for wid in instants.windows(place for _, place in tuples):
+        extent = instants.extent(wid)
+        if line.has_passed(extent):
+            value = line.value(wid)
+            # Instants that are no integers have no number.
+            report = Report(wid, value, value, _number(wid, line.type), wid)
+            contents.append((report, _content(line, tuples, extent)))
+    return Reported(contents, line.type, line.up_to_here(with_end=True))
+
+
+def _number(instant: Point, type_: Type) -> int:
+    return int(instant) if type_.is_integral else 0
+
+
+def _content(line: Line, members: list[Placed], extent: Extent) -> list[Record]:
+    return [record for record, place in members if place in extent and line.counts(record, extent)]

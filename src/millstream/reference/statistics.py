@@ -1,0 +1,126 @@
+"""Variances, covariances and the like: from exact sums of powers, rounded once.
+
+Where a sum of squares would be divided by zero the result is NULL, as in Spark. A NaN or an infinity among
+the values makes everything NaN.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+
+from millstream.reference.values import nearest_double
+
+Statistic = Callable[[Sequence[float]], float | None]
+PairStatistic = Callable[[Sequence[tuple[float, float]]], float | None]
+
+
+def _mean(values: Sequence[Fraction]) -> Fraction:
+    return sum(values, Fraction()) / len(values)
+
+
+def _moment(values: Sequence[float], power: int) -> Fraction:
+    """The sum of the powers of the differences from the mean."""
+    exact = [Fraction(value) for value in values]
+    mean = _mean(exact)
+    return sum(((value - mean) ** power for value in exact), Fraction())
+
+
+def _product(pairs: Sequence[tuple[float, float]], i: int, j: int) -> Fraction:
+    """The sum of the products of the differences from the means."""
+    a, b = ([Fraction(pair[k]) for pair in pairs] for k in (i, j))
+    mean_a, mean_b = _mean(a), _mean(b)
+    return sum(((x - mean_a) * (y - mean_b) for x, y in zip(a, b, strict=True)), Fraction())
+
+
+def _root(square: Fraction, sign: Fraction) -> float:
+    return math.copysign(math.sqrt(nearest_double(square)), sign)
+
+
+# ---------------------------------------------------------------- of one column
+
+
+def variance(spare: int, *, root: bool = False) -> Statistic:
+    """VAR_POP and VAR_SAMP, and the standard deviations; ``spare`` tuples are not divided by."""
+
+    def of(values: Sequence[float]) -> float | None:
+        if len(values) <= spare:
+            return None
+        if not all(map(math.isfinite, values)):
+            return math.nan
+        square = _moment(values, 2) / (len(values) - spare)
+        return _root(square, Fraction(1)) if root else nearest_double(square)
+
+    return of
+
+
+def skewness(values: Sequence[float]) -> float | None:
+    if not values:
+        return None
+    if not all(map(math.isfinite, values)):
+        return math.nan
+    second, third = _moment(values, 2), _moment(values, 3)
+    return _root(len(values) * third**2 / second**3, third) if second else None
+
+
+def kurtosis(values: Sequence[float]) -> float | None:
+    """The excess kurtosis."""
+    if not values:
+        return None
+    if not all(map(math.isfinite, values)):
+        return math.nan
+    second = _moment(values, 2)
+    return nearest_double(len(values) * _moment(values, 4) / second**2 - 3) if second else None
+
+
+# ---------------------------------------------------------------- of two columns
+
+
+def covariance(spare: int) -> PairStatistic:
+    def of(pairs: Sequence[tuple[float, float]]) -> float | None:
+        if len(pairs) <= spare:
+            return None
+        return _finite(pairs) or nearest_double(_product(pairs, 0, 1) / (len(pairs) - spare))
+
+    return of
+
+
+def correlation(pairs: Sequence[tuple[float, float]]) -> float | None:
+    if len(pairs) < 2:
+        return None
+    if _finite(pairs):
+        return math.nan
+    product, squares = _product(pairs, 0, 1), _product(pairs, 0, 0) * _product(pairs, 1, 1)
+    return _root(product**2 / squares, product) if squares else None
+
+
+def regression(part: str) -> PairStatistic:
+    """REGR_SLOPE and the like; the first column is the dependent one, y, and the second is x."""
+
+    def of(pairs: Sequence[tuple[float, float]]) -> float | None:
+        if not pairs:
+            return None
+        if _finite(pairs):
+            return math.nan
+        syy, sxy, sxx = _product(pairs, 0, 0), _product(pairs, 0, 1), _product(pairs, 1, 1)
+        y, x = (_mean([Fraction(pair[k]) for pair in pairs]) for k in (0, 1))
+        plain = {"avgx": x, "avgy": y, "sxx": sxx, "syy": syy, "sxy": sxy}
+        if part in plain:
+            return nearest_double(plain[part])
+        if not sxx:
+            return None
+        match part:
+            case "slope":
+                return nearest_double(sxy / sxx)
+            case "intercept":
+                return nearest_double(y - sxy / sxx * x)
+            case _:
+                return nearest_double(sxy**2 / (sxx * syy)) if syy else 1.0
+
+    return of
+
+
+def _finite(pairs: Sequence[tuple[float, float]]) -> float:
+    """0, or NaN (which is true) if a value is none that can be computed with."""
+    return 0.0 if all(math.isfinite(value) for pair in pairs for value in pair) else math.nan
