@@ -84,7 +84,7 @@ def converted(exact: Fraction, type_: pa.DataType) -> Any:
 
 
 def over(rows: list[dict[str, Any]], call: OverSpec, wanted: Iterable[int] | None = None) -> list[Any]:
-    """One result for each tuple (or for some, by their place), of tuples in order; `key` names the partition."""
+    """A result for each tuple, or for some by their place, of tuples in order; `key` names the partition."""
     results = []
     for i in range(len(rows)) if wanted is None else wanted:
         row = rows[i]

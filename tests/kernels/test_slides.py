@@ -1,4 +1,4 @@
-"""Windows over a call that slide: which tuples give a result, partial results, and what is kept (semantics 2)."""
+"""Windows over a call that slide (semantics 2): which tuples give a result, and what is kept for that."""
 
 import math
 
@@ -257,7 +257,7 @@ def test_of_slots_of_time_one_tuple_of_each_key_is_kept(monkeypatch):
 
 
 def slots_of_tuples(rows, slide):
-    """(row, complete) of those that give a result."""
+    """(row, stamp, complete) of those that give a result."""
     counts, chosen = {}, []
     for i, row in enumerate(rows):
         count = counts[row.get("key")] = counts.get(row.get("key"), 0) + 1
@@ -269,7 +269,7 @@ def slots_of_tuples(rows, slide):
 
 
 def slots_of_time(rows, slide, reached):
-    """(row, stamp, complete), by the instant at which it is known; time has ``reached`` so far before the end."""
+    """(row, stamp, complete), by the instant when it is due; time has ``reached`` so far before the end."""
     events = []
     for key in {row.get("key") for row in rows}:
         mine = [(i, row["time"]) for i, row in enumerate(rows) if row.get("key") == key]

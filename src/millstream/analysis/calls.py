@@ -8,7 +8,7 @@ from millstream.analysis.expressions import ColumnRef, Expr
 from millstream.catalog.entries import Aggregate
 from millstream.errors import Span
 from millstream.quantity import Distance, Duration, Rows
-from millstream.types import Type
+from millstream.types import BOOLEAN, Type
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,10 @@ class AggregateCall:
 
     def __str__(self) -> str:
         return f"{self.text} AS {self.result}"
+
+
+COMPLETE = ColumnRef("", "complete", BOOLEAN)
+"""Whether a result of a frequently emitting OVER is that of a whole slot."""
 
 
 @dataclass(frozen=True)
@@ -52,9 +56,9 @@ class OverCall:
     call: AggregateCall
     partition_by: tuple[Expr, ...]
     frame: Frame
-    slide: Rows | Duration | Distance | None = None
+    slide: Rows | Duration | None = None
     active_expiration: bool = False
-    emit_every: Rows | Duration | Distance | None = None
+    emit_every: Rows | Duration | None = None
 
     def __str__(self) -> str:
         parts = [f"PARTITION BY {', '.join(map(str, self.partition_by))}"] if self.partition_by else []

@@ -12,7 +12,7 @@ from millstream.analysis.resolver import Resolver
 from millstream.analysis.windows import StreamFacts
 from millstream.catalog.entries import TimestampKind
 from millstream.errors import AnalysisError
-from millstream.quantity import Distance, Duration, Quantity, Rows
+from millstream.quantity import Distance, Duration, Rows
 from millstream.syntax import nodes
 from millstream.syntax.positions import span_of
 from millstream.types import TIMESTAMP, UNKNOWN
@@ -29,17 +29,16 @@ def analyse_over(node: exp.Window, call: AggregateCall, facts: StreamFacts, reso
         )
     _check_order(node, facts, resolver)
     frame = _frame(spec, facts)
-    slide = _slide(spec)
+    slide = _slide(spec, facts)
     active = bool(spec.args.get("active"))
-    emit = positive(spec.args["emit"], "EMIT EVERY") if spec.args.get("emit") is not None else None
-    _check_combination(node, frame, slide, active, emit)
+    _check_combination(node, frame, slide, active, bool(spec.args.get("emit")))
     return OverCall(
         call,
         tuple(resolver.resolve(e) for e in node.args.get("partition_by") or ()),
         frame,
         slide,
         active,
-        Rows(int(emit.value)) if isinstance(emit, Distance) else emit,
+        _emit(spec, slide, facts),
     )
 
 
@@ -52,11 +51,18 @@ def check_together(calls: Sequence[OverCall]) -> None:
                 span=call.call.span,
                 hint="its rows also come when a tuple leaves: write the other calls as a query of their own",
             )
-        if call.slide != calls[0].slide:
+        if call.slide != calls[0].slide or call.emit_every != calls[0].emit_every:
+            what = "SLIDE" if call.slide != calls[0].slide else "EMIT EVERY"
             raise AnalysisError(
-                "all OVER windows of a SELECT have the same SLIDE or none",
+                f"all OVER windows of a SELECT have the same {what} or none",
                 span=call.call.span,
-                hint="write a query for each SLIDE",
+                hint=f"write a query for each {what}",
+            )
+        if call.slide is not None and call.partition_by != calls[0].partition_by:
+            raise AnalysisError(
+                "all OVER windows of a SELECT with SLIDE have the same PARTITION BY",
+                span=call.call.span,
+                hint="each partition has slots of its own: write a query for each PARTITION BY",
             )
 
 
@@ -114,26 +120,46 @@ def _rows_preceding(node: exp.Expr) -> Rows:
     )
 
 
-def _range_preceding(node: exp.Expr, facts: StreamFacts) -> Duration | Distance:
+def _range_preceding(node: exp.Expr, facts: StreamFacts, what: str = "RANGE") -> Duration | Distance:
     timestamp = facts.timestamp
     type_ = TIMESTAMP if timestamp.kind is TimestampKind.LATENT else timestamp.type or UNKNOWN
-    return positive_on(node, "RANGE", timestamp.column or "the timestamp", type_)
+    return positive_on(node, what, timestamp.column or "the timestamp", type_)
 
 
-def _slide(spec: nodes.OverSpec) -> Rows | Duration | None:
+def _slide(spec: nodes.OverSpec, facts: StreamFacts) -> Rows | Duration | None:
     node = spec.args.get("slide")
+    return None if node is None else _rows_or_time(node, "SLIDE", facts)
+
+
+def _emit(spec: nodes.OverSpec, slide: Rows | Duration | None, facts: StreamFacts) -> Rows | Duration | None:
+    node = spec.args.get("emit")
     if node is None:
         return None
-    amount = positive(node, "SLIDE")
+    emit = _rows_or_time(node, "EMIT EVERY", facts)
+    if isinstance(emit, Rows) != isinstance(slide, Rows):
+        raise AnalysisError(
+            f"SLIDE {slide} does not go with EMIT EVERY {emit}",
+            span=span_of(node),
+            hint="both count tuples, or both are intervals",
+        )
+    return emit
+
+
+def _rows_or_time(node: exp.Expr, what: str, facts: StreamFacts) -> Rows | Duration:
+    """A number counts tuples, whatever the type of the timestamp."""
+    amount = positive(node, what)
+    if isinstance(amount, Duration):
+        _range_preceding(node, facts, what)
+        return amount
     if isinstance(amount, Distance):
         if amount.value != int(amount.value):
-            raise AnalysisError("SLIDE counts tuples and must be whole", span=span_of(node))
+            raise AnalysisError(f"{what} counts tuples and must be whole", span=span_of(node))
         return Rows(int(amount.value))
     return amount
 
 
 def _check_combination(
-    node: exp.Window, frame: Frame, slide: Quantity | None, active: bool, emit: Quantity | None
+    node: exp.Window, frame: Frame, slide: Rows | Duration | None, active: bool, emit: bool
 ) -> None:
     if active and slide is not None:
         raise AnalysisError(
@@ -147,7 +173,7 @@ def _check_combination(
             span=span_of(node),
             hint="from a ROWS window a tuple leaves only when another comes",
         )
-    if emit is not None and slide is None:
+    if emit and slide is None:
         raise AnalysisError(
             "EMIT EVERY needs SLIDE",
             span=span_of(node),

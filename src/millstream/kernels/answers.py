@@ -20,8 +20,8 @@ from millstream.kernels.results import result
 class Wanted:
     """The tuples whose results are wanted, by their place.
 
-    Results that do not fit their type are an error; where ``is_final`` is not set they may never be given out,
-    and are NULL for the time being: ``unfit`` has the names of such results, by row.
+    Results that do not fit their type are an error; where ``is_final`` is not set they may never be given
+    out, and are NULL for the time being: ``unfit`` has the names of such results, by row.
     """
 
     tuples: Tuples

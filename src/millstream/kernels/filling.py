@@ -1,4 +1,4 @@
-"""Panes that fill up: tuples are counted, and those of a pane become one row, for slides of so many tuples."""
+"""Panes that fill up, for slides of so many tuples: these are counted, and those of a pane become one row."""
 
 from __future__ import annotations
 

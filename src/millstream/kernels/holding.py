@@ -1,4 +1,4 @@
-"""Results of slots of time: which tuple is the last of its slot is known when punctuation passes the slot's end."""
+"""Results of slots of time: the last tuple of a slot is known when punctuation passes the slot's end."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Holding:
         return Frontier(int(frontier.time // self._every) * self._every, -1)
 
     def candidates(self, tuples: Tuples) -> Integers:
-        """The tuples, which come in order, whose results may be due: the last of a key before some instant."""
+        """The tuples, of those in order, whose results may be due: the last of a key before some instant."""
         spans = self._slots(tuples)
         if self._slide.emit is not None:
             # Neither ever falls, so that their sum is the same only where both are.

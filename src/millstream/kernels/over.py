@@ -1,4 +1,4 @@
-"""OverAggregate: for each tuple, or every so often, aggregates of it and the tuples before it in its partition."""
+"""OverAggregate: for each tuple, or for some, aggregates of it and the tuples before it in its partition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is kept of each key as one row: measures, and whatever else a key must remember. No key is forgotten."""
+"""What is kept of each key as one row: measures, and what else it must remember. No key is forgotten."""
 
 from __future__ import annotations
 

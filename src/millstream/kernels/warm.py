@@ -11,7 +11,7 @@ from millstream.kernels.over import OverAggregate
 from millstream.kernels.panes import WindowAggregate
 from millstream.kernels.passing import PaneLog
 from millstream.kernels.reorder import Reorder
-from millstream.kernels.specs import AggregateSpec, Function, OverSpec, PaneSpec
+from millstream.kernels.specs import AggregateSpec, Function, OverSpec, PaneSpec, SlideSpec
 
 _ROWS = 100  # enough for hash tables to grow
 _REACH: tuple[dict[str, int], ...] = ({"rows": 2}, {"range": 2}, {})
@@ -22,7 +22,13 @@ def compile_kernels() -> None:
     tuples = _tuples()
     calls = tuple(OverSpec(aggregate, **reach) for reach in _REACH for aggregate in _aggregates())
     panes = PaneSpec(4, 2, 0, pa.int64(), ("word",), tuple(_aggregates()))
-    kernels: list[list[Kernel]] = [[Reorder(), OverAggregate(calls)], [WindowAggregate(panes)], [Distinct()]]
+    kernels: list[list[Kernel]] = [
+        [Reorder(), OverAggregate(calls)],
+        [Reorder(), OverAggregate(calls, SlideSpec(rows=6))],
+        [Reorder(), OverAggregate(calls, SlideSpec(time=6))],
+        [WindowAggregate(panes)],
+        [Distinct()],
+    ]
     for chain in kernels:
         for frontier in (Frontier(_ROWS // 2, 0), END):
             result = tuples

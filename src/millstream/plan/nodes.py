@@ -12,12 +12,14 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Self
 
-from millstream.analysis.calls import AggregateCall, OverCall
+from millstream.analysis.calls import COMPLETE, AggregateCall, OverCall
 from millstream.analysis.expressions import ColumnRef, Expr
 from millstream.analysis.resolved import GroupKey, Output, PatternClause
 from millstream.catalog.entries import Stream, Table, View
 from millstream.errors import Span
+from millstream.quantity import Rows
 from millstream.types import BIGINT, BOOLEAN, STRING, TIMESTAMP, Field
+from millstream.windows.slots import strategy
 from millstream.windows.spec import RowWindow, Window
 
 Schema = tuple[ColumnRef, ...]
@@ -301,10 +303,20 @@ class OverAggregate(Node):
 
     @cached_property
     def schema(self) -> Schema:
-        return (*self.input.schema, *(over.call.result for over in self.calls))
+        complete = (COMPLETE,) if self.calls[0].emit_every else ()
+        return (*self.input.schema, *(over.call.result for over in self.calls), *complete)
 
     def label(self) -> str:
-        return f"OverAggregate {'; '.join(map(str, self.calls))}"
+        how = self._strategy()
+        return f"OverAggregate {'; '.join(map(str, self.calls))}{f' [{how}]' if how else ''}"
+
+    def _strategy(self) -> str | None:
+        slide, emit = self.calls[0].slide, self.calls[0].emit_every
+        if not isinstance(slide, Rows):
+            return None
+        reaches = [over.frame.preceding for over in self.calls]
+        sizes = [reach.count + 1 for reach in reaches if isinstance(reach, Rows)]
+        return strategy(slide.count, emit.count if isinstance(emit, Rows) else None, sizes)
 
 
 @dataclass(frozen=True)

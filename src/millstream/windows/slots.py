@@ -1,8 +1,8 @@
 """Slots of tuples and the panes in them, for windows over a call that slide (ESL paper, section 5.1).
 
-A partition's tuples are numbered from 1. SLIDE k cuts them into slots of k, and the last tuple of a slot yields
-a result; EMIT EVERY e also lets every e-th tuple give one. A window then begins and ends at few places only:
-the tuples between two such places are a pane, and an aggregate of a pane is all that has to be kept of it.
+A partition's tuples are numbered from 1. SLIDE k cuts them into slots of k, and the last tuple of a slot
+yields a result; EMIT EVERY e also lets every e-th tuple give one. A window then begins and ends at few places
+only: the tuples between two such places are a pane, and an aggregate of a pane is all that is kept of it.
 """
 
 from __future__ import annotations
@@ -29,8 +29,10 @@ class Panes:
 
     @classmethod
     def of(cls, slide: int, emit: int | None, sizes: Iterable[int]) -> Panes:
-        """The panes that all windows of these sizes share. The ESL paper has panes of equal length, the
-        greatest common divisor of slide and size; there are never more of these, and mostly fewer.
+        """The panes that all windows of these sizes share.
+
+        The ESL paper has panes of equal length, the greatest common divisor of slide and size; of these here
+        there are never more, and mostly fewer.
         """
         period = math.gcd(slide, emit or 0)
         return cls(period, tuple(sorted({0, *(-size % period for size in sizes)})))
