@@ -36,6 +36,9 @@ bench-engine: java $(VENV)/.installed-bench ## measure the engine beside Spark's
 bench-growth: java $(VENV)/.installed-bench ## measure what should not grow with windows and streams
 	@$(WITH_JAVA) $(BIN)/python -m benchmarks growth
 
+bench-slides: java $(VENV)/.installed-bench ## measure memory and rate of windows that slide
+	@$(WITH_JAVA) $(BIN)/python -m benchmarks slides
+
 soak: java venv ## the long tests: many kills, millions of rows, hours of stream time
 	@$(WITH_JAVA) $(BIN)/python -m soak
 

@@ -1,8 +1,9 @@
-"""Run benchmarks: all the short ones, those that are named, or one of the two long ones.
+"""Run benchmarks: all the short ones, those that are named, or one of the long ones.
 
 python -m benchmarks [name ...] [--quick]
 python -m benchmarks engine [--rows N] [--only NAME ...] [--check] [--help]    beside its peers: hours
 python -m benchmarks growth [--only NAME ...] [--help]                         what should not grow
+python -m benchmarks slides [--rows N] [--only NAME ...] [--help]              figures 6 and 7 of the ESL paper
 """
 
 from __future__ import annotations
@@ -25,10 +26,14 @@ def main() -> None:
         from benchmarks.growth import report
 
         sys.exit(report.main(sys.argv[2:]))
+    if sys.argv[1:2] == ["slides"]:
+        from benchmarks.slides import report as slides
+
+        sys.exit(slides.main(sys.argv[2:]))
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
         description="Measure Millstream.",
-        epilog="The long ones: python -m benchmarks engine --help, python -m benchmarks growth --help",
+        epilog="The long ones: python -m benchmarks engine --help, and growth and slides likewise",
     )
     parser.add_argument("names", nargs="*", choices=[[], *BENCHMARKS], help="which ones (default: all)")
     parser.add_argument("--quick", action="store_true", help="a tenth of the size, to see that they work")

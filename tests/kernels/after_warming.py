@@ -17,7 +17,7 @@ from millstream.kernels.distinct import Distinct
 from millstream.kernels.over import OverAggregate
 from millstream.kernels.place_sliding import Sliding
 from millstream.kernels.reorder import Reorder
-from millstream.kernels.specs import AggregateSpec, Order, OverSpec, WindowSpec
+from millstream.kernels.specs import AggregateSpec, Order, OverSpec, SlideSpec, WindowSpec
 from millstream.kernels.windows import WindowAggregate
 from millstream.kernels.warm import compile_kernels
 
@@ -99,8 +99,11 @@ def main() -> None:
     for is_float, keyed, nulls in product((False, True), repeat=3):
         batch = tuples(is_float=is_float, keyed=keyed, nulls=nulls)
         work([Reorder(), OverAggregate(over)], batch)
+        for slide in (SlideSpec(rows=3), SlideSpec(rows=9, emit=6, complete="c")):
+            work([Reorder(), OverAggregate(over, slide)], batch)
         work([Distinct()], batch)
         if not is_float:
+            work([Reorder(), OverAggregate(over, SlideSpec(time=4, emit=3, complete="c"))], batch)
             work([WindowAggregate(panes)], batch)
     late = [(f, f.signatures[count:]) for f, count in warm.items() if len(f.signatures) > count]
     assert not late, late

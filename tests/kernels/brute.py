@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Iterable
 from decimal import ROUND_HALF_UP, Context, Decimal
 from fractions import Fraction
 from typing import Any
@@ -82,10 +83,11 @@ def converted(exact: Fraction, type_: pa.DataType) -> Any:
     return int(exact)
 
 
-def over(rows: list[dict[str, Any]], call: OverSpec) -> list[Any]:
-    """One result for each tuple, of tuples in order; `key` names the partition."""
+def over(rows: list[dict[str, Any]], call: OverSpec, wanted: Iterable[int] | None = None) -> list[Any]:
+    """A result for each tuple, or for some by their place, of tuples in order; `key` names the partition."""
     results = []
-    for i, row in enumerate(rows):
+    for i in range(len(rows)) if wanted is None else wanted:
+        row = rows[i]
         content = [other for other in rows[: i + 1] if other.get("key") == row.get("key")]
         if call.rows is not None:
             content = content[-call.rows - 1 :]

@@ -136,13 +136,19 @@ class Store:
         return sum(table.num_rows for table in self.read()[1].values())
 
 
-def check(make: Callable[[], Kernel], batches: Sequence[Batch], magnitude: float = 0.0) -> list[Row]:
+def check(
+    make: Callable[[], Kernel], batches: Sequence[Batch], magnitude: float = 0.0, *, end_apart: bool = False
+) -> list[Row]:
     """Pass the contract on some input; gives what comes out of it.
 
     Sums of doubles may differ a little, as much as twice their precision does for addends of a magnitude.
+    With ``end_apart`` the end of the input comes by itself, as it does where partial results depend on what
+    was promised before it.
     """
     expected = run(make(), batches)
-    for cut_up in (_one_by_one(batches), _all_in_one(batches), _with_empty(batches)):
+    apart = len(batches) - 1 if end_apart else len(batches)
+    in_one = [*_all_in_one(batches[:apart]), *batches[apart:]]
+    for cut_up in (_one_by_one(batches), in_one, _with_empty(batches)):
         same_rows(run(make(), cut_up), expected, magnitude)
     same_rows(_pickled_between(make(), batches), expected, magnitude)
     for restore_at in (*({i} for i in range(len(batches))), set(range(len(batches)))):

@@ -25,11 +25,16 @@ PLANS = {
               └─ Windowed [RANGE 10 SECONDS SLIDE 10 SECONDS WATTR t]
                  └─ StreamScan s from kafka ORDER BY t
     """,
-    "SELECT a, avg(b) OVER (PARTITION BY a ROWS 9 PRECEDING SLIDE 5) AS m FROM s WHERE b > 0": """
+    "SELECT a, avg(b) OVER (PARTITION BY a ROWS 9 PRECEDING SLIDE 12) AS m FROM s WHERE b > 0": """
         Project s.a, __agg0 AS m
-        └─ OverAggregate avg(b) OVER (PARTITION BY s.a ROWS 9 PRECEDING SLIDE 5 ROWS) AS __agg0
+        └─ OverAggregate avg(b) OVER (PARTITION BY s.a ROWS 9 PRECEDING SLIDE 12 ROWS) AS __agg0 [tumble]
            └─ Filter s.b > 0
               └─ StreamScan s from kafka ORDER BY t
+    """,
+    "SELECT sum(b) OVER (ROWS 49 PRECEDING SLIDE 15) AS m FROM s": """
+        Project __agg0 AS m
+        └─ OverAggregate sum(b) OVER (ROWS 49 PRECEDING SLIDE 15 ROWS) AS __agg0 [panes of 5 and 10 tuples]
+           └─ StreamScan s from kafka ORDER BY t
     """,
     "SELECT a, t FROM s UNION ALL SELECT a, u FROM r": """
         StreamUnion ALL, merged by timestamp

@@ -10,9 +10,6 @@ from millstream.errors import Span
 from millstream.quantity import Distance, Duration, Rows
 from millstream.types import BOOLEAN, Type
 
-COMPLETE = ColumnRef("", "complete", BOOLEAN)
-"""Of OVER with EMIT EVERY: whether a row is the result of a whole slot, or of a slot as it stands."""
-
 
 @dataclass(frozen=True)
 class SortKey:
@@ -48,6 +45,10 @@ class AggregateCall:
         return f"{self.text} AS {self.result}"
 
 
+COMPLETE = ColumnRef("", "complete", BOOLEAN)
+"""Whether a result of a frequently emitting OVER is that of a whole slot."""
+
+
 @dataclass(frozen=True)
 class Frame:
     """How far an OVER window reaches back: so many rows, so far along the timestamp, or (None) for ever."""
@@ -69,9 +70,9 @@ class OverCall:
     call: AggregateCall
     partition_by: tuple[Expr, ...]
     frame: Frame
-    slide: Rows | Duration | Distance | None = None
+    slide: Rows | Duration | None = None
     active_expiration: bool = False
-    emit_every: Rows | Duration | Distance | None = None
+    emit_every: Rows | Duration | None = None
 
     def __str__(self) -> str:
         parts = [f"PARTITION BY {', '.join(map(str, self.partition_by))}"] if self.partition_by else []

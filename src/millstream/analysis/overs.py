@@ -12,10 +12,10 @@ from millstream.analysis.resolver import Resolver
 from millstream.analysis.windows import StreamFacts
 from millstream.catalog.entries import TimestampKind
 from millstream.errors import AnalysisError
-from millstream.quantity import Distance, Duration, Quantity, Rows
+from millstream.quantity import Distance, Duration, Rows
 from millstream.syntax import nodes
 from millstream.syntax.positions import span_of
-from millstream.types import TIMESTAMP, UNKNOWN, Type
+from millstream.types import TIMESTAMP, UNKNOWN
 
 
 def analyse_over(node: exp.Window, call: AggregateCall, facts: StreamFacts, resolver: Resolver) -> OverCall:
@@ -29,17 +29,16 @@ def analyse_over(node: exp.Window, call: AggregateCall, facts: StreamFacts, reso
         )
     _check_order(node, facts, resolver)
     frame = _frame(spec, facts)
-    slide = _step(spec, "slide", "SLIDE", facts)
+    slide = _slide(spec, facts)
     active = bool(spec.args.get("active"))
-    emit = _step(spec, "emit", "EMIT EVERY", facts)
-    _check_combination(node, frame, slide, active, emit)
+    _check_combination(node, frame, slide, active, bool(spec.args.get("emit")))
     return OverCall(
         call,
         tuple(resolver.resolve(e) for e in node.args.get("partition_by") or ()),
         frame,
         slide,
         active,
-        emit,
+        _emit(spec, slide, facts),
     )
 
 
@@ -52,17 +51,18 @@ def check_together(calls: Sequence[OverCall]) -> None:
                 span=call.call.span,
                 hint="its rows also come when a tuple leaves: write the other calls as a query of their own",
             )
-        if call.slide != calls[0].slide:
+        if call.slide != calls[0].slide or call.emit_every != calls[0].emit_every:
+            what = "SLIDE" if call.slide != calls[0].slide else "EMIT EVERY"
             raise AnalysisError(
-                "all OVER windows of a SELECT have the same SLIDE or none",
+                f"all OVER windows of a SELECT have the same {what} or none",
                 span=call.call.span,
-                hint="write a query for each SLIDE",
+                hint=f"write a query for each {what}",
             )
-        if call.emit_every != calls[0].emit_every:
+        if call.slide is not None and call.partition_by != calls[0].partition_by:
             raise AnalysisError(
-                "all OVER windows of a SELECT have the same EMIT EVERY or none",
+                "all OVER windows of a SELECT with SLIDE have the same PARTITION BY",
                 span=call.call.span,
-                hint="write a query for each EMIT EVERY",
+                hint="each partition has slots of its own: write a query for each PARTITION BY",
             )
 
 
@@ -120,37 +120,46 @@ def _rows_preceding(node: exp.Expr) -> Rows:
     )
 
 
-def _range_preceding(node: exp.Expr, facts: StreamFacts) -> Duration | Distance:
-    return positive_on(node, "RANGE", *_timestamp(facts))
-
-
-def _timestamp(facts: StreamFacts) -> tuple[str, Type]:
+def _range_preceding(node: exp.Expr, facts: StreamFacts, what: str = "RANGE") -> Duration | Distance:
     timestamp = facts.timestamp
     type_ = TIMESTAMP if timestamp.kind is TimestampKind.LATENT else timestamp.type or UNKNOWN
-    return timestamp.column or "the timestamp", type_
+    return positive_on(node, what, timestamp.column or "the timestamp", type_)
 
 
-def _step(spec: nodes.OverSpec, clause: str, what: str, facts: StreamFacts) -> Rows | Duration | None:
-    """SLIDE and EMIT EVERY: so many tuples, or so much time."""
-    node = spec.args.get(clause)
+def _slide(spec: nodes.OverSpec, facts: StreamFacts) -> Rows | Duration | None:
+    node = spec.args.get("slide")
+    return None if node is None else _rows_or_time(node, "SLIDE", facts)
+
+
+def _emit(spec: nodes.OverSpec, slide: Rows | Duration | None, facts: StreamFacts) -> Rows | Duration | None:
+    node = spec.args.get("emit")
     if node is None:
         return None
+    emit = _rows_or_time(node, "EMIT EVERY", facts)
+    if isinstance(emit, Rows) != isinstance(slide, Rows):
+        raise AnalysisError(
+            f"SLIDE {slide} does not go with EMIT EVERY {emit}",
+            span=span_of(node),
+            hint="both count tuples, or both are intervals",
+        )
+    return emit
+
+
+def _rows_or_time(node: exp.Expr, what: str, facts: StreamFacts) -> Rows | Duration:
+    """A number counts tuples, whatever the type of the timestamp."""
     amount = positive(node, what)
+    if isinstance(amount, Duration):
+        _range_preceding(node, facts, what)
+        return amount
     if isinstance(amount, Distance):
         if amount.value != int(amount.value):
             raise AnalysisError(f"{what} counts tuples and must be whole", span=span_of(node))
         return Rows(int(amount.value))
-    if isinstance(amount, Duration):
-        positive_on(node, what, *_timestamp(facts))
-        if amount.months:
-            raise AnalysisError(
-                f"{what} {amount} has no fixed length", span=span_of(node), hint="write it in DAYS"
-            )
     return amount
 
 
 def _check_combination(
-    node: exp.Window, frame: Frame, slide: Quantity | None, active: bool, emit: Quantity | None
+    node: exp.Window, frame: Frame, slide: Rows | Duration | None, active: bool, emit: bool
 ) -> None:
     if active and slide is not None:
         raise AnalysisError(
@@ -164,15 +173,9 @@ def _check_combination(
             span=span_of(node),
             hint="from a ROWS window a tuple leaves only when another comes",
         )
-    if emit is not None and slide is None:
+    if emit and slide is None:
         raise AnalysisError(
             "EMIT EVERY needs SLIDE",
             span=span_of(node),
             hint="without SLIDE there is a result for every tuple anyway",
-        )
-    if emit is not None and isinstance(emit, Duration) is not isinstance(slide, Duration):
-        raise AnalysisError(
-            "EMIT EVERY and SLIDE both count tuples, or both are intervals",
-            span=span_of(node),
-            hint="SLIDE 100 EMIT EVERY 10, or SLIDE INTERVAL 1 MINUTE EMIT EVERY 1 SECOND",
         )

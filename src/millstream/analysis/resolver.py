@@ -56,10 +56,12 @@ class Resolver:
             names=catalog.function_names(),
         )
 
-    def with_aggregates(self, handler: CallHandler | None, where: str = "here") -> Resolver:
-        """The same scope, with another say about aggregate calls."""
+    def with_aggregates(
+        self, handler: CallHandler | None, where: str = "here", scope: Scope | None = None
+    ) -> Resolver:
+        """The same scope, or a wider one, with another say about aggregate calls."""
         return Resolver(
-            self.scope,
+            scope or self.scope,
             self.catalog,
             self.source,
             on_subquery=self._on_subquery,

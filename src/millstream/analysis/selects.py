@@ -19,6 +19,7 @@ from millstream.analysis.resolved import (
     Select,
 )
 from millstream.analysis.resolver import Resolver, aggregate_name, is_call
+from millstream.analysis.scope import Scope, ScopeRelation
 from millstream.analysis.typer import OF_GROUP
 from millstream.analysis.windows import StreamFacts
 from millstream.catalog.entries import Timestamp, TimestampKind
@@ -27,7 +28,7 @@ from millstream.errors import AnalysisError, did_you_mean
 from millstream.quantity import Duration
 from millstream.syntax import nodes
 from millstream.syntax.positions import span_of
-from millstream.types import Type
+from millstream.types import Field, Type
 from millstream.windows.spec import RowWindow, Window
 
 _OF_ONE_TUPLE = frozenset({"first", "last", "first_value", "last_value", "any_value"})
@@ -109,7 +110,7 @@ class SelectAnalyser:
 
     def _columns(self) -> tuple[list[Output], tuple[Expr, ...]]:
         self._group_keys()
-        resolver = self.resolver.with_aggregates(self._take_aggregate)
+        resolver = self.resolver.with_aggregates(self._take_aggregate, scope=self._scope())
         resolver.stand_ins = [
             (key.expr.tree, of_column(ColumnRef("", key.name, key.expr.type)))
             for key in self.group_by
@@ -135,6 +136,17 @@ class SelectAnalyser:
         if having and not self.aggregates and not self.group_by:
             raise AnalysisError("HAVING without an aggregate", span=span_of(having), hint="use WHERE")
         return outputs, conditions
+
+    def _scope(self) -> Scope:
+        """The names that SELECT knows: where OVER emits early, ``complete`` is one of them."""
+        scope = self.resolver.scope
+        windows = (window for item in self.node.expressions for window in item.find_all(exp.Window))
+        if self.facts is None or not any(map(_emits, windows)):
+            return scope
+        if any(relation.fields and relation.find(COMPLETE.name) for relation in scope.relations):
+            return scope  # it is a column already
+        implicit = ScopeRelation("", (), (Field(COMPLETE.name, COMPLETE.type),))
+        return replace(scope, relations=[*scope.relations, implicit])
 
     def _outputs(self, item: exp.Expr, resolver: Resolver) -> list[Output]:
         star = _star(item)
@@ -405,10 +417,10 @@ class SelectAnalyser:
             type_ = self._edge_type() if end is None else end.expr.type
             timestamp = Timestamp(TimestampKind.EXTERNAL, end.name if end else None, type_)
             return StreamFacts(timestamp, _names(timestamp), facts.bounded)
-        if any(isinstance(over.emit_every, Duration) for over in self.overs):
-            # As above: a tuple that is reported early is reported at an instant of its own.
-            return StreamFacts(replace(facts.timestamp, column=None), frozenset(), facts.bounded)
         selected = {o.expr.column.name.lower(): o.name for o in outputs if o.expr.column is not None}
+        if any(isinstance(over.emit_every, Duration) for over in self.overs):
+            # A partial result is stamped with the instant of its emission, which no column has.
+            selected = {}
         column = selected.get((facts.timestamp.column or "").lower())
         timestamp = Timestamp(facts.timestamp.kind, column, facts.timestamp.type)
         promised = {selected[name].lower() for name in facts.promised if name in selected}
@@ -460,6 +472,11 @@ def _sort_key(node: exp.Expr) -> SortKey:
 
 def window_of(item: FromItem) -> Window | None:
     return item.window if isinstance(item, ReadStream | ReadQuery) else None
+
+
+def _emits(window: exp.Window) -> bool:
+    spec = window.args.get("spec")
+    return isinstance(spec, nodes.OverSpec) and spec.args.get("emit") is not None
 
 
 def _unaliased(item: exp.Expr) -> exp.Expr:

@@ -11,6 +11,9 @@ import pyarrow as pa
 SPARE = 4096
 """So many rows more than needed are never worth tidying up."""
 
+MANY = 16
+"""So many chunks are too many for few rows: each costs as much to read and to drop as many rows do."""
+
 Mark = tuple[int, int]
 
 
@@ -34,6 +37,10 @@ class Ledger:
     @property
     def total(self) -> int:
         return sum(self.rows.values())
+
+    def should_be_rewritten(self, fresh: int, needed: int) -> bool:
+        """Whether most rows would be dead, or few rows are scattered over many chunks."""
+        return is_wasteful(self.total + fresh, needed) or (len(self.rows) >= MANY and needed <= SPARE)
 
     def add(self, table: pa.Table, mark: Mark) -> dict[str, pa.Table]:
         """What to write: the table under a name of its own, or nothing if it is empty."""

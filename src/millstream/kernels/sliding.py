@@ -10,16 +10,17 @@ import pyarrow as pa
 
 from millstream.kernels import arrow
 from millstream.kernels.aggregates import Aggregate, argument_types, arguments_of, plan, with_arguments
+from millstream.kernels.answers import Wanted
 from millstream.kernels.arrays import NO_BYTES, Array, Codes, Integers
-from millstream.kernels.base import BEGINNING, Change, Frontier, Tuples
+from millstream.kernels.base import BEGINNING, Change, Frontier
 from millstream.kernels.chunks import Ledger, is_wasteful
 from millstream.kernels.keys import KeyTable
 from millstream.kernels.log import Log, RangeWindow, RowsWindow, Window, newest
 from millstream.kernels.measures import Asked, Measure, Parts, Trail
-from millstream.kernels.results import result
 from millstream.kernels.specs import OverSpec
 from millstream.kernels.times import as_order, earlier, from_order, order_of
 from millstream.kernels.tuples import TIME, frontier_as_data, frontier_from_data
+from millstream.windows.slots import Panes
 
 
 class Sliding:
@@ -27,12 +28,15 @@ class Sliding:
 
     A row is dead when no window to come can have it, and goes when most rows are dead: then the log is built
     anew from those that live, as it is from chunks of state after a failure. A key without rows is forgotten.
+    Where there are panes, the rows of the log are panes instead of tuples.
     """
 
-    def __init__(self, calls: Sequence[OverSpec]) -> None:
+    def __init__(self, calls: Sequence[OverSpec], name: str, panes: Panes | None = None) -> None:
         self._calls = calls
+        self._panes = panes
+        self._name = name
         self._spans = list(dict.fromkeys((call.rows, call.range) for call in calls))
-        self._ledger = Ledger("log")
+        self._ledger = Ledger(name)
         self._types: pa.Schema | None = None
         self._is_float = False
         self._frontier = BEGINNING
@@ -42,7 +46,8 @@ class Sliding:
         self._keys = KeyTable()
         self._log = Log()
         self._windows: list[Window] = [
-            RangeWindow(range_ or 0) if rows is None else RowsWindow(rows) for rows, range_ in self._spans
+            RangeWindow(range_ or 0) if rows is None else RowsWindow(self._rows(rows))
+            for rows, range_ in self._spans
         ]
         self._saved = 0
         """How many rows of the log have been written down."""
@@ -54,8 +59,16 @@ class Sliding:
             self._measures, self._aggregates = plan(specs, self._types, in_order=True)
         self._trails: list[Trail] = [measure.trail(len(self._spans)) for measure in self._measures]
 
-    def results(self, tuples: Tuples, frontier: Frontier) -> list[pa.Array]:
-        """The results of all calls for tuples that come in order."""
+    def _rows(self, preceding: int) -> int:
+        """How many rows of the log before its last one a window has."""
+        return preceding if self._panes is None else self._panes.count(preceding + 1) - 1
+
+    def results(self, wanted: Wanted, frontier: Frontier, panes: pa.Table | None = None) -> list[pa.Array]:
+        """The results of all calls for some of the tuples, which come in order.
+
+        With panes the tuples are their last ones.
+        """
+        tuples = wanted.tuples
         if self._types is None:
             self._types = argument_types((call.aggregate for call in self._calls), tuples.columns.schema)
             self._start_over()
@@ -63,8 +76,15 @@ class Sliding:
         self._is_float = tuples.time.dtype == np.float64
         codes = self._keys.of(tuples.columns)
         order = as_order(tuples.time)
-        rows, starts = self._append(order, codes, [measure.of_tuples(tuples) for measure in self._measures])
-        results = self._ask(tuples, codes, rows, starts)
+        parts = [
+            measure.of_tuples(tuples) if panes is None else measure.of_table(panes)
+            for measure in self._measures
+        ]
+        rows, starts = self._append(order, codes, parts)
+        if not wanted.are_all:
+            chosen = wanted.rows
+            codes, rows, starts = codes[chosen], rows[chosen], [begin[chosen] for begin in starts]
+        results = self._ask(wanted, codes, rows, starts)
         self._expire()
         return results
 
@@ -82,10 +102,7 @@ class Sliding:
             starts.append(window.starts(self._log, first, keys, bounds))
         return rows, starts
 
-    def _ask(self, tuples: Tuples, codes: Codes, rows: Codes, starts: Sequence[Codes]) -> list[pa.Array]:
-        def position(row: int) -> tuple[int | float, ...]:
-            return tuples.time[row].item(), int(tuples.origin[row]), int(tuples.number[row])
-
+    def _ask(self, wanted: Wanted, codes: Codes, rows: Codes, starts: Sequence[Codes]) -> list[pa.Array]:
         measured: dict[tuple[int, int], Parts] = {}
         results = []
         for call, aggregate in zip(self._calls, self._aggregates, strict=True):
@@ -95,7 +112,7 @@ class Sliding:
                 if (window, number) not in measured:
                     measured[window, number] = self._trails[number].ask(window, asked)
             parts = [measured[window, number] for number in aggregate.measures]
-            results.append(result(aggregate, self._measures[aggregate.measures[0]], parts, position))
+            results.append(wanted.answer(aggregate, self._measures[aggregate.measures[0]], parts))
         return results
 
     def _expire(self) -> None:
@@ -159,18 +176,19 @@ class Sliding:
             dropped = ledger.drop_before((int(oldest), 0))
         if self._live == 0:
             dropped += ledger.drop_all()
-        elif is_wasteful(ledger.total + len(fresh), self._live):
+        elif ledger.should_be_rewritten(len(fresh), self._live):
             dropped += ledger.drop_all()
             added = self._written(np.flatnonzero(self._is_live(0)))
         elif len(fresh):
             added = self._written(fresh)
-        return Change(added, dropped, {"frontier": frontier_as_data(self._frontier), **ledger.meta()})
+        meta = {f"{self._name}-frontier": frontier_as_data(self._frontier), **ledger.meta()}
+        return Change(added, dropped, meta)
 
     def _written(self, rows: Array) -> dict[str, pa.Table]:
         return self._ledger.add(self._export(rows), (int(self._log.times.view[rows[-1]]), 0))
 
     def restore(self, meta: Mapping[str, Any], chunks: Mapping[str, pa.Table]) -> None:
-        self._frontier = frontier_from_data(meta.get("frontier"))
+        self._frontier = frontier_from_data(meta.get(f"{self._name}-frontier"))
         mine = self._ledger.restored(meta, chunks)
         self._types = arguments_of(mine[0][1].schema) if mine else None
         self._start_over()

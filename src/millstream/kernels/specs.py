@@ -96,6 +96,26 @@ class OverSpec:
 
 
 @dataclass(frozen=True)
+class SlideSpec:
+    """Which tuples give a result: the last of every slot of so many tuples of a key, or of so much time.
+
+    ``emit`` is measured as the slide is: partial results come so often.
+    """
+
+    rows: int | None = None
+    time: int | None = None
+    emit: int | None = None
+    complete: str | None = None
+    """The name of a column that tells whole results from partial ones, if somebody wants it."""
+
+    def __post_init__(self) -> None:
+        if (self.rows is None) == (self.time is None):
+            raise ValueError("a slide is measured in rows or in time")
+        if min(self.rows or self.time or 0, 1 if self.emit is None else self.emit) < 1:
+            raise ValueError("SLIDE and EMIT EVERY must be positive")
+
+
+@dataclass(frozen=True)
 class WindowSpec:
     """Aggregates over bracket windows."""
 

@@ -11,7 +11,7 @@ from millstream.kernels.over import OverAggregate
 from millstream.kernels.place_sliding import Sliding
 from millstream.kernels.sweep import CellLog
 from millstream.kernels.reorder import Reorder
-from millstream.kernels.specs import AggregateSpec, Function, OverSpec, WindowSpec
+from millstream.kernels.specs import AggregateSpec, Function, OverSpec, SlideSpec, WindowSpec
 from millstream.kernels.windows import WindowAggregate
 
 _ROWS = 100  # enough for hash tables to grow
@@ -23,7 +23,13 @@ def compile_kernels() -> None:
     tuples = _tuples()
     calls = tuple(OverSpec(aggregate, **reach) for reach in _REACH for aggregate in _aggregates())
     panes = WindowSpec(Sliding(4, 2), pa.int64(), ("word",), tuple(_aggregates()))
-    kernels: list[list[Kernel]] = [[Reorder(), OverAggregate(calls)], [WindowAggregate(panes)], [Distinct()]]
+    kernels: list[list[Kernel]] = [
+        [Reorder(), OverAggregate(calls)],
+        [Reorder(), OverAggregate(calls, SlideSpec(rows=6))],
+        [Reorder(), OverAggregate(calls, SlideSpec(time=6))],
+        [WindowAggregate(panes)],
+        [Distinct()],
+    ]
     for chain in kernels:
         for frontier in (Frontier(_ROWS // 2, 0), END):
             result = tuples

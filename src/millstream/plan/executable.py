@@ -9,6 +9,7 @@ from millstream.catalog.entries import View
 from millstream.errors import NotExecutableError
 from millstream.plan import nodes
 from millstream.plan.strategies import AGGREGATES, constants
+from millstream.quantity import Duration
 from millstream.types import Kind, Type
 from millstream.windows.spec import RangeWindow
 
@@ -54,12 +55,8 @@ def _input(node: nodes.Node) -> str | None:
 
 
 def _over(over: OverCall) -> str | None:
-    if over.slide is not None:
-        return "SLIDE in OVER"
     if over.active_expiration:
         return "ACTIVE EXPIRATION"
-    if over.emit_every is not None:
-        return "EMIT EVERY"
     return _aggregate(over.call)
 
 
@@ -136,6 +133,8 @@ def _timestamps(node: nodes.Node) -> frozenset[ColumnRef]:
             return frozenset(node.schema[i] for i in set.intersection(*found))
         case nodes.WindowAggregate():
             return frozenset(c for c in node.schema if c.name == "window_end")
+        case nodes.OverAggregate(calls=(OverCall(emit_every=Duration()), *_)):
+            return frozenset()  # partial results have the timestamps of their emission
         case _:
             kept = set(node.schema)
             return frozenset(c for child in node.inputs for c in _timestamps(child) if c in kept)

@@ -17,7 +17,9 @@ from millstream.analysis.expressions import ColumnRef, Expr
 from millstream.analysis.resolved import GroupKey, Output, PatternClause
 from millstream.catalog.entries import Stream, Table, View
 from millstream.errors import Span
+from millstream.quantity import Rows
 from millstream.types import BOOLEAN, STRING, TIMESTAMP, Field, Type
+from millstream.windows.slots import strategy
 from millstream.windows.spec import Window
 
 Schema = tuple[ColumnRef, ...]
@@ -301,11 +303,20 @@ class OverAggregate(Node):
 
     @cached_property
     def schema(self) -> Schema:
-        emits = [COMPLETE] if any(over.emit_every for over in self.calls) else []
-        return (*self.input.schema, *(over.call.result for over in self.calls), *emits)
+        complete = (COMPLETE,) if self.calls[0].emit_every else ()
+        return (*self.input.schema, *(over.call.result for over in self.calls), *complete)
 
     def label(self) -> str:
-        return f"OverAggregate {'; '.join(map(str, self.calls))}"
+        how = self._strategy()
+        return f"OverAggregate {'; '.join(map(str, self.calls))}{f' [{how}]' if how else ''}"
+
+    def _strategy(self) -> str | None:
+        slide, emit = self.calls[0].slide, self.calls[0].emit_every
+        if not isinstance(slide, Rows):
+            return None
+        reaches = [over.frame.preceding for over in self.calls]
+        sizes = [reach.count + 1 for reach in reaches if isinstance(reach, Rows)]
+        return strategy(slide.count, emit.count if isinstance(emit, Rows) else None, sizes)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own custom)
 
-from millstream.analysis.calls import OverCall
+from millstream.analysis.calls import COMPLETE, OverCall
 from millstream.analysis.expressions import ColumnRef, Expr
 from millstream.catalog.entries import Derived, Registered, Rejected, Stream, Table, TimestampKind
 from millstream.errors import ExecutionError, NotExecutableError
@@ -122,7 +122,8 @@ class Lowerer:
                 flow = self._lower(node.input, replace(below, staged=True))
                 results = {call.call.result for call in node.calls}
                 passed = [c for c in node.input.schema if _is_needed(c, above.needed) and c not in results]
-                return self.stages.over(flow, node, passed, marked=above.staged)
+                complete = COMPLETE in node.schema and _is_needed(COMPLETE, above.needed)
+                return self.stages.over(flow, node, passed, marked=above.staged, complete=complete)
             case _:
                 raise AssertionError(f"{type(node).__name__} has passed the list of what can be run")
 

@@ -13,13 +13,14 @@ from pyspark.sql import functions as F  # noqa: N812 (Spark's own custom)
 from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
-from millstream.analysis.calls import OverCall
+from millstream.analysis.calls import COMPLETE, OverCall
 from millstream.analysis.expressions import ColumnRef, Expr, of_column
 from millstream.catalog.entries import Reader, Stream, TimestampKind
 from millstream.errors import NotExecutableError
 from millstream.kernels.base import KEY, KEY2, Kernel
-from millstream.kernels.specs import OverSpec, PaneSpec
+from millstream.kernels.specs import OverSpec, SlideSpec, WindowSpec
 from millstream.plan import nodes
+from millstream.quantity import Rows
 from millstream.spark.aggregates import aggregate
 from millstream.spark.flows import Flow, Leg, named
 from millstream.spark.hidden import (
@@ -110,9 +111,18 @@ class Stages:
         return Flow((Leg(named(frame, columns), marked=marked, staged=True),))
 
     def over(
-        self, flow: Flow, node: nodes.OverAggregate, needed: Iterable[ColumnRef], *, marked: bool
+        self,
+        flow: Flow,
+        node: nodes.OverAggregate,
+        needed: Iterable[ColumnRef],
+        *,
+        marked: bool,
+        complete: bool = False,
     ) -> Flow:
-        """Aggregates over windows of their own; calls with the same partitions share a stage."""
+        """Aggregates over windows of their own; calls with the same partitions share a stage.
+
+        ``complete`` says whether it is wanted to know which results are partial ones.
+        """
         groups: dict[tuple[str, ...], list[OverCall]] = {}
         for call in node.calls:
             groups.setdefault(tuple(expr.sql for expr in call.partition_by), []).append(call)
@@ -122,12 +132,18 @@ class Stages:
             calls = remaining.pop(0)
             later = [c for group in remaining for c in group]
             refs = list(dict.fromkeys([*passed, *_columns(later)]))
-            flow = self._over(flow, calls, refs, marked=marked or bool(remaining))
+            flow = self._over(flow, calls, refs, marked=marked or bool(remaining), complete=complete)
             passed += [call.call.result for call in calls]
         return flow
 
     def _over(
-        self, flow: Flow, calls: Sequence[OverCall], refs: Sequence[ColumnRef], *, marked: bool
+        self,
+        flow: Flow,
+        calls: Sequence[OverCall],
+        refs: Sequence[ColumnRef],
+        *,
+        marked: bool,
+        complete: bool,
     ) -> Flow:
         from millstream.kernels.over import OverAggregate
         from millstream.kernels.reorder import Reorder
@@ -147,13 +163,17 @@ class Stages:
             else:
                 specs.append(OverSpec(spec, None, units(reach, time_type)))
         keys = [F.expr(expr.sql) for expr in calls[0].partition_by]
-        kernels: list[MakeKernel] = [partial(Reorder), partial(OverAggregate, tuple(specs))]
+        slide = _slide(calls[0], time_type, "complete" if complete else None)
+        kernels: list[MakeKernel] = [partial(Reorder), partial(OverAggregate, tuple(specs), slide)]
         results = [pa.field(spec.aggregate.result, spec.aggregate.type) for spec in specs]
+        if complete:
+            results.append(pa.field("complete", pa.bool_()))
         texts = [expr.sql for expr in calls[0].partition_by]
         key = next((f"c{i}" for i, ref in enumerate(refs) if texts == [ref.sql]), None)
         result = self._run(flow, shipped, keys, kernels, marked=marked, key=key, keep=len(refs), add=results)
         columns = [(ref, f"c{i}") for i, ref in enumerate(refs)]
         columns += [(call.call.result, f"r{i}") for i, call in enumerate(calls)]
+        columns += [(COMPLETE, "complete")] if complete else []
         return Flow((Leg(named(result, columns), marked=marked, staged=True),))
 
     def window(
@@ -390,6 +410,17 @@ def _hashable(key: Column, kind: T.DataType) -> Column:
         # There are two zeros, which are one group.
         return F.when(key == 0, F.lit(0.0)).otherwise(key)
     return key if isinstance(kind, T.AtomicType) else F.to_json(F.struct(key))
+
+
+def _slide(call: OverCall, time_type: T.DataType, complete: str | None) -> SlideSpec | None:
+    emit = None if call.emit_every is None else int(units(call.emit_every, time_type))
+    match call.slide:
+        case None:
+            return None
+        case Rows(count):
+            return SlideSpec(rows=count, emit=emit, complete=complete)
+        case amount:
+            return SlideSpec(time=int(units(amount, time_type)), emit=emit, complete=complete)
 
 
 def _columns(calls: Iterable[OverCall]) -> Iterable[ColumnRef]:

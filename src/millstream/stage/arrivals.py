@@ -74,6 +74,7 @@ class Arrivals:
         self._base = number * ORIGINS_PER_INPUT
         self._partitions: dict[int, _Partition] = {}
         self._shards_heard: dict[str, Frontier] = {}
+        self._shards_reached: dict[str, Frontier] = {}
         self._ended = False
         self.rows = 0
         """Tuples of this shard."""
@@ -90,6 +91,20 @@ class Arrivals:
             return END
         if self._input.chained:
             return min(self._shards_heard.values(), default=BEGINNING)
+        return self._promised
+
+    @property
+    def reached(self) -> Frontier:
+        """The same, without what the end of this input promises: partial results do not come from that."""
+        if self._input.chained:
+            return min(self._shards_reached.values(), default=BEGINNING)
+        if not self._input.promises.clauses:
+            # Of a table nothing is promised, but all of it is there.
+            return BEGINNING if self.newest is None else Frontier(self.newest, self._base)
+        return self._promised
+
+    @property
+    def _promised(self) -> Frontier:
         if len(self._partitions) < self._input.partitions:
             return BEGINNING
         return min(Frontier(p.tracker.promised, self._base + n) for n, p in self._partitions.items())
@@ -239,7 +254,8 @@ class Arrivals:
         """Control input: heartbeats and the end, or the frontier of a shard of the stage before."""
         mark = json.loads(mark) if isinstance(mark, str) else mark
         if self._input.chained:
-            self._shards_heard[mark["shard"]] = self._frontier_of(mark)
+            self._shards_heard[mark["shard"]] = END if mark["end"] else self._frontier_of(mark["frontier"])
+            self._shards_reached[mark["shard"]] = self._frontier_of(mark["reached"])
             # Every shard of a stage reports in every batch, so all have been heard of at once.
             self._ended = all(heard == END for heard in self._shards_heard.values())
         elif mark["kind"] == ENDED:
@@ -249,13 +265,11 @@ class Arrivals:
             for number in {*range(self._input.partitions), *self._partitions}:
                 self._partition(number).tracker.heartbeat(mark["time"])
 
-    def _frontier_of(self, mark: dict[str, Any]) -> Frontier:
+    def _frontier_of(self, written: list[Any] | None) -> Frontier:
         """What a shard of the stage before has promised; its origins are numbered after ours."""
-        if mark["end"]:
-            return END
-        if mark["frontier"] is None:
+        if written is None:
             return BEGINNING
-        time, origin = mark["frontier"]
+        time, origin = written
         return Frontier(time, origin + self._base)
 
 

@@ -62,12 +62,7 @@ class Shard:
         taken = time.perf_counter()
         wanted = [a.late if self._pipeline.late else a.tuples for a in arrived]
         tuples = joined([t for t in wanted if t is not None and len(t)])
-        self.frontier = max(self.frontier, min(arrivals.frontier for arrivals in self._arrivals))
-        result = self._empty() if tuples is None else tuples
-        frontier = self.frontier
-        for kernel in self._kernels:
-            result = kernel.process(result, frontier)
-            frontier = kernel.passes(frontier)
+        result, reached, frontier = self._run(self._empty() if tuples is None else tuples)
         done = time.perf_counter()
         self.version += 1
         counted = {
@@ -80,6 +75,7 @@ class Shard:
             "version": self.version,
             "shards": self._shards,
             "frontier": _written(frontier),
+            "reached": _written(reached),
             "end": self.frontier == END,
             **counted,
             "newest": [_told(a.newest, s.time_type) for a, s in zip(self._arrivals, inputs, strict=True)],
@@ -89,6 +85,30 @@ class Shard:
             "kernel_ms": round((done - taken) * 1000, 3),
         }
         return result, report
+
+    def _run(self, tuples: Tuples) -> tuple[Tuples, Frontier, Frontier]:
+        """Results of tuples, how far they had come when the input ended (if it did), and how far they are.
+
+        The end comes by itself after what was promised before it, as partial results do not come from it.
+        """
+        before = self.frontier
+        self.frontier = max(before, min(arrivals.frontier for arrivals in self._arrivals))
+        if before.is_end or not self.frontier.is_end:
+            result, passed = self._through(tuples, self.frontier)
+            return result, passed, passed
+        promised = max(before, min(arrivals.reached for arrivals in self._arrivals))
+        result, reached = self._through(tuples, promised)
+        rest, passed = self._through(self._empty(), self.frontier)
+        together = joined([result, rest])
+        assert together is not None, "there are two parts"
+        return together, reached, passed
+
+    def _through(self, tuples: Tuples, frontier: Frontier) -> tuple[Tuples, Frontier]:
+        """Through all kernels."""
+        for kernel in self._kernels:
+            tuples = kernel.process(tuples, frontier)
+            frontier = kernel.passes(frontier)
+        return tuples, frontier
 
     def _counts(self) -> dict[str, list[int]]:
         """What is counted of every input."""
