@@ -48,9 +48,10 @@ def to_cells(
     columns |= {ENTER: pa.array(enters[rows]), UNTIL: pa.array(untils[rows])}
     types = argument_types(aggregates, tuples.columns.schema)
     for measure in plan(aggregates, types, in_order=False)[0]:
-        parts = measure.zeros(len(rows))
+        # Empty parts would be left out of the table: where there are no cells, one is made and cut off.
+        parts = measure.zeros(max(len(rows), 1))
         measure.fold(groups, measure.of_tuples(tuples), parts, running=False)
-        columns |= measure.to_table(parts)
+        columns |= {name: column[: len(rows)] for name, column in measure.to_table(parts).items()}
     return with_arguments(pa.table(columns), types)
 
 

@@ -81,12 +81,11 @@ class Measure(ABC):
         return tuple(np.zeros(count, dtype) for dtype in self.parts.values())
 
     def to_table(self, parts: Parts) -> dict[str, pa.Array]:
-        """As columns, to be written down; parts that are left out are left out, unless there are no rows."""
-        is_empty = not any(map(len, parts))
+        """As columns, to be written down; parts that are left out are left out."""
         return {
             f"{self.name}.{name}": arrow.build(pa.from_numpy_dtype(part.dtype), part)
             for name, part in zip(self.parts, parts, strict=True)
-            if len(part) or is_empty
+            if len(part)
         }
 
     def of_table(self, table: pa.Table) -> Parts:
@@ -123,3 +122,11 @@ class Trail(ABC):
 
 def frozen_parts(parts: Parts) -> Parts:
     return tuple(frozen(part) for part in parts)
+
+
+def some(parts: Parts, rows: Array) -> Parts:
+    """Some rows of a measure; parts that are left out stay so. What has no fixed width is Arrow's."""
+    return tuple(
+        part.take(pa.array(rows)) if isinstance(part, pa.Array) else part[rows] if len(part) else part
+        for part in parts
+    )

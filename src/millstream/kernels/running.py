@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from millstream.kernels.answers import Wanted
 from millstream.kernels.base import Frontier
+from millstream.kernels.measures import some
 from millstream.kernels.perkey import PerKey
 from millstream.kernels.specs import OverSpec
 
@@ -26,7 +27,7 @@ class Running(PerKey):
             for number, measure in enumerate(self._measures)
         ]
         if not wanted.are_all:
-            measured = [tuple(part[wanted.rows] if len(part) else part for part in m) for m in measured]
+            measured = [some(parts, wanted.rows) for parts in measured]
         results = [
             wanted.answer(
                 aggregate,

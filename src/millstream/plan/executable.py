@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import re
+from fractions import Fraction
+
 from millstream.analysis.calls import AggregateCall, OverCall
 from millstream.analysis.expressions import ColumnRef
 from millstream.analysis.resolved import Query
@@ -9,9 +13,17 @@ from millstream.catalog.entries import View
 from millstream.errors import NotExecutableError
 from millstream.plan import nodes
 from millstream.plan.strategies import AGGREGATES, constants
-from millstream.quantity import Duration
+from millstream.quantity import Distance, Duration, Quantity, Rows
 from millstream.types import Kind, Type
-from millstream.windows.spec import RangeWindow
+from millstream.windows.spec import (
+    LandmarkWindow,
+    PredicateWindow,
+    RangeWindow,
+    RowWindow,
+    SessionWindow,
+    TupleSlideWindow,
+    Window,
+)
 
 NOT_YET: dict[type[nodes.Node], str] = {
     nodes.BaseAggregate: "a user-defined aggregate on a stream",
@@ -24,6 +36,11 @@ NOT_YET: dict[type[nodes.Node], str] = {
 
 _NOT_KEPT = frozenset({Kind.VARIANT, Kind.YEAR_MONTH_INTERVAL})
 """Kinds of values that kernels cannot remember; they only pass through."""
+
+
+_TIME_OF_DAY = re.compile(r"'\s*\d{1,2}:\d{2}(:\d{2}(\.\d*)?)?\s*'")
+_MANY = 1_000_000
+"""Instants of emission before everything repeats; more would take much memory."""
 
 
 def why_not(plan: nodes.Node) -> str | None:
@@ -85,6 +102,12 @@ def _window_aggregate(node: nodes.WindowAggregate) -> str | None:
     windowed = [n for n in node.input.walk() if isinstance(n, nodes.Windowed)]
     if not windowed:
         return "an aggregate with constructs of ESL on a table"
+    nearest = node.input
+    while isinstance(nearest, nodes.Filter):
+        nearest = nearest.input
+    contextual = isinstance(windowed[0].window, RowWindow | TupleSlideWindow | SessionWindow | PredicateWindow)
+    if contextual and not isinstance(nearest, nodes.Windowed):
+        return f"a join between the window {windowed[0].window} and its aggregate"
     names = {
         (w.alias.lower(), name)
         for w in windowed
@@ -100,18 +123,52 @@ def _window_aggregate(node: nodes.WindowAggregate) -> str | None:
 
 def _window(node: nodes.Windowed) -> str | None:
     window = node.window
-    if not isinstance(window, RangeWindow):
-        return f"the window {window}"
-    if window.slide is None:
+    if isinstance(window, RangeWindow) and window.slide is None:
         return "a window without SLIDE"
-    if window.emit_every is not None:
-        return "EMIT EVERY"
     attribute = next((c for c in node.input.schema if c.name == window.attribute), None)
-    if attribute is not None and attribute.type.kind in (Kind.FLOAT, Kind.DOUBLE):
-        return f"a window on '{attribute.name}', which is of type {attribute.type},"
+    is_double = attribute is not None and attribute.type.kind in (Kind.FLOAT, Kind.DOUBLE)
+    if window.emit_every is not None and (reason := _emission(window, is_double)):
+        return reason
+    if isinstance(window, LandmarkWindow) and window.start and _TIME_OF_DAY.fullmatch(window.start):
+        return f"START AT {window.start} without a date"
+    counts_arrivals = isinstance(window, RowWindow) and window.by_arrival
+    counts_arrivals |= isinstance(window, TupleSlideWindow) and not window.by_rank
+    if counts_arrivals and any(isinstance(n, nodes.StreamUnion) for n in node.input.walk()):
+        return "counting the arrivals of a union"
     if node.streaming and window.attribute is not None and attribute not in _timestamps(node.input):
         return f"a window on '{window.attribute}', which is not the stream's timestamp,"
     return None
+
+
+def _emission(window: Window, is_double: bool) -> str | None:
+    emit = window.emit_every
+    match window:
+        case TupleSlideWindow():
+            return "EMIT EVERY with SATTR"
+        case PredicateWindow() if isinstance(emit, Rows):
+            return "EMIT EVERY so many rows with START WHEN"
+        case SessionWindow() if is_double:
+            return "EMIT EVERY on sessions of doubles"
+        case RangeWindow(slide=slide) | LandmarkWindow(slide=slide) | RowWindow(slide=slide) if slide:
+            step, often = _amount(slide), _amount(emit)
+            if is_double:
+                return f"EMIT EVERY {emit}, which does not go into SLIDE {slide}," if step % often else None
+            visits = math.lcm(int(step), int(often)) // min(int(step), int(often))
+            return f"EMIT EVERY {emit} on SLIDE {slide}, so many times," if visits > _MANY else None
+    return None
+
+
+def _amount(quantity: Quantity | None) -> Fraction:
+    match quantity:
+        case Rows(count):
+            return Fraction(count)
+        case Duration(microseconds):
+            return Fraction(microseconds)
+        case Distance(value):
+            # In units of the last digit that a decimal can have: only proportions count.
+            return Fraction(value) * 10**18 if Fraction(value).denominator > 1 else Fraction(value)
+        case _:
+            raise AssertionError("there is no such amount")
 
 
 def _timestamps(node: nodes.Node) -> frozenset[ColumnRef]:

@@ -80,6 +80,8 @@ class Flow:
 
     legs: tuple[Leg, ...]
     window: nodes.Windowed | None = None
+    inside: tuple[Expr, ...] = ()
+    """Conditions on what is in the window, where all tuples count for the window itself."""
 
     @property
     def judged(self) -> bool:

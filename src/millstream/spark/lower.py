@@ -21,6 +21,7 @@ from millstream.spark.hidden import MARK, TIME, column, hidden
 from millstream.spark.sources import ReadPort, StreamFrames, classify, read_stream, read_table
 from millstream.spark.stages import Stages, Wanted
 from millstream.spark.translate import FAILURES, translate
+from millstream.spark.windows import is_contextual
 
 _HOW = {
     "inner": "inner",
@@ -100,6 +101,8 @@ class Lowerer:
             case nodes.Filter():
                 below = above.wanting(*node.conditions)
                 flow = self._ready(self._lower(node.input, below), node, node.conditions, below)
+                if flow.window is not None and is_contextual(flow.window.window):
+                    return replace(flow, inside=(*flow.inside, *node.conditions))
                 return flow.map(lambda leg: leg.where(node.conditions))
             case nodes.Project():
                 exprs = [output.expr for output in node.outputs]

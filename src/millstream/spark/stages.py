@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,6 +19,7 @@ from millstream.analysis.expressions import ColumnRef, Expr, of_column
 from millstream.catalog.entries import Reader, Stream, TimestampKind
 from millstream.errors import NotExecutableError
 from millstream.kernels.base import KEY, KEY2, Kernel
+from millstream.kernels.partitions import BY_PART, WHOLE
 from millstream.kernels.specs import OverSpec, SlideSpec, WindowSpec
 from millstream.plan import nodes
 from millstream.quantity import Rows
@@ -39,9 +41,9 @@ from millstream.spark.hidden import (
 from millstream.spark.host import Stage, shard_ids, stage_stream, stage_table
 from millstream.spark.promises import promises_of, units
 from millstream.spark.reports import Reports
+from millstream.spark.windows import Placer, is_contextual, partitioning
 from millstream.stage.shard import result_schema
 from millstream.stage.spec import Input, Pipeline
-from millstream.windows.spec import RangeWindow
 
 ONE = "__ms_one"
 
@@ -180,44 +182,51 @@ class Stages:
         self, flow: Flow, node: nodes.WindowAggregate, wanted: Callable[[ColumnRef], bool], *, marked: bool
     ) -> Flow:
         """Aggregates over bracket windows."""
-        from millstream.kernels.panes import WindowAggregate
+        from millstream.kernels.cells import INSIDE
+        from millstream.kernels.windows import WindowAggregate
 
         windowed = flow.window
         assert windowed is not None
         window = windowed.window
-        assert isinstance(window, RangeWindow)
-        assert window.slide is not None
         keys: dict[ColumnRef, Expr] = {}
         for key in node.group_by:
             keys[key.expr.column or ColumnRef("", key.name, key.expr.type)] = key.expr
+        parts = []
         for name in window.partition_by:
             ref = next(c for c in windowed.input.schema if c.name.lower() == name.lower())
             ref = ColumnRef(windowed.alias, ref.name, ref.type)
             keys.setdefault(ref, of_column(ref))
+            parts.append(F.expr(ref.sql))
         leg = flow.legs[0]
-        time_type = _time_type(leg)
         shipped = {f"g{i}": F.expr(expr.sql) for i, expr in enumerate(keys.values())}
         specs = []
         for i, call in enumerate(node.aggregates):
             argument, spec = aggregate(leg.frame, call, f"a{i}", f"r{i}")
             shipped |= argument
             specs.append(spec)
-        spec_ = PaneSpec(
-            range=int(units(window.range, time_type)),
-            slide=int(units(window.slide, time_type)),
-            origin=self._origin(window.origin, time_type),
-            edge_type=to_arrow_schema(T.StructType([T.StructField("t", time_type)]), timezone="UTC")
-            .field(0)
-            .type,
-            group_by=tuple(f"g{i}" for i in range(len(keys))),
-            aggregates=tuple(specs),
+        per = partitioning(window, [ref.name for ref in keys])
+        numbered = wanted(ColumnRef(windowed.alias, "wid"))
+        placement = Placer(self.spark, _time_type(leg)).of(window, per, numbered=numbered)
+        shipped |= placement.shipped
+        if per == BY_PART:
+            shipped |= dict(zip(BY_PART, _hashes(leg.frame, parts), strict=True))
+        if flow.inside:
+            conditions = (F.expr(condition.sql) for condition in flow.inside)
+            shipped[INSIDE] = functools.reduce(lambda one, other: one & other, conditions)
+        spec_ = WindowSpec(
+            placement.placing,
+            placement.edge_type,
+            tuple(f"g{i}" for i in range(len(keys))),
+            tuple(specs),
+            placement.wid_type,
         )
         bounds = [
             pa.field(name, kind)
             for name, kind in (
                 ("window_start", spec_.edge_type),
                 ("window_end", spec_.edge_type),
-                ("wid", pa.int64()),
+                ("wid", spec_.wid_type),
+                *((("complete", pa.bool_()),) if window.emit_every else ()),
             )
             if wanted(ColumnRef(windowed.alias, name))
         ]
@@ -226,12 +235,14 @@ class Stages:
             flow,
             shipped,
             [F.expr(expr.sql) for expr in keys.values()],
-            [partial(WindowAggregate, spec_)],
+            [*placement.before, partial(WindowAggregate, spec_)],
             marked=marked,
-            key="g0" if len(keys) == 1 else None,
+            key="g0" if len(keys) == 1 and per != BY_PART else None,
             keep=len(keys),
             add=added,
             regroups=True,
+            parallel=per != WHOLE or not is_contextual(window),
+            generous=placement.generous,
         )
         sorting = [
             F.col(f"g{i}").alias(f"{SORT}{i:03}")
@@ -243,15 +254,6 @@ class Stages:
         columns += [(ColumnRef(windowed.alias, bound.name), bound.name) for bound in bounds]
         columns += [(call.result, f"r{i}") for i, call in enumerate(node.aggregates)]
         return Flow((Leg(named(frame, columns), marked=marked, staged=True),))
-
-    def _origin(self, origin: str | None, kind: T.DataType) -> int:
-        if origin is None:
-            return 0
-        from millstream.stage.times import instants
-
-        # It is a literal as we write it, texts with their quotes.
-        value = self.spark.range(1).select(F.expr(origin).cast(kind).alias("t")).toArrow()
-        return int(instants(value.column(0))[0])
 
     # ------------------------------------------------------------ running one
 
@@ -269,11 +271,14 @@ class Stages:
         late: bool = False,
         spread: bool = False,
         regroups: bool = False,
+        parallel: bool = True,
+        generous: bool = False,
     ) -> DataFrame:
         """A stage over a flow: its first ``keep`` columns (or all) come out again, and those that it adds.
 
         ``key`` names a column that is all there is of the key: if it is an integer, that is enough. A stage
-        that ``regroups`` has results of its own instead of tuples that pass.
+        that ``regroups`` has results of its own instead of tuples that pass. One that is not ``parallel`` has
+        to see all tuples in one place; one that is ``generous`` can do something with late ones.
         """
         passed = list(shipped)[:keep]
         if not shipped:
@@ -291,7 +296,7 @@ class Stages:
             key = None
         for leg in flow.legs:
             frame, source = packed(leg, shipped, keys, key, spread=spread)
-            if not regroups:
+            if not generous:
                 # Only windows count late tuples; for everybody else they are just late.
                 source = replace(source, promises=replace(source.promises, generous=False))
             frames.append(frame)
@@ -307,7 +312,7 @@ class Stages:
             marked=marked and frames[0].isStreaming,
         )
         self.pipelines.append(pipeline)
-        parallel = bool(keys) or (spread and not late)
+        parallel = (parallel and bool(keys)) or (spread and not late)
         wanted = Wanted(pipeline, flow.legs, shipped, keys, key, parallel, frames)
         if self.stand_in is not None and frames[0].isStreaming:
             return self.stand_in(wanted)
@@ -394,11 +399,17 @@ def _identity(frame: DataFrame, keys: Sequence[Column]) -> dict[str, Column]:
     ]
     if len(keys) == 1 and isinstance(kinds[0], T.IntegralType):
         return {KEY: keys[0].cast("bigint")}
+    return dict(zip((KEY, KEY2), _hashes(frame, keys), strict=True))
+
+
+def _hashes(frame: DataFrame, keys: Sequence[Column]) -> tuple[Column, Column]:
+    """128 bits of hash."""
+    fields = frame.select(*(key.alias(f"k{i}") for i, key in enumerate(keys))).schema.fields
     parts: list[Column] = []
-    for key, kind in zip(keys, kinds, strict=True):
+    for key, field_ in zip(keys, fields, strict=True):
         # Spark's hash passes over NULLs, so that (NULL, 1) would be (1, NULL).
-        parts += [key.isNull(), _hashable(key, kind)]
-    return {KEY: F.xxhash64(*parts), KEY2: F.xxhash64(F.lit(1), *parts)}
+        parts += [key.isNull(), _hashable(key, field_.dataType)]
+    return F.xxhash64(*parts), F.xxhash64(F.lit(1), *parts)
 
 
 def _is_integer(frame: DataFrame, value: Column) -> bool:

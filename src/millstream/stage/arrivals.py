@@ -256,6 +256,8 @@ class Arrivals:
         if self._input.chained:
             self._shards_heard[mark["shard"]] = END if mark["end"] else self._frontier_of(mark["frontier"])
             self._shards_reached[mark["shard"]] = self._frontier_of(mark["reached"])
+            if mark["latest"] is not None:
+                self._note(mark["latest"])
             # Every shard of a stage reports in every batch, so all have been heard of at once.
             self._ended = all(heard == END for heard in self._shards_heard.values())
         elif mark["kind"] == ENDED:

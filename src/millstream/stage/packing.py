@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from numba import njit
 
 from millstream.kernels.base import KEY, KEY2
+from millstream.kernels.keys import PART, PART2
 from millstream.progress.tracking import minus, newest_before, smallest
 from millstream.stage.spec import (
     FILE,
@@ -229,6 +230,9 @@ class Packer:
 
     def _shards_of(self, tuples: pa.RecordBatch) -> npt.NDArray[np.int64] | None:
         names = tuples.schema.names
+        if PART in names:
+            second = _integers(tuples.column(PART2))
+            return spread(_integers(tuples.column(PART)), second, len(self._shards))
         if self._input.key is not None:
             return spread(_integers(tuples.column(self._input.key)), None, len(self._shards))
         if KEY not in names:

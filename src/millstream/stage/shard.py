@@ -6,7 +6,7 @@ import json
 import pickle
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
 
@@ -48,6 +48,7 @@ class Shard:
         self._chunks: dict[str, int] = {}
         self.frontier = Frontier(-np.inf, -1)
         self.version = 0
+        self._latest: int | float | None = None
 
     def process(self, blobs: Iterable[Blob]) -> tuple[Tuples, Report]:
         """A micro-batch: results, and what there is to report."""
@@ -64,6 +65,7 @@ class Shard:
         tuples = joined([t for t in wanted if t is not None and len(t)])
         result, reached, frontier = self._run(self._empty() if tuples is None else tuples)
         done = time.perf_counter()
+        self._note(result)
         self.version += 1
         counted = {
             name: [a - b for a, b in zip(now, then, strict=True)]
@@ -76,6 +78,7 @@ class Shard:
             "shards": self._shards,
             "frontier": _written(frontier),
             "reached": _written(reached),
+            "latest": self._latest,
             "end": self.frontier == END,
             **counted,
             "newest": [_told(a.newest, s.time_type) for a, s in zip(self._arrivals, inputs, strict=True)],
@@ -98,10 +101,18 @@ class Shard:
             return result, passed, passed
         promised = max(before, min(arrivals.reached for arrivals in self._arrivals))
         result, reached = self._through(tuples, promised)
-        rest, passed = self._through(self._empty(), self.frontier)
+        newest = [arrivals.newest for arrivals in self._arrivals if arrivals.newest is not None]
+        end = replace(self.frontier, newest=max(newest, default=None))
+        rest, passed = self._through(self._empty(), end)
         together = joined([result, rest])
         assert together is not None, "there are two parts"
         return together, reached, passed
+
+    def _note(self, result: Tuples) -> None:
+        """The largest time of all results, which those who take them must know at their end."""
+        if len(result):
+            latest = result.time.max().item()
+            self._latest = latest if self._latest is None else max(self._latest, latest)
 
     def _through(self, tuples: Tuples, frontier: Frontier) -> tuple[Tuples, Frontier]:
         """Through all kernels."""
@@ -161,14 +172,15 @@ class Shard:
                 self._chunks.pop(name, None)
         self._chunks.update({name: len(chunk) for name, chunk in added.items()})
         meta = pickle.dumps(
-            (FORMAT, self.version, self.frontier, self._arrivals, metas, self._chunks),
+            (FORMAT, self.version, self.frontier, self._arrivals, metas, self._chunks, self._latest),
             pickle.HIGHEST_PROTOCOL,
         )
         return StateChange(meta, added, tuple(dropped))
 
     def restore(self, meta: bytes, chunks: Mapping[str, bytes]) -> None:
         """Go on from what was written."""
-        _, self.version, self.frontier, self._arrivals, metas, self._chunks = pickle.loads(meta)
+        stored = pickle.loads(meta)
+        _, self.version, self.frontier, self._arrivals, metas, self._chunks, self._latest = stored
         for i, (kernel, own) in enumerate(zip(self._kernels, metas, strict=True)):
             prefix = f"{i}/"
             kernel.restore(

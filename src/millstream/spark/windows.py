@@ -1,0 +1,135 @@
+"""From a bracket window to what kernels need for it: how tuples are placed, and what is shipped for that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import pyarrow as pa
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (Spark's own custom)
+from pyspark.sql import types as T  # noqa: N812
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from millstream.analysis.expressions import Expr
+from millstream.kernels.base import Kernel
+from millstream.kernels.partitions import BY_KEY, BY_PART, WHOLE, Columns
+from millstream.kernels.placing import Placing
+from millstream.quantity import Quantity, Rows
+from millstream.spark.promises import units
+from millstream.windows.spec import (
+    LandmarkWindow,
+    NowWindow,
+    PredicateWindow,
+    RangeWindow,
+    RowWindow,
+    SessionWindow,
+    TupleSlideWindow,
+    Window,
+)
+
+
+@dataclass(frozen=True)
+class Placement:
+    """How the windows of a bracket are placed.
+
+    ``before`` are the kernels that tuples pass on their way to the windows. ``shipped`` are columns that only
+    this needs. ``generous`` windows can count late tuples.
+    """
+
+    placing: Callable[[], Placing]
+    edge_type: pa.DataType
+    wid_type: pa.DataType = field(default_factory=pa.int64)
+    before: tuple[Callable[[], Kernel], ...] = ()
+    shipped: dict[str, Column] = field(default_factory=dict)
+    generous: bool = False
+
+
+def is_contextual(window: Window) -> bool:
+    """Whether the windows of a tuple depend on the other tuples of the stream, unwanted ones included."""
+    return isinstance(window, RowWindow | TupleSlideWindow | SessionWindow | PredicateWindow)
+
+
+def partitioning(window: Window, group_by: Sequence[str]) -> Columns:
+    """What tells apart the partitions in which the windows of a bracket are counted."""
+    if not is_contextual(window) or not window.partition_by:
+        return WHOLE
+    groups = {name.lower() for name in group_by}
+    return BY_KEY if groups <= {name.lower() for name in window.partition_by} else BY_PART
+
+
+@dataclass(frozen=True)
+class Placer:
+    """Finds the placement of windows over an attribute of a type."""
+
+    spark: SparkSession
+    time_type: T.DataType
+
+    def of(self, window: Window, per: Columns, *, numbered: bool) -> Placement:
+        """``numbered`` says whether somebody wants to see the ids of windows."""
+        from millstream.kernels.numbering import Numbering
+        from millstream.kernels.place_landmark import Landmark, Now
+        from millstream.kernels.place_rows import Rows as RowWindows
+        from millstream.kernels.place_runs import ENDS, STARTS, Runs
+        from millstream.kernels.place_sliding import Sliding
+        from millstream.kernels.place_tuples import TupleSlide
+        from millstream.kernels.reorder import Reorder
+
+        in_order = (partial(Reorder),)
+        match window:
+            case RangeWindow(range=range_, slide=slide, origin=origin):
+                assert slide is not None
+                begin = 0 if origin is None else self._instant(origin)
+                sizes = self._units(range_), self._units(slide), self._same_kind(begin), self._emit(window)
+                return Placement(Sliding(*sizes), self._edge_type, generous=True)
+            case RowWindow(range=Rows(count), slide=Rows(slide_)):
+                emit = window.emit_every.count if isinstance(window.emit_every, Rows) else None
+                before = () if window.by_arrival else in_order
+                return Placement(RowWindows(count, slide_, emit, per), pa.int64(), before=before)
+            case TupleSlideWindow(range=range_, every=Rows(every), by_rank=by_rank):
+                marks = () if by_rank else (partial(Numbering, every, per),)
+                placing = TupleSlide(self._units(range_), every, by_rank, per)
+                return Placement(placing, self._edge_type, self._edge_type, (*marks, *in_order))
+            case NowWindow():
+                return Placement(Now(self._is_float), self._edge_type)
+            case LandmarkWindow(start=start, end=end, slide=slide):
+                bounds = (None if bound is None else self._instant(bound) for bound in (start, end))
+                step = None if slide is None else self._units(slide)
+                landmark = Landmark(*bounds, step, self._emit(window), self._is_float)
+                return Placement(landmark, self._edge_type, generous=True)
+            case SessionWindow(gap=gap):
+                emit = self._emit(window)
+                runs = Runs(self._units(gap), None if emit is None else int(emit), per, numbered)
+                return Placement(runs, self._edge_type, before=in_order)
+            case PredicateWindow(start_when=Expr() as start_when, end_when=Expr() as end_when):
+                emit = self._emit(window)
+                runs = Runs(None, None if emit is None else int(emit), per, numbered)
+                flags = {STARTS: F.expr(start_when.sql), ENDS: F.expr(end_when.sql)}
+                return Placement(runs, self._edge_type, before=in_order, shipped=flags)
+        raise AssertionError(f"{window} has passed the list of what can be run")
+
+    @property
+    def _is_float(self) -> bool:
+        return isinstance(self.time_type, T.DoubleType | T.FloatType)
+
+    @property
+    def _edge_type(self) -> pa.DataType:
+        schema = T.StructType([T.StructField("t", self.time_type)])
+        return to_arrow_schema(schema, timezone="UTC").field(0).type
+
+    def _units(self, amount: Quantity) -> int | float:
+        return self._same_kind(units(amount, self.time_type))
+
+    def _emit(self, window: Window) -> int | float | None:
+        return None if window.emit_every is None else self._units(window.emit_every)
+
+    def _same_kind(self, number: int | float) -> int | float:
+        return float(number) if self._is_float else int(number)
+
+    def _instant(self, constant: str) -> int | float:
+        """A constant as the attribute has it. It is a literal as we write it, texts with their quotes."""
+        from millstream.stage.times import instants
+
+        value = self.spark.range(1).select(F.expr(constant).cast(self.time_type).alias("t")).toArrow()
+        return self._same_kind(instants(value.column(0))[0].item())
