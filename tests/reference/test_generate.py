@@ -14,7 +14,7 @@ from millstream.analysis.statements import RunQuery, analyse
 from millstream.catalog import Catalog
 from millstream.plan.builder import build
 from millstream.plan.optimize import optimize
-from millstream.reference import Answer, Arrivals, Input, Overflow, answers, run
+from millstream.reference import Answer, Arrivals, Input, Overflow, Row, answers, run
 from millstream.reference.values import same_key
 from millstream.syntax import parse_script
 
@@ -82,6 +82,34 @@ def test_rewrites_change_nothing(case: Case) -> None:
         assert [(r.time, same_key(r.values), r.order) for r in rewritten.rows] == [
             (r.time, same_key(r.values), r.order) for r in answer.rows
         ]
+
+
+@SOME
+@given(
+    script_and_inputs(
+        kinds=["over", "bracket", "chain"],
+        promises=["slack", "slack rows"],
+        everything=True,
+        time_types=ALL_TIME_TYPES,
+    )
+)
+def test_disorder_within_the_slack_changes_nothing(case: Case) -> None:
+    """Invariant 7: sorted input gives the same; row_num, which counts arrivals, is exempt."""
+    assume("row_num" not in case.script)
+    assume(" ON a" not in case.script)
+    given_, ordered = dict(case.inputs), dict(case.inputs)
+    for name, arrivals in case.inputs.items():
+        if isinstance(arrivals, Arrivals):
+            timed = [
+                [row for row in partition if isinstance(row, Row) and row.values["t"] is not None]
+                for partition in arrivals.partitions
+            ]
+            given_[name] = Arrivals(timed)
+            ordered[name] = Arrivals([sorted(part, key=lambda row: row.values["t"]) for part in timed])
+    disordered = interpreted(case, given_)
+    for name, answer in interpreted(case, ordered).items():
+        assume(not any(disordered[name].late.values()))
+        assert rows(answer) == rows(disordered[name])
 
 
 @SOME

@@ -7,7 +7,7 @@ import itertools
 from millstream.quantity import Rows
 from millstream.reference.errors import NotInterpreted
 from millstream.reference.points import EVERYTHING, Point
-from millstream.reference.relations import BEGINNING, END, Record, Report, moment
+from millstream.reference.relations import BEGINNING, Record, Report, moment
 from millstream.reference.reports import Line, Reported
 from millstream.types import TIMESTAMP
 from millstream.windows.rows import RowSliding
@@ -41,7 +41,7 @@ def rows(window: RowWindow, line: Line) -> Reported:
             report = Report(wid, ranks.start, ranks.stop, wid, times[count - 1], False, count)
             contents.append((report, members[max(ranks.start, 0) : count]))
     time_type = relation.time_type or TIMESTAMP
-    return Reported(contents, time_type, END if ended else BEGINNING, relation.latent)
+    return Reported(contents, time_type, BEGINNING, relation.latent)
 
 
 def _emissions(window: RowWindow, count: int) -> list[int]:

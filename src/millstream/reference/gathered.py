@@ -8,7 +8,7 @@ from __future__ import annotations
 from millstream.analysis.expressions import Expr
 from millstream.reference.expressions import holds
 from millstream.reference.points import EVERYTHING, Point, at
-from millstream.reference.relations import BEGINNING, END, Record, Report, moment
+from millstream.reference.relations import BEGINNING, Record, Report, moment
 from millstream.reference.reports import Line, Reported
 from millstream.windows.predicate import Predicate
 from millstream.windows.session import Session
@@ -62,7 +62,7 @@ def predicate(window: PredicateWindow, line: Line) -> Reported:
         for instant in line.emissions(moment(members[0])):
             before = open_and_closed([record for record in members if moment(record) < instant])
             contents += [(report(wid, m, instant, False), m) for wid, is_open, m in before if is_open]
-    return Reported(contents, line.type, END if ended else BEGINNING)
+    return Reported(contents, line.type, BEGINNING)
 
 
 def _end(point: Point | None) -> Point:

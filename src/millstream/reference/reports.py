@@ -164,9 +164,9 @@ class Line:
             count += 1
 
     def up_to_here(self, *, with_end: bool) -> Frontier:
-        """How far results are final that are stamped with the ends of their windows."""
+        """How far results that are stamped with the ends of their windows are final before the input ends."""
         # Of half-open windows those that end at the promise are out; of closed ones others may end there.
-        return (self.passed, () if with_end else (math.inf,))
+        return (self.reached, () if with_end else (math.inf,))
 
     def _frontier(self) -> Frontier:
         return self.relation.frontier(TIMESTAMP_ITSELF if self.position is None else self._attribute())

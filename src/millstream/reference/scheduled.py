@@ -67,7 +67,7 @@ def landmark(window: LandmarkWindow, line: Line) -> Reported:
             if not scheduled or (instant < end and instant != marks.extent(wid - 1).end):
                 report = Report(wid, start, line.value(end), wid, instant, False)
                 contents.append((report, _content(line, inside, Extent(marks.start, instant))))
-    frontier = line.up_to_here(with_end=False) if scheduled or line.relation.ended else BEGINNING
+    frontier = line.up_to_here(with_end=False) if scheduled else BEGINNING
     return Reported(contents, line.type, frontier)
 
 

@@ -1,7 +1,7 @@
 """Variances, covariances and the like: from exact sums of powers, rounded once.
 
-Where a sum of squares would be divided by zero the result is NULL, as in Spark. A NaN or an infinity among
-the values makes everything NaN.
+Where something would be divided by a sum of squares that is zero the result is NULL, as in Spark; where a NaN
+or an infinity is among the values that are needed it is NaN.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
-from millstream.reference.values import nearest_double
+from millstream.reference.values import exact_sum, nearest_double
 
 Statistic = Callable[[Sequence[float]], float | None]
 PairStatistic = Callable[[Sequence[tuple[float, float]]], float | None]
@@ -81,7 +81,9 @@ def covariance(spare: int) -> PairStatistic:
     def of(pairs: Sequence[tuple[float, float]]) -> float | None:
         if len(pairs) <= spare:
             return None
-        return _finite(pairs) or nearest_double(_product(pairs, 0, 1) / (len(pairs) - spare))
+        if not _finite(pairs, 0, 1):
+            return math.nan
+        return nearest_double(_product(pairs, 0, 1) / (len(pairs) - spare))
 
     return of
 
@@ -89,7 +91,7 @@ def covariance(spare: int) -> PairStatistic:
 def correlation(pairs: Sequence[tuple[float, float]]) -> float | None:
     if len(pairs) < 2:
         return None
-    if _finite(pairs):
+    if not _finite(pairs, 0, 1):
         return math.nan
     product, squares = _product(pairs, 0, 1), _product(pairs, 0, 0) * _product(pairs, 1, 1)
     return _root(product**2 / squares, product) if squares else None
@@ -97,30 +99,50 @@ def correlation(pairs: Sequence[tuple[float, float]]) -> float | None:
 
 def regression(part: str) -> PairStatistic:
     """REGR_SLOPE and the like; the first column is the dependent one, y, and the second is x."""
+    if part in _SUMS:
+        return _SUMS[part]
 
     def of(pairs: Sequence[tuple[float, float]]) -> float | None:
-        if not pairs:
+        if not pairs or (_finite(pairs, 1) and not _product(pairs, 1, 1)):
             return None
-        if _finite(pairs):
+        if part == "r2" and _finite(pairs, 0) and not _product(pairs, 0, 0):
+            return 1.0
+        if not _finite(pairs, 0, 1):
             return math.nan
         syy, sxy, sxx = _product(pairs, 0, 0), _product(pairs, 0, 1), _product(pairs, 1, 1)
         y, x = (_mean([Fraction(pair[k]) for pair in pairs]) for k in (0, 1))
-        plain = {"avgx": x, "avgy": y, "sxx": sxx, "syy": syy, "sxy": sxy}
-        if part in plain:
-            return nearest_double(plain[part])
-        if not sxx:
-            return None
         match part:
             case "slope":
                 return nearest_double(sxy / sxx)
             case "intercept":
                 return nearest_double(y - sxy / sxx * x)
             case _:
-                return nearest_double(sxy**2 / (sxx * syy)) if syy else 1.0
+                return nearest_double(sxy**2 / (sxx * syy))
 
     return of
 
 
-def _finite(pairs: Sequence[tuple[float, float]]) -> float:
-    """0, or NaN (which is true) if a value is none that can be computed with."""
-    return 0.0 if all(math.isfinite(value) for pair in pairs for value in pair) else math.nan
+def _sum_of_products(i: int, j: int) -> PairStatistic:
+    def of(pairs: Sequence[tuple[float, float]]) -> float | None:
+        if not pairs:
+            return None
+        return nearest_double(_product(pairs, i, j)) if _finite(pairs, i, j) else math.nan
+
+    return of
+
+
+def _average(i: int) -> PairStatistic:
+    return lambda pairs: exact_sum(pair[i] for pair in pairs) / len(pairs) if pairs else None
+
+
+_SUMS = {
+    "avgx": _average(1),
+    "avgy": _average(0),
+    "sxx": _sum_of_products(1, 1),
+    "syy": _sum_of_products(0, 0),
+    "sxy": _sum_of_products(0, 1),
+}
+
+
+def _finite(pairs: Sequence[tuple[float, float]], *columns: int) -> bool:
+    return all(math.isfinite(pair[k]) for pair in pairs for k in columns)
