@@ -18,8 +18,8 @@ from millstream.kernels.over import OverAggregate
 from millstream.kernels.place_sliding import Sliding
 from millstream.kernels.reorder import Reorder
 from millstream.kernels.specs import AggregateSpec, Order, OverSpec, SlideSpec, WindowSpec
-from millstream.kernels.windows import WindowAggregate
 from millstream.kernels.warm import compile_kernels
+from millstream.kernels.windows import WindowAggregate
 
 ROWS = 60
 SHORT, LONG = pa.decimal128(17, 2), pa.decimal128(30, 2)

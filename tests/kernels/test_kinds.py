@@ -3,7 +3,7 @@
 import pyarrow as pa
 from checks import results, stream
 
-from millstream.kernels.base import BEGINNING, END, LAST, Frontier
+from millstream.kernels.base import BEGINNING, LAST, Frontier
 from millstream.kernels.numbering import Numbering
 from millstream.kernels.partitions import BY_KEY, BY_PART, WHOLE
 from millstream.kernels.place_landmark import Landmark, Now
@@ -63,7 +63,9 @@ def test_q4_rows_of_each_partition():
 
 
 def test_a_partition_may_have_several_groups():
-    tuples = stream("time key part g v\n 1 1 7 a 1\n 2 2 7 b 2\n 3 3 8 a 4\n 4 1 7 a 8\n 5 3 8 a 16", g=STRING)
+    tuples = stream(
+        "time key part g v\n 1 1 7 a 1\n 2 2 7 b 2\n 3 3 8 a 4\n 4 1 7 a 8\n 5 3 8 a 16", g=STRING
+    )
     tuples = tuples.__class__(
         tuples.columns.rename_columns(["__ms_key", "__ms_part", "g", "v"]),
         tuples.time,
@@ -79,7 +81,11 @@ def test_a_partition_may_have_several_groups():
 
 
 def test_rows_with_partial_results():
-    out = results(kernel(Rows(4, 4, emit=2), group_by=()), (keyless(BIDS), end(9)), columns="time wid window_end complete n")
+    out = results(
+        kernel(Rows(4, 4, emit=2), group_by=()),
+        (keyless(BIDS), end(9)),
+        columns="time wid window_end complete n",
+    )
     assert out == [(2, 0, 4, False, 2), (5, 0, 4, True, 4), (9, 1, 8, True, 1)]
 
 
@@ -104,14 +110,20 @@ def test_frequently_emitting_windows_report_the_window_that_ends_next():
 
 def test_emission_that_does_not_go_into_the_slide():
     placing = Sliding(6, 6, emit=4)
-    out = results(kernel(placing, group_by=()), (keyless(BIDS), Frontier(14, 0)), columns="time window_end complete total")
+    out = results(
+        kernel(placing, group_by=()),
+        (keyless(BIDS), Frontier(14, 0)),
+        columns="time window_end complete total",
+    )
     assert out == [(4, 6, False, 3), (6, 6, True, 15), (12, 12, True, 16)]
 
 
 def test_every_tuple_ends_a_window_at_its_own_value():
     """RANGE 4 RATTR time SLIDE 1 ROW: (w-4, w] for every value w."""
     placing = TupleSlide(4, 1, by_rank=True)
-    assert results(kernel(placing, group_by=()), (keyless(BIDS), end(9)), columns="time wid window_start n total") == [
+    assert results(
+        kernel(placing, group_by=()), (keyless(BIDS), end(9)), columns="time wid window_start n total"
+    ) == [
         (1, 1, -3, 1, 1),
         (2, 2, -2, 2, 3),
         (4, 4, 0, 3, 7),
@@ -147,12 +159,14 @@ def test_a_window_by_tuples_waits_for_punctuation_beyond_it():
 def test_now_is_every_instant():
     tuples = stream("time v\n 1 1\n 1 2\n 4 4")
     aggregate = kernel(Now(), group_by=())
-    assert results(aggregate, (tuples, Frontier(4, 0)), columns="time window_start window_end total") == [(1, 1, 1, 3)]
+    assert results(aggregate, (tuples, Frontier(4, 0)), columns="time window_start window_end total") == [
+        (1, 1, 1, 3)
+    ]
     assert results(aggregate, (tuples.take(tuples.time < 0), end(4)), columns="time total") == [(4, 4)]
 
 
 def test_a_landmark_with_a_slide_grows():
-    """From 2 on, every 3: the windows [2, 3), [2, 6), [2, 9), and [2, 12), the first end after the last tuple."""
+    """From 2 on, every 3: [2, 3), [2, 6), [2, 9), and [2, 12), the first end after the last tuple."""
     placing = Landmark(start=2, slide=3)
     assert results(kernel(placing), (BIDS, end(9)), columns="time wid window_start g total") == [
         (3, 0, 2, "b", 2),
@@ -172,7 +186,9 @@ def test_a_landmark_with_an_end():
         (5, 5, "b", 2),
     ]
     upper = Landmark(end=5, slide=2)
-    assert results(kernel(upper, group_by=()), (keyless(BIDS), Frontier(7, 0)), columns="time window_start wid total") == [
+    assert results(
+        kernel(upper, group_by=()), (keyless(BIDS), Frontier(7, 0)), columns="time window_start wid total"
+    ) == [
         (2, None, 0, 1),
         (4, None, 1, 3),
         (5, None, 2, 7),
@@ -192,7 +208,10 @@ def test_everything_so_far_ends_with_the_input():
 def test_everything_so_far_with_partial_results():
     aggregate = kernel(Landmark(emit=4), group_by=())
     columns = "time window_end complete total"
-    assert results(aggregate, (keyless(BIDS), Frontier(9, 0)), columns=columns) == [(4, 4, False, 3), (8, 8, False, 15)]
+    assert results(aggregate, (keyless(BIDS), Frontier(9, 0)), columns=columns) == [
+        (4, 4, False, 3),
+        (8, 8, False, 15),
+    ]
     nothing = keyless(BIDS).take(BIDS.time < 0)
     assert results(aggregate, (nothing, end(9)), columns=columns) == [(9, 9, True, 31)]
 
@@ -245,6 +264,3 @@ def test_windows_from_a_tuple_to_another():
     shown = "time wid window_start window_end total"
     assert results(aggregate, (tuples, Frontier(8, 0)), columns=shown) == [(4, 0, 2, 4, 14), (6, 1, 6, 6, 32)]
     assert results(aggregate, (tuples.take(tuples.time < 0), end(8)), columns=shown) == [(8, 2, 7, 8, 192)]
-
-
-assert END.is_end

@@ -5,7 +5,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from brute import DoesNotFitError, aggregate, close
-from checks import Store, check, ended, results, rows, run, stream, tuples_of
+from checks import Store, check, ended, results, run, stream, tuples_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

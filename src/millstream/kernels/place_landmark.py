@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from millstream.kernels.arrays import Array, Codes, Integers
-from millstream.kernels.base import Change, Frontier, Times, Tuples
+from millstream.kernels.base import Change, Frontier, Tuples
 from millstream.kernels.double_ticks import DoubleTicks
 from millstream.kernels.placing import Edges, Placed, Placing
 from millstream.kernels.sweep import Due
@@ -47,7 +47,7 @@ class Now:
 
 
 class _LandmarkPlacing(Placing):
-    """Visits are the multiples of slide and emit. The last one of all has the number after those before it."""
+    """Visits are the multiples of slide and emit. The last of all has the number after those before it."""
 
     merges = True
 
@@ -82,9 +82,8 @@ class _LandmarkPlacing(Placing):
 
     def place(self, tuples: Tuples, frontier: Frontier) -> Placed:
         times = tuples.time
-        if self._ticks is None:
-            enters = np.zeros(len(times), np.int64)
-        else:
+        enters = np.zeros(len(times), np.int64)
+        if self._ticks is not None:
             enters = self._ticks.first_after(times)  # type: ignore[arg-type]
         enters = np.minimum(enters, self._final)
         held = is_held(tuples)
@@ -133,9 +132,9 @@ class _LandmarkPlacing(Placing):
         is_final = (visits == self._final) & (spec.end is not None)
         if self._ticks is None:
             ends = np.zeros(len(visits), np.int64)
-            stamps: Times = np.zeros(len(visits), np.float64 if spec.is_float else np.int64)
+            stamps: Array = np.zeros(len(visits), np.float64 if spec.is_float else np.int64)
             complete: Array = np.ones(len(visits), np.bool_)
-            instants = stamps
+            instants: Array = stamps
         else:
             ends, complete = self._ticks.ends(visits)
             instants, stamps = self._ticks.instants_of(ends), self._ticks.instants(visits)
@@ -152,11 +151,12 @@ class _LandmarkPlacing(Placing):
             if spec.slide is None and spec.end is None:
                 # The end of the input is the only end that there is.
                 last = visits == self._done
+                newest = 0 if self._newest is None else self._newest
                 complete = complete | last
-                instants = np.where(last, self._newest, instants)
-                stamps = np.where(last, self._newest, stamps)
+                instants = np.where(last, newest, instants)
+                stamps = np.where(last, newest, stamps)
             keep = complete | (visits <= self._reached)
-        start = None if spec.start is None else np.full(len(visits), spec.start, stamps.dtype)
+        start: Array | None = None if spec.start is None else np.full(len(visits), spec.start, stamps.dtype)
         shown = complete if spec.emit is not None else None
         wid = ends - 1 if spec.slide is not None else np.zeros(len(visits), np.int64)
         return Edges(start, instants, wid, stamps, shown, keep)

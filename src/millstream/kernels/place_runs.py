@@ -1,7 +1,7 @@
-"""Windows that are runs of tuples, one after the other in each partition: sessions, and START WHEN / END WHEN.
+"""Windows that are runs of tuples, one after the other in a partition: sessions, and START WHEN / END WHEN.
 
 Tuples must come in order. A session goes on as long as no gap is too long; it is complete when punctuation is
-beyond its end. A predicate window goes from a tuple that starts it to one that ends it, which may be the same.
+beyond its end. A predicate window goes from a tuple that starts it to one that ends it, perhaps the same.
 """
 
 from __future__ import annotations
@@ -172,9 +172,7 @@ def _plus(times: Array, distance: int | float) -> Array:
 
 
 @njit(cache=True)
-def _tell(
-    part: int, until: int, emit: int, state: tuple[Array, ...], events: Array, found: int
-) -> int:
+def _tell(part: int, until: int, emit: int, state: tuple[Array, ...], events: Array, found: int) -> int:
     """Instants of emission up to some time, at which the window of a partition is open."""
     _, windows, visits, starts, lasts, reach, told = state
     instant = told[part] // emit + 1

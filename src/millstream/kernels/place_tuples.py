@@ -43,7 +43,9 @@ class _TuplePlacing(Placing):
 
     def __init__(self, spec: TupleSlide) -> None:
         self._spec = spec
-        self._parts = Partitions(spec.per, {"count": 0, "visits": 0, "pending": 0, "value": LEAST, "done": -1})
+        self._parts = Partitions(
+            spec.per, {"count": 0, "visits": 0, "pending": 0, "value": LEAST, "done": -1}
+        )
         self._is_float = False
         self._frontier = LEAST
         self._listed: list[tuple[Codes, Integers]] = []
@@ -60,7 +62,14 @@ class _TuplePlacing(Placing):
         enters = np.empty(len(order), np.int64)
         closed, values = np.empty(len(order), np.int32), np.empty(len(order), np.int64)
         count = _number(
-            frozen(parts), frozen(order), frozen(ends), self._spec.every, self._state(), enters, closed, values
+            frozen(parts),
+            frozen(order),
+            frozen(ends),
+            self._spec.every,
+            self._state(),
+            enters,
+            closed,
+            values,
         )
         self._listed.append((closed[:count], values[:count]))
         untils = later(order, self._is_float, self._spec.range)
@@ -98,7 +107,7 @@ class _TuplePlacing(Placing):
         due = self._due
         points = due.points[due.offsets[partitions] + visits - due.done[partitions] - 1]
         ends = from_order(points, self._is_float)
-        starts = ends - self._spec.range
+        starts: Array = ends - self._spec.range
         if not self._is_float:
             starts = np.where(ends < LEAST + int(self._spec.range), LEAST, starts)
         return Edges(starts, ends, ends, ends)

@@ -19,7 +19,6 @@ from millstream.kernels.base import LAST, Change, Frontier, Times, Tuples
 from millstream.kernels.sweep import Due
 from millstream.kernels.times import LEAST
 
-
 MICROSECONDS_PER_DAY = 86_400_000_000
 
 
@@ -53,8 +52,9 @@ class Edges:
     def ordered(self, order: Integers | None) -> Edges:
         if order is None:
             return self
-        columns = (getattr(self, field.name) for field in fields(self))
-        return Edges(*(None if column is None else column[order] for column in columns))
+        columns = ((field.name, getattr(self, field.name)) for field in fields(self))
+        ordered: dict[str, Any] = {name: None if c is None else c[order] for name, c in columns}
+        return Edges(**ordered)
 
     def columns(self, edge_type: pa.DataType, wid_type: pa.DataType) -> dict[str, pa.Array]:
         start = pa.nulls(len(self.end), edge_type) if self.start is None else instants(self.start, edge_type)
@@ -120,7 +120,7 @@ class Placing(ABC):
         return alive
 
     def horizon(self) -> int:
-        """Cells that are there until some point before it are in no window to come, whatever the partition."""
+        """Cells that are there until some point before it are in no window to come, in any partition."""
         return LEAST
 
     def partitions(self, table: pa.Table) -> Codes:

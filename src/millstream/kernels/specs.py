@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import pyarrow as pa
@@ -129,4 +129,4 @@ class WindowSpec:
     """Columns of the output that are equal for all tuples of a key."""
 
     aggregates: tuple[AggregateSpec, ...]
-    wid_type: pa.DataType = pa.int64()
+    wid_type: pa.DataType = field(default_factory=pa.int64)

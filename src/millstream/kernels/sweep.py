@@ -13,7 +13,17 @@ from dataclasses import dataclass, field
 import numpy as np
 from numba import njit
 
-from millstream.kernels.arrays import NO_BYTES, NO_CODES, NO_INTEGERS, Array, Buffer, Codes, Integers, frozen
+from millstream.kernels.arrays import (
+    NO_BYTES,
+    NO_CODES,
+    NO_INTEGERS,
+    Array,
+    Buffer,
+    Codes,
+    Integers,
+    Whole,
+    frozen,
+)
 
 Cells = tuple[Codes, Integers, Integers]
 """The key of cells, the visit at which each enters, and the last (or a point, see Due) at which it is in."""
@@ -59,8 +69,14 @@ class Swept:
         """Results in another order."""
         if order is None:
             return self
-        results = (self.visits, self.codes, self.starts, self.ends, self.rebuild)
-        return Swept(self.sources, *(column[order] for column in results))
+        return Swept(
+            self.sources,
+            self.visits[order],
+            self.codes[order],
+            self.starts[order],
+            self.ends[order],
+            self.rebuild[order],
+        )
 
 
 class CellLog:
@@ -235,7 +251,7 @@ def _keep(state: Integers, at: int, i: int, visit: int, rows: int, results: int,
 
 
 @njit(cache=True)
-def _link(key: int, row: int, before: int, heads: Codes, previous: Codes, following: Codes) -> None:
+def _link(key: int, row: Whole, before: Whole, heads: Codes, previous: Codes, following: Codes) -> None:
     previous[row] = before
     following[row] = -1
     if before >= 0:

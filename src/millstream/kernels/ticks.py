@@ -17,7 +17,7 @@ from functools import cached_property
 import numpy as np
 from numba import njit
 
-from millstream.kernels.arrays import Array, Integers, frozen
+from millstream.kernels.arrays import Array, Integers, Whole, frozen
 from millstream.kernels.times import LEAST, MOST
 
 _MOST = 0x7FFF_FFFF_FFFF_FFFF  # for compiled code, whose cache does not notice changes of other files
@@ -140,7 +140,8 @@ def _place(
     whole_range, rest_range = reach
     enters, untils = out
     start, length = np.int64(0), np.uint64(0)
-    enter = until = np.int64(0)
+    enter: Whole = 0
+    until: Whole = 0
     for i in range(len(times)):
         time = times[i]
         # Neighbours are mostly in the same stretch, and dividing is slow.

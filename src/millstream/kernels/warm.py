@@ -9,9 +9,9 @@ from millstream.kernels.base import END, KEY, KEY2, Frontier, Kernel, Tuples
 from millstream.kernels.distinct import Distinct
 from millstream.kernels.over import OverAggregate
 from millstream.kernels.place_sliding import Sliding
-from millstream.kernels.sweep import CellLog
 from millstream.kernels.reorder import Reorder
 from millstream.kernels.specs import AggregateSpec, Function, OverSpec, SlideSpec, WindowSpec
+from millstream.kernels.sweep import CellLog
 from millstream.kernels.windows import WindowAggregate
 
 _ROWS = 100  # enough for hash tables to grow

@@ -214,7 +214,9 @@ class WindowAggregate(Kernel):
         added: dict[str, pa.Table] = {}
         if self.rows == 0:
             dropped += ledger.drop_all()
-        elif is_wasteful(ledger.total + sum(table.num_rows for table in fresh), self._live + len(self._waiting)):
+        elif is_wasteful(
+            ledger.total + sum(table.num_rows for table in fresh), self._live + len(self._waiting)
+        ):
             dropped += ledger.drop_all()
             added = self._written(self._export())
         elif fresh:
@@ -254,5 +256,3 @@ def _mark(cells: pa.Table) -> tuple[int, int]:
 
 def _integers(column: pa.ChunkedArray) -> Integers:
     return arrow.values(arrow.single(column), np.int64)
-
-

@@ -105,7 +105,9 @@ def _window_aggregate(node: nodes.WindowAggregate) -> str | None:
     nearest = node.input
     while isinstance(nearest, nodes.Filter):
         nearest = nearest.input
-    contextual = isinstance(windowed[0].window, RowWindow | TupleSlideWindow | SessionWindow | PredicateWindow)
+    contextual = isinstance(
+        windowed[0].window, RowWindow | TupleSlideWindow | SessionWindow | PredicateWindow
+    )
     if contextual and not isinstance(nearest, nodes.Windowed):
         return f"a join between the window {windowed[0].window} and its aggregate"
     names = {

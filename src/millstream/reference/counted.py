@@ -18,8 +18,8 @@ from millstream.windows.tuple_slide import TupleSlide
 def rows(window: RowWindow, line: Line) -> Reported:
     """A result has the largest timestamp of its partition up to the tuple that completes it.
 
-    So what the end of the input completes may be older than what has been promised, and nothing can be
-    promised about the results before that.
+    What the end of the input completes has the largest of the whole stream, as nothing may be older than what
+    has been promised.
     """
     relation = line.relation
     sizes = RowSliding(window.range.count, window.slide.count)
@@ -32,7 +32,7 @@ def rows(window: RowWindow, line: Line) -> Reported:
         for wid, _ in sizes.windows([()] * len(members)):
             ranks = sizes.ranks(wid)
             if ranks.stop <= len(members) or ended:
-                time = times[min(ranks.stop, len(members)) - 1]
+                time = times[ranks.stop - 1] if ranks.stop <= len(members) else line.newest()
                 report = Report(wid, ranks.start, ranks.stop, wid, time)
                 contents.append((report, members[max(ranks.start, 0) : ranks.stop]))
         for count in _emissions(window, len(members)):
@@ -41,7 +41,8 @@ def rows(window: RowWindow, line: Line) -> Reported:
             report = Report(wid, ranks.start, ranks.stop, wid, times[count - 1], False, count)
             contents.append((report, members[max(ranks.start, 0) : count]))
     time_type = relation.time_type or TIMESTAMP
-    return Reported(contents, time_type, BEGINNING, relation.latent)
+    frontier = BEGINNING if relation.latent else line.up_to_here(with_end=True)
+    return Reported(contents, time_type, frontier, relation.latent)
 
 
 def _emissions(window: RowWindow, count: int) -> list[int]:

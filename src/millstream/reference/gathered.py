@@ -8,7 +8,7 @@ from __future__ import annotations
 from millstream.analysis.expressions import Expr
 from millstream.reference.expressions import holds
 from millstream.reference.points import EVERYTHING, Point, at
-from millstream.reference.relations import BEGINNING, Record, Report, moment
+from millstream.reference.relations import Record, Report, moment
 from millstream.reference.reports import Line, Reported
 from millstream.windows.predicate import Predicate
 from millstream.windows.session import Session
@@ -38,7 +38,7 @@ def session(window: SessionWindow, line: Line) -> Reported:
 
 
 def predicate(window: PredicateWindow, line: Line) -> Reported:
-    """What the end of the input completes may be older than what has been promised, as for row windows."""
+    """What the end of the input completes has the largest timestamp of all, as for row windows."""
     assert isinstance(window.start_when, Expr)
     assert isinstance(window.end_when, Expr)
     starts = holds(window.start_when, line.relation.schema)
@@ -50,7 +50,7 @@ def predicate(window: PredicateWindow, line: Line) -> Reported:
         episodes = Predicate().extents([(starts(r.values), ends(r.values)) for r in members])
         return [(wid, e.open, members[e.first : e.last + 1]) for wid, e in enumerate(episodes)]
 
-    def report(wid: int, members: list[Record], time: Point, complete: bool) -> Report:
+    def report(wid: int, members: list[Record], time: Point | None, complete: bool) -> Report:
         first, last = line.value(moment(members[0])), line.value(moment(members[-1]))
         return Report(wid, first, last, wid, time, complete)
 
@@ -58,11 +58,11 @@ def predicate(window: PredicateWindow, line: Line) -> Reported:
         for wid, is_open, held in open_and_closed(members):
             last = moment(held[-1])
             if ended or (not is_open and at(last) < line.passed):
-                contents.append((report(wid, held, last, True), held))
+                contents.append((report(wid, held, line.newest() if is_open else last, True), held))
         for instant in line.emissions(moment(members[0])):
             before = open_and_closed([record for record in members if moment(record) < instant])
             contents += [(report(wid, m, instant, False), m) for wid, is_open, m in before if is_open]
-    return Reported(contents, line.type, BEGINNING)
+    return Reported(contents, line.type, line.up_to_here(with_end=True))
 
 
 def _end(point: Point | None) -> Point:

@@ -139,6 +139,12 @@ class Line:
         attribute = TIMESTAMP_ITSELF if self.position is None else self._attribute()
         return self.relation.frontiers.get(attribute, BEGINNING)[0]
 
+    def newest(self) -> Point | None:
+        """The largest timestamp of all; of latent tuples only some have one."""
+        if self.relation.latent:
+            return None
+        return max(moment(record) for record in self.relation.records if not record.is_late)
+
     def has_passed(self, extent: Extent) -> bool:
         """Whether a window is over: its end is reached, or (where it belongs to the window) exceeded."""
         return _has_passed(self.passed, extent)

@@ -94,17 +94,21 @@ class Placer:
             case NowWindow():
                 return Placement(Now(self._is_float), self._edge_type)
             case LandmarkWindow(start=start, end=end, slide=slide):
-                bounds = (None if bound is None else self._instant(bound) for bound in (start, end))
-                step = None if slide is None else self._units(slide)
-                landmark = Landmark(*bounds, step, self._emit(window), self._is_float)
+                landmark = Landmark(
+                    None if start is None else self._instant(start),
+                    None if end is None else self._instant(end),
+                    None if slide is None else self._units(slide),
+                    self._emit(window),
+                    self._is_float,
+                )
                 return Placement(landmark, self._edge_type, generous=True)
             case SessionWindow(gap=gap):
-                emit = self._emit(window)
-                runs = Runs(self._units(gap), None if emit is None else int(emit), per, numbered)
+                often = self._emit(window)
+                runs = Runs(self._units(gap), None if often is None else int(often), per, numbered)
                 return Placement(runs, self._edge_type, before=in_order)
             case PredicateWindow(start_when=Expr() as start_when, end_when=Expr() as end_when):
-                emit = self._emit(window)
-                runs = Runs(None, None if emit is None else int(emit), per, numbered)
+                often = self._emit(window)
+                runs = Runs(None, None if often is None else int(often), per, numbered)
                 flags = {STARTS: F.expr(start_when.sql), ENDS: F.expr(end_when.sql)}
                 return Placement(runs, self._edge_type, before=in_order, shipped=flags)
         raise AssertionError(f"{window} has passed the list of what can be run")

@@ -231,8 +231,8 @@ class Packer:
     def _shards_of(self, tuples: pa.RecordBatch) -> npt.NDArray[np.int64] | None:
         names = tuples.schema.names
         if PART in names:
-            second = _integers(tuples.column(PART2))
-            return spread(_integers(tuples.column(PART)), second, len(self._shards))
+            part, part2 = _integers(tuples.column(PART)), _integers(tuples.column(PART2))
+            return spread(part, part2, len(self._shards))
         if self._input.key is not None:
             return spread(_integers(tuples.column(self._input.key)), None, len(self._shards))
         if KEY not in names:
