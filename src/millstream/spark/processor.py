@@ -16,6 +16,7 @@ from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
     from pyspark.accumulators import Accumulator
 
     from millstream.spark.host import Stage
@@ -45,8 +46,6 @@ class Processor(StatefulProcessor):
     def handleInputRows(
         self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any
     ) -> Iterator[pd.DataFrame]:
-        import pandas as pd
-
         from millstream.spark.workers import settle
         from millstream.stage.arrivals import Blob
         from millstream.stage.cache import remember
@@ -77,7 +76,7 @@ class Processor(StatefulProcessor):
         for start in range(0, table.num_rows, ROWS_AT_ONCE):
             # Spark wants every column in one piece.
             piece = table.slice(start, ROWS_AT_ONCE).combine_chunks()
-            yield piece.to_pandas(types_mapper=pd.ArrowDtype)
+            yield _frame(piece)
         settle()
 
     def close(self) -> None:
@@ -105,3 +104,19 @@ class Processor(StatefulProcessor):
         for name, data in change.added.items():
             self._state.updateValue((name,), (data,))
         self._state.updateValue((_META,), (change.meta,))
+
+
+def _frame(table: pa.Table) -> pd.DataFrame:
+    """A table for Spark: columns as they are, but lists, structs and maps as objects.
+
+    Those it takes apart itself, one by one, and it knows no other NULL in them than Python's.
+    """
+    import pandas as pd
+    import pyarrow as pa
+
+    frame = table.to_pandas(types_mapper=pd.ArrowDtype)
+    for i, field in enumerate(table.schema):
+        if pa.types.is_nested(field.type):
+            values = table.column(i).to_pylist(maps_as_pydicts="strict")
+            frame[field.name] = pd.Series(values, dtype=object)
+    return frame
