@@ -99,9 +99,8 @@ class Shard:
         promised = max(before, min(arrivals.reached for arrivals in self._arrivals))
         result, reached = self._through(tuples, promised)
         rest, passed = self._through(self._empty(), self.frontier)
-        together = joined([result, rest])
-        assert together is not None, "there are two parts"
-        return together, reached, passed
+        together = joined([part for part in (result, rest) if len(part)])
+        return result if together is None else together, reached, passed
 
     def _through(self, tuples: Tuples, frontier: Frontier) -> tuple[Tuples, Frontier]:
         """Through all kernels."""
