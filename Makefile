@@ -13,7 +13,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 # Prefix of whatever starts Spark.
 WITH_JAVA = JAVA_HOME=$$(scripts/java) && export JAVA_HOME &&
 
-.PHONY: help demo test bench bench-engine bench-growth soak lint venv clean java
+.PHONY: help demo test bench bench-engine bench-growth bench-slides soak lint venv clean java
 
 help: ## list the targets (default)
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

@@ -3,7 +3,7 @@
 python -m benchmarks [name ...] [--quick]
 python -m benchmarks engine [--rows N] [--only NAME ...] [--check] [--help]    beside its peers: hours
 python -m benchmarks growth [--only NAME ...] [--help]                         what should not grow
-python -m benchmarks slides [--rows N] [--only NAME ...] [--help]              figures 6, 7 of the ESL paper
+python -m benchmarks slides [--rows N] [--only NAME ...] [--help]              windows that slide
 """
 
 from __future__ import annotations

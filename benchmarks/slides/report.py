@@ -21,8 +21,8 @@ from benchmarks.slides.figures import Point, draw
 PARTS = ("kernel", "whole")
 HEADING = ["SLIDE", "done by", "tuples/s", "rows of state", "bytes of state"]
 CLAIM = (
-    "The paper: with panes memory falls linearly as the slide grows, from the window's 40,000 values to "
-    "4 + 1 at a slide of 10,000, and the rate rises; without them both stay as they are."
+    "The paper: with panes memory falls linearly as the slide grows, from 40,000 values to 4 + 1 at "
+    "a slide of 10,000, and the rate rises; without them both stay as they are."
 )
 
 

@@ -42,6 +42,19 @@ def analyse_over(node: exp.Window, call: AggregateCall, facts: StreamFacts, reso
     )
 
 
+def refuse_on_table(node: exp.Window) -> None:
+    """What ESL adds to a frame is for streams, which have an order; the rest of OVER is Spark's there."""
+    spec = node.args.get("spec")
+    clauses = {"slide": "SLIDE", "active": "ACTIVE EXPIRATION", "emit": "EMIT EVERY"}
+    for name, clause in clauses.items():
+        if isinstance(spec, nodes.OverSpec) and spec.args.get(name):
+            raise AnalysisError(
+                f"{clause} in OVER is for streams",
+                span=span_of(node),
+                hint="CREATE STREAM with ORDER BY reads the same files in order",
+            )
+
+
 def check_together(calls: Sequence[OverCall]) -> None:
     """The OVER calls of one SELECT: the same SLIDE or none, and ACTIVE EXPIRATION by itself."""
     for call in calls:

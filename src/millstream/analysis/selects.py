@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from millstream.analysis.calls import COMPLETE, AggregateCall, OverCall, SortKey
 from millstream.analysis.expressions import ColumnRef, Expr, of_column
-from millstream.analysis.overs import analyse_over, check_together
+from millstream.analysis.overs import analyse_over, check_together, refuse_on_table
 from millstream.analysis.resolved import (
     FromItem,
     GroupKey,
@@ -262,6 +262,7 @@ class SelectAnalyser:
         call = self._aggregate_call(node, type_)
         if isinstance(node, exp.Window):
             if self.facts is None:
+                refuse_on_table(node)
                 return None
             if self.windows:
                 raise AnalysisError(

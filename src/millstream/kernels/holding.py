@@ -60,7 +60,11 @@ class Holding:
     def process(self, results: Tuples, frontier: Frontier) -> Tuples:
         """Take the results of candidates, in order; gives those that are due, by the instant of that."""
         before, self._frontier = self._frontier, frontier
-        tuples = results if self._held is None else joined([self._held, results])
+        # Tuples of an empty batch may have columns that are declared a little differently.
+        held = self._held
+        tuples = (
+            results if held is None or not len(held) else joined([held, results] if len(results) else [held])
+        )
         self._is_saved = np.concatenate([self._is_saved, np.zeros(len(results), np.bool_)])
         slots = self._slots(tuples)
         following = _following(tuples, slots)

@@ -104,9 +104,8 @@ class Shard:
         newest = [arrivals.newest for arrivals in self._arrivals if arrivals.newest is not None]
         end = replace(self.frontier, newest=max(newest, default=None))
         rest, passed = self._through(self._empty(), end)
-        together = joined([result, rest])
-        assert together is not None, "there are two parts"
-        return together, reached, passed
+        together = joined([part for part in (result, rest) if len(part)])
+        return result if together is None else together, reached, passed
 
     def _note(self, result: Tuples) -> None:
         """The largest time of all results, which those who take them must know at their end."""
