@@ -11,7 +11,7 @@ import numpy as np
 from millstream.kernels.arrays import Array, Codes, Integers
 from millstream.kernels.base import Change, Frontier, Tuples
 from millstream.kernels.double_ticks import DoubleTicks
-from millstream.kernels.placing import Edges, Placed, Placing
+from millstream.kernels.placing import MICROSECONDS_PER_DAY, Edges, Placed, Placing
 from millstream.kernels.sweep import Due
 from millstream.kernels.ticks import Ticks
 from millstream.kernels.times import LEAST, MOST, as_order, from_order, order_of
@@ -23,7 +23,8 @@ class Landmark:
     """Windows [start, end) for all multiples of ``slide`` after ``start`` and before ``end``, and ``end``.
 
     Bounds that are None do not exist. Without a slide or an end the only window ends with the input. Instants
-    are doubles where ``is_float``.
+    are doubles where ``is_float``. Where bounds are times ``of_day``, the day is the first tuple's; then
+    tuples must come in order.
     """
 
     start: int | float | None = None
@@ -31,6 +32,7 @@ class Landmark:
     slide: int | float | None = None
     emit: int | float | None = None
     is_float: bool = False
+    of_day: tuple[bool, bool] = (False, False)
 
     def __call__(self) -> Placing:
         return _LandmarkPlacing(self)
@@ -60,16 +62,32 @@ class _LandmarkPlacing(Placing):
             emit = spec.emit if spec.slide is not None else None
             kind = DoubleTicks if spec.is_float else Ticks
             self._ticks = kind(step, step, 0, emit)  # type: ignore[arg-type]
+        self._day: int | None = None
+        """When the day began to which times of day refer."""
+
         self._done = LEAST
         self._reached = LEAST
         self._ended = False
         self._newest: int | float | None = None
 
     @property
+    def _start(self) -> int | float | None:
+        return self._bound(self._spec.start, self._spec.of_day[0])
+
+    @property
+    def _end(self) -> int | float | None:
+        return self._bound(self._spec.end, self._spec.of_day[1])
+
+    def _bound(self, bound: int | float | None, of_day: bool) -> int | float | None:
+        if bound is None or not of_day:
+            return bound
+        return MOST if self._day is None else self._day + bound
+
+    @property
     def _final(self) -> int:
         """The visit at which the window has reached its end, if it has one."""
-        if self._spec.end is not None:
-            return self._visit(self._spec.end)
+        if self._end is not None:
+            return self._visit(self._end)
         return 0 if self._ticks is None else MOST - 1
 
     def _visit(self, instant: int | float) -> int:
@@ -82,6 +100,8 @@ class _LandmarkPlacing(Placing):
 
     def place(self, tuples: Tuples, frontier: Frontier) -> Placed:
         times = tuples.time
+        if any(self._spec.of_day) and self._day is None and len(times):
+            self._day = int(times[0] // MICROSECONDS_PER_DAY * MICROSECONDS_PER_DAY)
         enters = np.zeros(len(times), np.int64)
         if self._ticks is not None:
             enters = self._ticks.first_after(times)  # type: ignore[arg-type]
@@ -92,15 +112,15 @@ class _LandmarkPlacing(Placing):
             after = self._ticks.first_after(tuples.hold)  # type: ignore[arg-type]
             enters = np.maximum(enters, np.where(held, after, LEAST))
         inside = np.ones(len(times), np.bool_)
-        if self._spec.start is not None:
-            inside &= times >= self._spec.start
-        if self._spec.end is not None:
-            inside &= times < self._spec.end
+        if self._start is not None:
+            inside &= times >= self._start
+        if self._end is not None:
+            inside &= times < self._end
         return Placed(enters, np.full(len(times), self._final), inside & (enters <= self._final))
 
     def due(self, frontier: Frontier) -> Due:
         last = self._done
-        end = self._spec.end
+        end = self._end
         if frontier.is_end:
             self._ended = True
             self._newest = frontier.newest
@@ -119,7 +139,7 @@ class _LandmarkPlacing(Placing):
     def _last_of_all(self) -> int:
         """Of an input that has ended: the first end after its last tuple."""
         if self._newest is None or self._ticks is None:
-            return self._final if self._newest is not None or self._spec.end is not None else self._done
+            return self._final if self._newest is not None or self._end is not None else self._done
         after = int(self._ticks.first_after(np.array([self._newest]))[0])
         if self._spec.slide is not None:
             ends, complete = self._ticks.ends(np.array([after]))
@@ -129,7 +149,7 @@ class _LandmarkPlacing(Placing):
 
     def edges(self, visits: Integers, partitions: Codes) -> Edges:
         spec = self._spec
-        is_final = (visits == self._final) & (spec.end is not None)
+        is_final = (visits == self._final) & (self._end is not None)
         if self._ticks is None:
             ends = np.zeros(len(visits), np.int64)
             stamps: Array = np.zeros(len(visits), np.float64 if spec.is_float else np.int64)
@@ -141,14 +161,14 @@ class _LandmarkPlacing(Placing):
             if spec.slide is None:
                 complete = np.zeros(len(visits), np.bool_)
                 instants = stamps
-        if spec.end is not None:
-            beyond = instants > spec.end
-            instants = np.where(is_final | beyond, spec.end, instants)
-            stamps = np.where(is_final, spec.end, stamps)
+        if self._end is not None:
+            beyond = instants > self._end
+            instants = np.where(is_final | beyond, self._end, instants)
+            stamps = np.where(is_final, self._end, stamps)
             complete = complete | is_final
         keep = None
         if self._ended:
-            if spec.slide is None and spec.end is None:
+            if spec.slide is None and self._end is None:
                 # The end of the input is the only end that there is.
                 last = visits == self._done
                 newest = 0 if self._newest is None else self._newest
@@ -156,7 +176,7 @@ class _LandmarkPlacing(Placing):
                 instants = np.where(last, newest, instants)
                 stamps = np.where(last, newest, stamps)
             keep = complete | (visits <= self._reached)
-        start: Array | None = None if spec.start is None else np.full(len(visits), spec.start, stamps.dtype)
+        start: Array | None = None if self._start is None else np.full(len(visits), self._start, stamps.dtype)
         shown = complete if spec.emit is not None else None
         wid = ends - 1 if spec.slide is not None else np.zeros(len(visits), np.int64)
         return Edges(start, instants, wid, stamps, shown, keep)
@@ -168,11 +188,12 @@ class _LandmarkPlacing(Placing):
         return self._done + 1
 
     def snapshot(self) -> Change:
-        return Change(meta={"done": self._done, "reached": self._reached})
+        return Change(meta={"done": self._done, "reached": self._reached, "day": self._day})
 
     def restore(self, meta: Mapping[str, Any], chunks: Mapping[str, Any]) -> None:
         self._done = int(meta.get("done", LEAST))
         self._reached = int(meta.get("reached", LEAST))
+        self._day = meta.get("day")
 
 
 class _NowPlacing(Placing):

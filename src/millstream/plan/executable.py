@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from fractions import Fraction
 
 from millstream.analysis.calls import AggregateCall, OverCall
@@ -38,7 +37,6 @@ _NOT_KEPT = frozenset({Kind.VARIANT, Kind.YEAR_MONTH_INTERVAL})
 """Kinds of values that kernels cannot remember; they only pass through."""
 
 
-_TIME_OF_DAY = re.compile(r"'\s*\d{1,2}:\d{2}(:\d{2}(\.\d*)?)?\s*'")
 _MANY = 1_000_000
 """Instants of emission before everything repeats; more would take much memory."""
 
@@ -131,8 +129,6 @@ def _window(node: nodes.Windowed) -> str | None:
     is_double = attribute is not None and attribute.type.kind in (Kind.FLOAT, Kind.DOUBLE)
     if window.emit_every is not None and (reason := _emission(window, is_double)):
         return reason
-    if isinstance(window, LandmarkWindow) and window.start and _TIME_OF_DAY.fullmatch(window.start):
-        return f"START AT {window.start} without a date"
     counts_arrivals = isinstance(window, RowWindow) and window.by_arrival
     counts_arrivals |= isinstance(window, TupleSlideWindow) and not window.by_rank
     if counts_arrivals and any(isinstance(n, nodes.StreamUnion) for n in node.input.walk()):

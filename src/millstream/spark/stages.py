@@ -44,6 +44,7 @@ from millstream.spark.reports import Reports
 from millstream.spark.windows import Placer, is_contextual, partitioning
 from millstream.stage.shard import result_schema
 from millstream.stage.spec import Input, Pipeline
+from millstream.windows.spec import RangeWindow
 
 ONE = "__ms_one"
 
@@ -230,7 +231,11 @@ class Stages:
             )
             if wanted(ColumnRef(windowed.alias, name))
         ]
-        added = [*bounds, *(pa.field(s.result, s.type) for s in specs)]
+        # Results with the same time are in the order of their windows, whole ones last, and of their groups.
+        ranking = [] if isinstance(window, RangeWindow) else [pa.field("wid", spec_.wid_type)]
+        ranking += [pa.field("complete", pa.bool_())] if window.emit_every else []
+        unseen = [one for one in ranking if one not in bounds]
+        added = [*bounds, *unseen, *(pa.field(s.result, s.type) for s in specs)]
         frame = self._run(
             flow,
             shipped,
@@ -244,11 +249,9 @@ class Stages:
             parallel=per != WHOLE or not is_contextual(window),
             generous=placement.generous,
         )
-        sorting = [
-            F.col(f"g{i}").alias(f"{SORT}{i:03}")
-            for i, f in enumerate(frame.schema.fields[: len(keys)])
-            if isinstance(f.dataType, T.AtomicType)
-        ]
+        groups = [f.name for f in frame.schema.fields[: len(keys)] if isinstance(f.dataType, T.AtomicType)]
+        order = [*(one.name for one in ranking), *groups]
+        sorting = [F.col(name).alias(f"{SORT}{i:03}") for i, name in enumerate(order)]
         frame = frame.select("*", *sorting)
         columns = [(ref, f"g{i}") for i, ref in enumerate(keys)]
         columns += [(ColumnRef(windowed.alias, bound.name), bound.name) for bound in bounds]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -29,6 +30,8 @@ from millstream.windows.spec import (
     Window,
 )
 
+_TIME_OF_DAY = re.compile(r"'\s*\d{1,2}:\d{2}(:\d{2}(\.\d*)?)?\s*'")
+
 
 @dataclass(frozen=True)
 class Placement:
@@ -48,7 +51,14 @@ class Placement:
 
 def is_contextual(window: Window) -> bool:
     """Whether the windows of a tuple depend on the other tuples of the stream, unwanted ones included."""
+    if isinstance(window, LandmarkWindow):
+        return any(is_time_of_day(bound) for bound in (window.start, window.end))
     return isinstance(window, RowWindow | TupleSlideWindow | SessionWindow | PredicateWindow)
+
+
+def is_time_of_day(constant: str | None) -> bool:
+    """A time without a date, in quotes: it is meant on the day of the first tuple."""
+    return constant is not None and _TIME_OF_DAY.fullmatch(constant) is not None
 
 
 def partitioning(window: Window, group_by: Sequence[str]) -> Columns:
@@ -94,14 +104,17 @@ class Placer:
             case NowWindow():
                 return Placement(Now(self._is_float), self._edge_type)
             case LandmarkWindow(start=start, end=end, slide=slide):
+                of_day = is_time_of_day(start), is_time_of_day(end)
                 landmark = Landmark(
                     None if start is None else self._instant(start),
                     None if end is None else self._instant(end),
                     None if slide is None else self._units(slide),
                     self._emit(window),
                     self._is_float,
+                    of_day,
                 )
-                return Placement(landmark, self._edge_type, generous=True)
+                before = in_order if any(of_day) else ()
+                return Placement(landmark, self._edge_type, before=before, generous=not before)
             case SessionWindow(gap=gap):
                 often = self._emit(window)
                 runs = Runs(self._units(gap), None if often is None else int(often), per, numbered)
@@ -134,6 +147,9 @@ class Placer:
     def _instant(self, constant: str) -> int | float:
         """A constant as the attribute has it. It is a literal as we write it, texts with their quotes."""
         from millstream.stage.times import instants
+
+        if is_time_of_day(constant):
+            constant = f"'1970-01-01 {constant.strip()[1:].lstrip()}"
 
         value = self.spark.range(1).select(F.expr(constant).cast(self.time_type).alias("t")).toArrow()
         return self._same_kind(instants(value.column(0))[0].item())
