@@ -14,7 +14,7 @@ from millstream.analysis.statements import RunQuery, analyse
 from millstream.catalog import Catalog
 from millstream.plan.builder import build
 from millstream.plan.optimize import optimize
-from millstream.reference import Answer, Arrivals, Input, Overflow, Row, answers, run
+from millstream.reference import Answer, Arrivals, Input, Overflow, answers, run
 from millstream.reference.values import same_key
 from millstream.syntax import parse_script
 
@@ -82,42 +82,6 @@ def test_rewrites_change_nothing(case: Case) -> None:
         assert [(r.time, same_key(r.values), r.order) for r in rewritten.rows] == [
             (r.time, same_key(r.values), r.order) for r in answer.rows
         ]
-
-
-@settings(SOME, max_examples=settings.default.max_examples)
-@given(
-    script_and_inputs(
-        kinds=["over", "bracket", "chain"],
-        promises=["slack"],
-        everything=True,
-        time_types=ALL_TIME_TYPES,
-    )
-)
-def test_disorder_within_the_slack_changes_nothing(case: Case) -> None:
-    """Invariant 7: sorted input gives the same; row_num, which counts arrivals, is exempt."""
-    assume("row_num" not in case.script)
-    assume(" ON a" not in case.script)
-    late = next(iter(interpreted(case).values())).late
-    disordered, ordered = dict(case.inputs), dict(case.inputs)
-    for name, arrivals in case.inputs.items():
-        if isinstance(arrivals, Arrivals):
-            # A late tuple was never the latest, so that without it nothing else becomes late.
-            left_out = {same_key(values) for values in late.get(name, ())}
-            kept = [
-                [
-                    row
-                    for row in partition
-                    if isinstance(row, Row)
-                    and row.values["t"] is not None
-                    and same_key(row.values[column] for column in ("k", "v", "t")) not in left_out
-                ]
-                for partition in arrivals.partitions
-            ]
-            disordered[name] = Arrivals(kept)
-            ordered[name] = Arrivals([sorted(part, key=lambda row: row.values["t"]) for part in kept])
-    expected = interpreted(case, ordered)
-    for name, answer in interpreted(case, disordered).items():
-        assert rows(answer) == rows(expected[name])
 
 
 @SOME

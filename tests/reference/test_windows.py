@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tests.reference.little import ask, late, shown, table
+
+from millstream.reference import Arrivals, Row, answer
 
 TRAFFIC = "CREATE STREAM Traffic (seg_id STRING, speed INT, ts TIMESTAMP) ORDER BY ts"
 NUMBERS = "CREATE STREAM s (k STRING, v INT, t INT) ORDER BY t"
@@ -457,3 +462,42 @@ def test_partial_results_count_late_tuples_that_were_in_time_for_them() -> None:
         10   | 10         | true     | 7
         20   | 20         | true     | 8
     """)
+
+
+# ---------------------------------------------------------------- disorder
+
+
+@pytest.mark.parametrize(
+    "window",
+    [
+        "RANGE 7 SLIDE 3 EMIT EVERY 2",
+        "ROWS 3 SLIDE 2 EMIT EVERY 3 ROWS",
+        "TUMBLE 3 ROWS PATTR k",
+        "RANGE 5 RATTR t SLIDE 1 ROW SATTR row_num",
+        "RANGE 5 RATTR t SLIDE 2 ROWS SATTR rank(t)",
+        "NOW",
+        "UNBOUNDED EMIT EVERY 3",
+        "LANDMARK START AT 3 END AT 15 SLIDE 4",
+        "SESSION GAP 2 EMIT EVERY 2",
+        "SESSION GAP 2 PATTR k",
+        "START WHEN v > 0 END WHEN v < 0 EMIT EVERY 3",
+    ],
+)
+def test_disorder_within_the_slack_changes_nothing(window: str) -> None:
+    """Invariant 7: the same as for the sorted input."""
+    key = "k, " if "PATTR" in window else ""
+    script = f"""{NUMBERS} SLACK 10;
+        SELECT {key}wid, window_start, window_end, collect_list(v) AS l FROM s [{window}]"""
+    # A tuple that is no more than 9 behind is never late.
+    tuples = st.tuples(st.sampled_from("xy"), st.integers(-2, 2), st.integers(0, 20), st.integers(0, 9))
+
+    @settings(max_examples=20, deadline=None)
+    @given(st.lists(tuples, max_size=15).map(lambda rows: sorted(rows, key=lambda row: row[2] + row[3])))
+    def check(arrivals: list[tuple[str, int, int, int]]) -> None:
+        rows = [Row({"k": k, "v": v, "t": t}) for k, v, t, _ in arrivals]
+        found = answer(script, {"s": Arrivals([rows])})
+        assert not any(found.late.values())
+        in_order = sorted(rows, key=lambda row: row.values["t"])
+        assert found.rows == answer(script, {"s": Arrivals([in_order])}).rows
+
+    check()
