@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from test_over import STRING, call, calls, ordered_batches
 
 from millstream.kernels import chunks
-from millstream.kernels.base import END, Frontier
+from millstream.kernels.base import END, Frontier, Tuples
 from millstream.kernels.errors import KernelError
 from millstream.kernels.over import OverAggregate
 from millstream.kernels.reorder import Reorder
@@ -377,3 +377,13 @@ def test_strings_go_through_panes():
         ("apple", None, 3, "pear"),
         ("fig", "kiwi", 3, "fig"),
     ]
+
+
+def test_an_empty_batch_may_declare_its_columns_differently():
+    """Nothing that Spark reads says that a key is not NULL; what it computes does."""
+    kernel = OverAggregate((call("sum", "price"),), SlideSpec(time=5))
+    assert run(kernel, [(BIDS, Frontier(9, 0))]) != []
+    nothing = cut(BIDS, 0, 0)
+    strict = pa.schema([field.with_nullable(False) for field in nothing.columns.schema])
+    last = Tuples(nothing.columns.cast(strict), nothing.time, nothing.origin, nothing.number)
+    assert results(kernel, (last, END), columns="time r") == [(6, 60), (9, 150)]
