@@ -20,7 +20,10 @@ from millstream.reference import Failure, answers
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
-@given(script_and_inputs(max_partitions=1, max_rows=16, everything=True), st.lists(st.integers(0, 16), max_size=2))
+@given(
+    script_and_inputs(max_partitions=1, max_rows=16, everything=True),
+    st.lists(st.integers(0, 16), max_size=2),
+)
 @settings(
     max_examples=8,
     deadline=None,

@@ -61,13 +61,13 @@ def test_q4_the_last_four_rows_every_two_of_each_segment() -> None:
         """,
         Traffic=CARS,
     )
-    # Of s7 the last result is that of the end of the input: it has the time of the partition's last tuple.
+    # What the end of the input completes, window 1 of s7 and window 2 of s6, has the largest time of all.
     assert shown(result) == table("""
         time  | wid | window_start | window_end | seg_id | n
         12:04 | 0   | -2           | 2          | s6     | 2
         12:05 | 0   | -2           | 2          | s7     | 2
-        12:05 | 1   | 0            | 4          | s7     | 2
         12:09 | 1   | 0            | 4          | s6     | 4
+        12:09 | 1   | 0            | 4          | s7     | 2
         12:09 | 2   | 2            | 6          | s6     | 2
     """)
 

@@ -129,7 +129,7 @@ def _word(value: Any, type_: pa.DataType) -> Any:
     """A value that can be a key of Python's dictionaries and is ordered as Spark orders it, NULLs first.
 
     >>> _word({"a": None, "b": [1, None]}, pa.struct({"a": pa.int64(), "b": pa.list_(pa.int64())}))
-    ((), (((1,), ()),))
+    (((), (((1,), ()),)),)
     """
     if value is None:
         return ()
