@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from millstream.windows.landmark import Landmark
@@ -14,6 +14,9 @@ from millstream.windows.rows import RowSliding
 from millstream.windows.session import Session
 from millstream.windows.sliding import Sliding
 from millstream.windows.tuple_slide import TupleSlide
+
+# A busy machine is no fault of a definition.
+UNHURRIED = settings(deadline=None)
 
 point = st.integers(-30, 30) | st.fractions(-30, 30, max_denominator=4)
 amount = st.integers(1, 12) | st.fractions(Fraction(1, 4), 12, max_denominator=4)
@@ -49,6 +52,7 @@ def test_a_tumbling_window_holds_each_point_once() -> None:
     assert all(len(Sliding(7, 7, 2).wids(p)) == 1 for p in range(-20, 20))
 
 
+@UNHURRIED
 @given(amount, amount, point, points)
 def test_sliding_wids_inverts_extent(size, slide, origin, stream) -> None:
     sliding = Sliding(size, slide, origin)
@@ -78,6 +82,7 @@ def test_q2_and_q4_differ() -> None:
     assert rows.wids(4, segments) == [(0, "s7"), (1, "s7")]
 
 
+@UNHURRIED
 @given(st.integers(1, 6), st.integers(1, 6), st.lists(st.sampled_from("abc"), max_size=15))
 def test_row_wids_inverts_extent(size, slide, partitions) -> None:
     rows = RowSliding(size, slide)
@@ -105,6 +110,7 @@ def test_q5_slides_by_rank_and_its_variant_by_arrival() -> None:
     assert TupleSlide(300, every=5, by_rank=True).windows(arrivals) == [50]
 
 
+@UNHURRIED
 @given(amount, st.integers(1, 4), st.booleans(), st.lists(st.none() | point, max_size=12))
 def test_tuple_slide_wids_inverts_extent(size, every, by_rank, arrivals) -> None:
     slide = TupleSlide(size, every, by_rank)
@@ -114,6 +120,7 @@ def test_tuple_slide_wids_inverts_extent(size, every, by_rank, arrivals) -> None
             assert slide.wids(one, arrivals) == holding
 
 
+@UNHURRIED
 @given(points)
 def test_now_wids_inverts_extent(stream) -> None:
     now = Now()
@@ -141,6 +148,7 @@ def test_everything_so_far_has_no_bounds() -> None:
     assert (everything.extent(0).start, everything.extent(0).end) == (None, None)
 
 
+@UNHURRIED
 @given(st.none() | point, st.none() | point, st.none() | amount, points)
 def test_landmark_wids_inverts_extent(start, end, slide, stream) -> None:
     landmark = Landmark(start, end, slide)
@@ -160,6 +168,7 @@ def test_a_gap_that_is_as_long_as_allowed_does_not_end_a_session() -> None:
     assert [(e.start, e.end) for e in session.extents([0, 5, 11])] == [(0, 10), (11, 16)]
 
 
+@UNHURRIED
 @given(amount, points)
 def test_session_wids_inverts_extent(gap, stream) -> None:
     session = Session(gap)
@@ -174,6 +183,7 @@ def test_session_wids_inverts_extent(gap, stream) -> None:
                 assert session.wids(a, stream) == session.wids(b, stream)
 
 
+@UNHURRIED
 @given(st.lists(booleans, max_size=12))
 def test_predicate_wids_inverts_extent(stream) -> None:
     predicate = Predicate()

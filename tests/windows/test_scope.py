@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from millstream.windows.scope import (
@@ -14,6 +14,9 @@ from millstream.windows.scope import (
     tumbling_scope,
 )
 from millstream.windows.sliding import Sliding
+
+# A busy machine is no fault of a definition.
+UNHURRIED = settings(deadline=None)
 
 instant = st.integers(0, 30)
 size = st.integers(1, 8)
@@ -56,6 +59,7 @@ def test_an_upper_bounded_landmark_is_frozen_once_its_bound_is_reached() -> None
     assert [landmark_scope(0, None, 3, now) for now in (2, 3, 9)] == [(0, 2), (0, 3), (0, 3)]
 
 
+@UNHURRIED
 @given(instant, size, size, instant)
 def test_between_steps_nothing_moves(applied, extent, step, now) -> None:
     """The recursive branch of the definition."""
@@ -63,6 +67,7 @@ def test_between_steps_nothing_moves(applied, extent, step, now) -> None:
         assert sliding_scope(applied, extent, step, now) == sliding_scope(applied, extent, step, now - 1)
 
 
+@UNHURRIED
 @given(size, size, instant)
 def test_scope_at_a_step_is_the_extent_that_ends_there(extent, step, now) -> None:
     """What the scope shows at an instant, the Window-ID paper's extent has once the instant is over."""
@@ -76,12 +81,14 @@ def test_scope_at_a_step_is_the_extent_that_ends_there(extent, step, now) -> Non
     assert scope == (held[0], held[-1])
 
 
+@UNHURRIED
 @given(times, size, size, instant)
 def test_proposition_2_what_comes_first_goes_first(stream, extent, step, now) -> None:
     shown = state(sliding_scope(0, extent, step, now), stream)
     assert shown == list(range(shown[0], shown[-1] + 1)) if shown else True
 
 
+@UNHURRIED
 @given(times, size, st.integers(0, 5))
 def test_proposition_3_states_of_a_tumbling_window_share_nothing(stream, extent, k) -> None:
     before = state(tumbling_scope(0, extent, k * extent), stream)
@@ -89,6 +96,7 @@ def test_proposition_3_states_of_a_tumbling_window_share_nothing(stream, extent,
     assert not set(before) & set(after)
 
 
+@UNHURRIED
 @given(times, instant, instant, st.integers(0, 5))
 def test_proposition_4_a_landmark_only_grows(stream, lower, now, later) -> None:
     assert set(state(landmark_scope(0, lower, None, now), stream)) <= set(
@@ -96,6 +104,7 @@ def test_proposition_4_a_landmark_only_grows(stream, lower, now, later) -> None:
     )
 
 
+@UNHURRIED
 @given(times, size, instant)
 def test_a_count_based_window_is_a_partitioned_one_with_one_partition(stream, n, now) -> None:
     shown = list(count_scope(n, stream, now))
