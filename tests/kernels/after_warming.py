@@ -14,8 +14,14 @@ from test_compiled import compiled
 
 from millstream.kernels.base import END, KEY, Frontier, Tuples
 from millstream.kernels.distinct import Distinct
+from millstream.kernels.numbering import Numbering
 from millstream.kernels.over import OverAggregate
+from millstream.kernels.partitions import BY_KEY, WHOLE
+from millstream.kernels.place_landmark import Landmark, Now
+from millstream.kernels.place_rows import Rows
+from millstream.kernels.place_runs import Runs
 from millstream.kernels.place_sliding import Sliding
+from millstream.kernels.place_tuples import TupleSlide
 from millstream.kernels.reorder import Reorder
 from millstream.kernels.specs import AggregateSpec, Order, OverSpec, SlideSpec, WindowSpec
 from millstream.kernels.warm import compile_kernels
@@ -105,6 +111,16 @@ def main() -> None:
         if not is_float:
             work([Reorder(), OverAggregate(over, SlideSpec(time=4, emit=3, complete="c"))], batch)
             work([WindowAggregate(panes)], batch)
+        kinds = [
+            Rows(3, 2, per=BY_KEY),
+            TupleSlide(3, 2, by_rank=False),
+            Runs(gap=2),
+            Landmark(),
+            Now(is_float),
+        ]
+        for kind in kinds:
+            spec = WindowSpec(kind, pa.float64() if is_float else pa.int64(), ("s",), SPECS)
+            work([Numbering(2, WHOLE), Reorder(), WindowAggregate(spec)], batch)
     late = [(f, f.signatures[count:]) for f, count in warm.items() if len(f.signatures) > count]
     assert not late, late
 

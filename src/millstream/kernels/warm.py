@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 
 from millstream.kernels.base import END, KEY, KEY2, Frontier, Kernel, Tuples
 from millstream.kernels.distinct import Distinct
+from millstream.kernels.numbering import Numbering
 from millstream.kernels.over import OverAggregate
+from millstream.kernels.partitions import BY_KEY, WHOLE
+from millstream.kernels.place_landmark import Landmark, Now
+from millstream.kernels.place_rows import Rows
+from millstream.kernels.place_runs import Runs
 from millstream.kernels.place_sliding import Sliding
+from millstream.kernels.place_tuples import TupleSlide
+from millstream.kernels.placing import Placing
 from millstream.kernels.reorder import Reorder
 from millstream.kernels.specs import AggregateSpec, Function, OverSpec, SlideSpec, WindowSpec
 from millstream.kernels.sweep import CellLog
@@ -28,6 +38,7 @@ def compile_kernels() -> None:
         [Reorder(), OverAggregate(calls, SlideSpec(rows=6))],
         [Reorder(), OverAggregate(calls, SlideSpec(time=6))],
         [WindowAggregate(panes)],
+        *([Numbering(2, WHOLE), Reorder(), WindowAggregate(spec)] for spec in _kinds(panes)),
         [Distinct()],
     ]
     for chain in kernels:
@@ -37,6 +48,18 @@ def compile_kernels() -> None:
                 result = kernel.process(result, frontier)
                 kernel.snapshot()
     CellLog().live_rows()
+
+
+def _kinds(panes: WindowSpec) -> list[WindowSpec]:
+    """Windows of the other kinds; what their aggregates compile is the same."""
+    kinds: list[Callable[[], Placing]] = [
+        Rows(3, 2, per=BY_KEY),
+        TupleSlide(3, 2, by_rank=False),
+        Runs(gap=2, emit=1),
+        Landmark(slide=3, emit=1),
+        Now(),
+    ]
+    return [replace(panes, placing=kind, aggregates=panes.aggregates[:1]) for kind in kinds]
 
 
 def _tuples() -> Tuples:

@@ -64,7 +64,7 @@ def tuple_slide(window: TupleSlideWindow, line: Line) -> Reported:
     counted = {id(r) for r in (arrived if window.by_rank or window.every.count == 1 else line.by_arrival())}
     for members in line.partitions(arrived):
         stream = [line.place(r) for r in members if id(r) in counted and not r.is_late]
-        tuples = line.placed(members)
+        tuples = [(r, place) for r, place in line.placed(members) if not r.is_late]
         for wid in sizes.windows(stream):
             extent = sizes.extent(wid)
             if line.has_passed(extent):
