@@ -24,6 +24,7 @@ from millstream.kernels.arrays import (
     Whole,
     frozen,
 )
+from millstream.kernels.keys import KeyTable
 
 Cells = tuple[Codes, Integers, Integers]
 """The key of cells, the visit at which each enters, and the last (or a point, see Due) at which it is in."""
@@ -50,8 +51,8 @@ class Swept:
     """What a sweep has led to: rows added to the log, and results wanted.
 
     ``sources`` says for each new row of the log which of the cells it is; numbers below zero, which of the
-    rows of the log it repeats (the complement: ~source). Results are those of a key after those of another,
-    each key's in the order of visits.
+    rows of the log it repeats (the complement: ~source). Results are in the order of keys, and those of a key
+    in the order of visits.
     """
 
     sources: Integers
@@ -102,15 +103,15 @@ class CellLog:
     def active(self) -> int:
         return len(self._active)
 
-    def sweep(self, entering: Cells, keys: int, partitions: Codes, due: Due) -> Swept:
+    def sweep(self, entering: Cells, table: KeyTable, partitions: Codes, due: Due) -> Swept:
         """Make the visits that are due; cells must come in the order of key, enter and until.
 
         ``partitions`` has the partition of each key.
         """
         cells = tuple(frozen(column) for column in entering)
-        begin, count = len(self), len(cells[0])
+        begin, count, keys = len(self), len(cells[0]), len(table)
         per_key = *(b.resize(keys) for b in (self._heads, self._latest, self._is_rebuilt)), frozen(partitions)
-        todo, firsts = self._todo(cells[0], keys)
+        todo, firsts = self._todo(cells[0], table)
         plan = tuple(frozen(a) for a in (due.done, due.last, due.offsets, due.points, due.clears))
         log = (self.previous, self._following, self.codes, self.untils)
         sources = Buffer(np.int64)
@@ -146,14 +147,17 @@ class CellLog:
         visits, codes, starts, ends, rebuild = (buffer.view for buffer in results)
         return Swept(sources.view, visits, codes, starts, ends, rebuild)
 
-    def _todo(self, codes: Codes, keys: int) -> tuple[Codes, Codes]:
-        """The keys that have cells or get some, and where those of each begin among the new ones."""
-        firsts = np.full(keys, -1, np.int32)
+    def _todo(self, codes: Codes, table: KeyTable) -> tuple[Codes, Codes]:
+        """The keys that have cells or get some, in order, and where new cells of each begin."""
+        firsts = np.full(len(table), -1, np.int32)
         heads = np.flatnonzero(np.diff(codes, prepend=-1))
         firsts[codes[heads]] = heads
         fresh = codes[heads]
         fresh = fresh[self._heads.data[fresh] < 0]
-        return np.concatenate([self._active.view, fresh]), firsts
+        todo = np.concatenate([self._active.view, fresh])
+        in_order = np.empty_like(todo)
+        in_order[table.ranks(todo)] = todo
+        return in_order, firsts
 
     def live_rows(self) -> Integers:
         is_live = np.zeros(len(self), np.bool_)

@@ -139,16 +139,28 @@ class WindowAggregate(Kernel):
         else:
             entering = self._waiting.merged(entering, by_key=True)
         enters, codes, untils, *_ = entering
-        swept = self._log.sweep((codes, enters, untils), len(self._keys), partitions, due)
+        swept = self._log.sweep((codes, enters, untils), self._keys, partitions, due)
         self._extend_trails(entering, swept)
-        edges = self._placing.edges(swept.visits, partitions[swept.codes])
+        swept, edges = self._in_order(swept, partitions, one=len(due.last) == 1)
         self._placing.finish()
-        ranks = self._keys.ranks(swept.codes)
-        order = ordering(as_order(edges.stamp), swept.visits, ranks)
         if edges.keep is not None:
-            order = np.arange(len(ranks)) if order is None else order
-            order = order[edges.keep[order]]
-        return self._results(swept.ordered(order), edges.ordered(order))
+            kept = np.flatnonzero(edges.keep)
+            swept, edges = swept.ordered(kept), edges.ordered(kept)
+        return self._results(swept, edges)
+
+    def _in_order(self, swept: Swept, partitions: Codes, *, one: bool) -> tuple[Swept, Edges]:
+        """Results by time, window and key, with their edges. They come by keys, and sorting is stable."""
+        same = np.zeros(len(swept.visits), np.int64)
+        if not one:
+            edges = self._placing.edges(swept.visits, partitions[swept.codes])
+            order = ordering(as_order(edges.stamp), swept.visits, same)
+            return swept.ordered(order), edges.ordered(order)
+        # Visits of one partition are in the order of time, and there are far fewer of them than results.
+        swept = swept.ordered(ordering(swept.visits, same, same))
+        heads = np.flatnonzero(np.diff(swept.visits, prepend=swept.visits[:1] - 1))
+        edges = self._placing.edges(swept.visits[heads], np.zeros(len(heads), np.int32))
+        each = np.diff(heads, append=len(swept.visits))
+        return swept, edges.ordered(np.repeat(np.arange(len(heads)), each))
 
     def _extend_trails(self, entering: Rows, swept: Swept) -> None:
         sources = swept.sources
