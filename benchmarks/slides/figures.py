@@ -35,15 +35,13 @@ def draw(points: Sequence[Point], path: Path) -> Path:
         mine = [point for point in points if point.way == way]
         slides = [point.slide for point in mine]
         colour, style = _STYLES[way]
-        if way != "end to end":
-            memory.plot(slides, [point.rows for point in mine], style, color=colour, label=way)
+        memory.plot(slides, [point.rows for point in mine], style, color=colour, label=way)
         rate.plot(slides, [point.rate for point in mine], style, color=colour, label=way)
     memory.set_title("rows of state (figure 6 of the ESL paper)", loc="left", fontsize=10)
-    memory.set_yscale("log")
     rate.set_title("tuples/s (figure 7)", loc="left", fontsize=10)
-    rate.set_ylim(bottom=0)
     for panel in (memory, rate):
         panel.set_xscale("log")
+        panel.set_yscale("log")
         panel.set_xlabel(f"SLIDE, of a window of {WINDOW:,} tuples", fontsize=8)
         panel.spines[["top", "right"]].set_visible(False)
         panel.legend(fontsize=8, frameon=False)
