@@ -107,7 +107,8 @@ def _of_order(spec: AggregateSpec, measure: OrderStatistics, parts: Parts) -> pa
     valid = np.repeat(some, len(columns))
     if spec.function == "percentile":
         between = interpolated(measure.column, spec, sizes, (low, high)).ravel()
-        if pa.types.is_floating(measure.column.type):
+        one = spec.type.value_type if pa.types.is_list(spec.type) else spec.type
+        if pa.types.is_floating(one):
             values = arrow.build(pa.float64(), between, valid)
         else:
             # Intervals are whole numbers of microseconds; Spark cuts the rest off.
