@@ -268,6 +268,21 @@ def test_order_statistics_of_many_slides():
         assert out["b"][i] == len(set(values[mine[mine >= i - 250]]))
 
 
+def test_contents_that_have_left_their_windows_are_let_go(monkeypatch):
+    """Few panes with many values: what counts is the values, not the panes."""
+    monkeypatch.setattr(chunks, "SPARE", 100)
+    specs = (AggregateSpec("percentile", "v", "a", DOUBLE, parameters=(0.5,)),)
+    specs += (AggregateSpec("count", "v", "b", BIGINT, distinct=True, others=("w",)),)
+    kernel = WindowAggregate(WindowSpec(Sliding(20, 10), BIGINT, (), specs))
+    for start in range(0, 2000, 10):
+        times = np.repeat(np.arange(start, start + 10), 20)
+        words = pa.array([f"w{i}" for i in range(start * 20, start * 20 + 200)])
+        columns = {"time": pa.array(times), "v": pa.array(np.arange(200.0) + start), "w": words}
+        kernel.process(tuples_of(columns, 200), Frontier(start + 10, 0))
+        assert all(len(trail._rows.columns[0]) <= 2 * 3 * 200 + 200 for trail in kernel._trails)
+        assert len(kernel._measures[1].columns["w"].dictionary) <= 2 * 3 * 200 + 400
+
+
 @pytest.mark.slow
 def test_ten_million_slides_of_a_variance_do_not_rot():
     random = np.random.default_rng(5)

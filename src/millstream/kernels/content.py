@@ -128,3 +128,27 @@ def of_list(column: Column, lists: pa.ChunkedArray) -> tuple[Integers, Integers,
     lengths = array.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
     codes, valid = column.encode(array.flatten())
     return lengths.astype(np.int64), codes, valid
+
+
+class Growth:
+    """Tells when a measure with contents had better be built anew from what is still needed.
+
+    Its dictionary and its elements may be far more than there are rows without any of them being out of use.
+    So they are reported only when there are twice as many as when they were first asked for, which is soon
+    after the measure was built.
+    """
+
+    def __init__(self) -> None:
+        self._seen = 0
+        self._first: int | None = None
+
+    def saw(self, elements: int) -> None:
+        """So many more have been read from tables."""
+        self._seen += elements
+
+    def reported(self, words: int) -> int:
+        """What to say instead of the size of a dictionary."""
+        size = max(words, self._seen)
+        if self._first is None:
+            self._first = size
+        return size if size > 2 * self._first else 0

@@ -37,7 +37,7 @@ class OrderStatistics(Measure):
 
         self._wanted: list[tuple[float, int, int]] = []
         self._forest = Forest()
-        self._words = Growth()
+        self._growth = content.Growth()
 
     @property
     def name(self) -> str:
@@ -45,7 +45,7 @@ class OrderStatistics(Measure):
 
     @property
     def words(self) -> int:
-        return self._words.reported(self.column.words)
+        return self._growth.reported(self.column.words)
 
     def want(self, spec: AggregateSpec) -> None:
         self._wanted += [one for one in _percentages(spec) if one not in self._wanted]
@@ -94,6 +94,7 @@ class OrderStatistics(Measure):
 
     def of_table(self, table: pa.Table) -> Parts:
         lengths, codes, _ = content.of_list(self.column, table[self.name])
+        self._growth.saw(len(codes))
         return content.pieces(lengths, codes[:, None]), np.zeros(len(lengths), np.int64)
 
     def comparing(self) -> Comparing:
@@ -129,22 +130,6 @@ class _OrderTrail(Trail):
         rows = self._rows.offsets, self._rows.columns[0]
         forest = self._forests[window]
         return forest.ask(asked, rows, measure.comparing(), measure.percentages(), high=measure.high)
-
-
-class Growth:
-    """Keeps a measure with large contents from asking to be built anew all the time.
-
-    Its dictionary may be much larger than the number of rows without anything in it being out of use. So it
-    is reported only when it has doubled since it was looked at first, which is after it was built.
-    """
-
-    def __init__(self) -> None:
-        self._first: int | None = None
-
-    def reported(self, words: int) -> int:
-        if self._first is None:
-            self._first = words
-        return words if words > 2 * self._first else 0
 
 
 def _percentages(spec: AggregateSpec) -> list[tuple[float, int, int]]:

@@ -15,7 +15,6 @@ from millstream.kernels.arrays import Array, Codes, Integers, frozen
 from millstream.kernels.base import Tuples
 from millstream.kernels.columns import Column
 from millstream.kernels.measures import Asked, Measure, Parts, Trail
-from millstream.kernels.order import Growth
 from millstream.kernels.times import as_order
 
 _AT_ONCE = 1 << 20
@@ -108,7 +107,7 @@ class Recomputed(Measure):
         self._needed, self._condition = needed, condition
         self.distinct = distinct
         self.in_order = in_order
-        self._growth = Growth()
+        self._growth = content.Growth()
 
     @property
     def name(self) -> str:
@@ -178,6 +177,7 @@ class Recomputed(Measure):
         if not self.in_order:
             whole = Column(pa.int64())
             numbers += [content.of_list(whole, table[f"{self.name}.{name}"])[1] for name in _POSITION]
+        self._growth.saw(int(lengths.sum()))
         return (content.pieces(lengths, np.stack([n.astype(np.int64) for n in numbers], axis=1)),)
 
     def trail(self, windows: int) -> Trail:
