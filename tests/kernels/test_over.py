@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from millstream.kernels import chunks
-from millstream.kernels.base import END, Frontier
+from millstream.kernels.base import BEGINNING, END, Frontier
 from millstream.kernels.errors import KernelError
 from millstream.kernels.over import OverAggregate
 from millstream.kernels.reorder import Reorder
@@ -297,13 +297,13 @@ def ordered_batches(draw, is_float=False):
         rows.append(row)
     types = {"time": DOUBLE if is_float else BIGINT, "key": BIGINT, **{n: t for n, (t, _) in values.items()}}
     cuts = sorted(draw(st.lists(st.integers(0, len(rows)), max_size=4)))
-    batches = []
+    batches, frontier = [], BEGINNING
     for start, end in zip([0, *cuts], [*cuts, len(rows)], strict=True):
         arrays = {n: pa.array([row[n] for row in rows[start:end]], t) for n, t in types.items()}
         arrays["number"] = pa.array(range(start, end), BIGINT)
         times = [row["time"] for row in rows]
         low, high = (times[end - 1] if end else -1), (times[end] if end < len(rows) else 10**6)
-        frontier = Frontier(draw(st.sampled_from([low, high])), 0)
+        frontier = max(frontier, Frontier(draw(st.sampled_from([low, high])), 0))  # it never goes back
         batches.append((tuples_of(arrays, end - start), frontier))
     return rows, ended(*batches)
 
