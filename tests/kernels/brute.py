@@ -66,7 +66,7 @@ def as_double(exact: Fraction) -> float:
     try:
         return float(exact)
     except OverflowError:
-        return math.copysign(math.inf, exact)
+        return math.inf if exact > 0 else -math.inf
 
 
 def converted(exact: Fraction, type_: pa.DataType) -> Any:

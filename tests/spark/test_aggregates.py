@@ -122,8 +122,11 @@ def test_over_the_last_rows(spark: SparkSession, mill: Any) -> None:
 def _compare(streamed: pa.Table, calls: list[str], stored: Callable[[str], DataFrame]) -> None:
     """Column by column; Spark gets them in portions, since all together are too much for it."""
     different = {}
-    for start in range(0, len(calls), PORTION):
-        portion = range(start, min(start + PORTION, len(calls)))
+    # Beside aggregates with DISTINCT Spark forgets the order of tuples, and stumbles over that of a listagg.
+    alone = [i for i, call in enumerate(calls) if "DISTINCT" in call]
+    others = [i for i in range(len(calls)) if i not in alone]
+    portions = [others[start : start + PORTION] for start in range(0, len(others), PORTION)]
+    for portion in [*portions, *([i] for i in alone)]:
         theirs = stored(", ".join(f"{calls[i]} AS r{i}" for i in portion)).toArrow()
         key = theirs.column_names[0]
         ours = {row[key]: row for row in streamed.to_pylist()}
