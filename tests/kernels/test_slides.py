@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from test_over import STRING, call, calls, ordered_batches
 
 from millstream.kernels import chunks
-from millstream.kernels.base import END, Frontier, Tuples
+from millstream.kernels.base import BEGINNING, END, Frontier, Tuples
 from millstream.kernels.errors import KernelError
 from millstream.kernels.over import OverAggregate
 from millstream.kernels.reorder import Reorder
@@ -293,7 +293,51 @@ slides = st.one_of(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@st.composite
+def dense_batches(draw):
+    """Many tuples of two keys that follow each other closely, and punctuation that lags behind them."""
+    steps = draw(st.lists(st.tuples(st.integers(0, 3), st.booleans()), min_size=10, max_size=50))
+    rows, time = [], draw(st.integers(-30, 0))
+    for number, (step, key) in enumerate(steps):
+        time += step
+        rows.append({"time": time, "key": int(key), "v": 2**number, "number": number})
+    batches, start, frontier = [], 0, BEGINNING
+    while start < len(rows):
+        end = min(start + draw(st.integers(1, 20)), len(rows))
+        columns = {name: pa.array([row[name] for row in rows[start:end]]) for name in rows[0]}
+        lag = draw(st.sampled_from([0, 0, 1, 5]))
+        frontier = max(frontier, Frontier(rows[end - 1]["time"] - lag, 0))
+        batches.append((tuples_of(columns, end - start), frontier))
+        start = end
+    return rows, ended(*batches)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.integers(0, 11), min_size=1, max_size=2),
+    st.sampled_from([{"rows": 5}, {"range": 4}, {}]),
+    slides,
+    dense_batches(),
+)
+def test_slots_panes_and_instants(reaches, other, slide, made):
+    """Every sum tells exactly which tuples it is of."""
+    rows, batches = made
+    wanted = (
+        *(call("sum", "v", rows=n, name=f"r{i}") for i, n in enumerate(reaches)),
+        call("sum", "v", **other),
+    )
+    reached = max(frontier.time for _, frontier in batches[:-1])
+    chosen = slots_of_tuples(rows, slide) if slide.rows else slots_of_time(rows, slide, reached)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(chunks, "SPARE", 3)
+        out = check(lambda: OverAggregate(wanted, slide), batches, end_apart=True)
+    assert [(row["number"], row["time"], row["complete"]) for row in out] == chosen
+    for one in wanted:
+        name = one.aggregate.result
+        assert [row[name] for row in out] == over(rows, one, [i for i, _, _ in chosen])
+
+
+@settings(max_examples=150, deadline=None)
 @given(calls(), slides, ordered_batches())
 def test_contract_and_definition(wanted, slide, made):
     rows, batches = made
