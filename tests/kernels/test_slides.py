@@ -133,6 +133,17 @@ def test_partial_results_every_so_many_tuples():
     ]
 
 
+def test_partial_results_of_a_tumble():
+    numbers = stream("time v\n" + "\n".join(f"{i} {i}" for i in range(1, 18)))
+    for rows, slide, emit in ((1, 12, 4), (3, 12, 4), (1, 4, 12), (1, 8, 12)):
+        wanted = SlideSpec(rows=slide, emit=emit, complete="complete")
+        assert column(call("sum", "v", rows=rows), numbers, wanted, columns="time r complete") == [
+            (i, sum(range(i - rows, i + 1)), i % slide == 0)
+            for i in range(1, 18)
+            if i % slide == 0 or i % emit == 0
+        ]
+
+
 def test_partial_results_every_so_often_about_the_last_tuple_of_the_slot_so_far():
     slide = SlideSpec(time=10, emit=4, complete="complete")
     tuples = stream("""
@@ -285,7 +296,7 @@ def slots_of_time(rows, slide, reached):
 
 slides = st.one_of(
     st.builds(
-        SlideSpec, rows=st.integers(1, 7), emit=st.none() | st.integers(1, 7), complete=st.just("complete")
+        SlideSpec, rows=st.integers(1, 12), emit=st.none() | st.integers(1, 8), complete=st.just("complete")
     ),
     st.builds(
         SlideSpec, time=st.integers(1, 9), emit=st.none() | st.integers(1, 9), complete=st.just("complete")
