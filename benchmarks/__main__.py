@@ -4,6 +4,7 @@ python -m benchmarks [name ...] [--quick]
 python -m benchmarks engine [--rows N] [--only NAME ...] [--check] [--help]    beside its peers: hours
 python -m benchmarks growth [--only NAME ...] [--help]                         what should not grow
 python -m benchmarks slides [--rows N] [--only NAME ...] [--help]              windows that slide
+python -m benchmarks windows [--rows N] [--only NAME ...] [--resume] [--help]  the papers' experiments
 """
 
 from __future__ import annotations
@@ -30,10 +31,14 @@ def main() -> None:
         from benchmarks.slides import report as slides
 
         sys.exit(slides.main(sys.argv[2:]))
+    if sys.argv[1:2] == ["windows"]:
+        from benchmarks.windows import report as windows
+
+        sys.exit(windows.main(sys.argv[2:]))
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
         description="Measure Millstream.",
-        epilog="The long ones: python -m benchmarks engine --help, and growth and slides likewise",
+        epilog="The long ones: python -m benchmarks engine --help, and growth, slides, windows likewise",
     )
     parser.add_argument("names", nargs="*", choices=[[], *BENCHMARKS], help="which ones (default: all)")
     parser.add_argument("--quick", action="store_true", help="a tenth of the size, to see that they work")

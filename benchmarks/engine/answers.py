@@ -10,10 +10,12 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.engine.contract import (
+    GAP_SECONDS,
     ROWS_PRECEDING,
     SLIDE_SECONDS,
     TINY_FILES,
     TINY_ROWS,
+    TUMBLE_SECONDS,
     WINDOW_SECONDS,
     Totals,
 )
@@ -55,6 +57,43 @@ def _sliding(shape: Shape) -> Totals:
     return Totals(results, float(total), float(squares))
 
 
+def _tumbling(shape: Shape) -> Totals:
+    k, ts, v = columns(shape)
+    window = (ts - START) // np.timedelta64(TUMBLE_SECONDS, "s")
+    return _totals(pd.DataFrame({"k": k, "window": window, "v": v}).groupby(["k", "window"])["v"].sum())
+
+
+def _cumulate(shape: Shape) -> Totals:
+    """Of each window the sums of its first steps; there is a result once a key has a row in it.
+
+    The stream must be so many whole windows long: what comes of one that the stream's end cuts off, Flink and
+    Millstream do not agree on.
+    """
+    k, ts, v = columns(shape)
+    step = (ts - START) // np.timedelta64(SLIDE_SECONDS, "s")
+    per_window = WINDOW_SECONDS // SLIDE_SECONDS
+    grid = (-1, int(step.max()) // per_window + 1, per_window)
+    results, total, squares = 0, 0.0, 0.0
+    for first in range(0, shape.keys, KEYS_AT_ONCE):
+        these = (k >= first) & (k < first + KEYS_AT_ONCE)
+        cells = (k[these] - first).astype(np.int64) * (grid[1] * grid[2]) + step[these]
+        size = min(KEYS_AT_ONCE, shape.keys - first) * grid[1] * grid[2]
+        sums = np.bincount(cells, v[these], size).reshape(grid).cumsum(axis=2)
+        found = sums[np.bincount(cells, minlength=size).reshape(grid).cumsum(axis=2) > 0]
+        results += len(found)
+        total += found.sum()
+        squares += (found * found).sum()
+    return Totals(results, float(total), float(squares))
+
+
+def _session(shape: Shape) -> Totals:
+    k, ts, v = columns(shape)
+    order = np.lexsort((ts, k))
+    k, ts, v = k[order], ts[order], v[order]
+    starts = (np.diff(k, prepend=-1) != 0) | (np.diff(ts, prepend=ts[:1]) > np.timedelta64(GAP_SECONDS, "s"))
+    return _totals(pd.Series(np.bincount(np.cumsum(starts) - 1, v)))
+
+
 def _range(shape: Shape) -> Totals:
     rolling = _by_key(shape).rolling(f"{WINDOW_SECONDS}s", on="ts", closed="both")
     return _totals(rolling["v"].sum())
@@ -93,6 +132,9 @@ _RECOMPUTE: dict[str, Callable[[Shape], Totals]] = {
     "sliding": _sliding,
     "range": _range,
     "rows": _rows,
+    "tumbling": _tumbling,
+    "cumulate": _cumulate,
+    "session": _session,
     "scan": _scan,
     "micro_batch_count": _tiny_count,
     "micro_batch_window": _tiny_window,

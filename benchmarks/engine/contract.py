@@ -22,6 +22,7 @@ FILES = 32
 """In how many parquet files the data is."""
 
 WINDOW_SECONDS, SLIDE_SECONDS, ROWS_PRECEDING = 60, 1, 100
+TUMBLE_SECONDS, GAP_SECONDS = 10, 3
 
 TINY_ROWS, TINY_WARM_UP, TINY_FILES = 10, 10, 40
 """Of the micro-batches: rows in each file, and how many files there are, the first of which only warm up."""
@@ -30,10 +31,16 @@ QUERIES = {
     "sliding": f"sum(v) by k over the last {WINDOW_SECONDS} s, every {SLIDE_SECONDS} s",
     "range": f"for each row, sum(v) OVER (PARTITION BY k RANGE {WINDOW_SECONDS} s PRECEDING)",
     "rows": f"for each row, sum(v) OVER (PARTITION BY k ROWS {ROWS_PRECEDING} PRECEDING)",
+    "tumbling": f"sum(v) by k for every {TUMBLE_SECONDS} s",
+    "cumulate": f"sum(v) by k since the last {WINDOW_SECONDS} s began, every {SLIDE_SECONDS} s",
+    "session": f"sum(v) by k for each session, which a gap of more than {GAP_SECONDS} s ends",
     "scan": "only read the rows and count them: what nobody can be faster than",
     "micro_batch_count": f"how long a micro-batch of {TINY_ROWS} rows takes: running count by k",
     "micro_batch_window": f"how long a micro-batch of {TINY_ROWS} rows takes: count by k and ended second",
 }
+
+OTHER_WINDOWS = ("tumbling", "cumulate", "session")
+"""Queries that run only if they are asked for: `python -m benchmarks windows` does so."""
 
 _STARTED = time.perf_counter()
 

@@ -28,6 +28,14 @@ CONTESTANTS: tuple[Contestant, ...] = (
         "range", "queries", "--query=range", note="OVER (PARTITION BY k RANGE INTERVAL 60 SECONDS PRECEDING)"
     ),
     _own("rows", "queries", "--query=rows", note="OVER (PARTITION BY k ROWS 100 PRECEDING)"),
+    _own("tumbling", "queries", "--query=tumbling", note="FROM s [TUMBLE 10 SECONDS] GROUP BY k"),
+    _own(
+        "cumulate",
+        "queries",
+        "--query=cumulate",
+        note="FROM s [TUMBLE 60 SECONDS EMIT EVERY 1 SECOND] GROUP BY k",
+    ),
+    _own("session", "queries", "--query=session", note="FROM s [SESSION GAP 3 SECONDS PATTR k] GROUP BY k"),
     _own(
         "micro_batch_count",
         "micro_batch",

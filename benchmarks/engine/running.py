@@ -80,7 +80,7 @@ def run(contestant: Contestant, keys: int, arguments: list[str], timeout: float)
 def _finish(command: list[str], errors: int, timeout: float) -> tuple[str, int]:
     environment = {name: value for name, value in os.environ.items() if name not in FOREIGN}
     environment |= {
-        "PYTHONPATH": str(ROOT),
+        "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}",
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",

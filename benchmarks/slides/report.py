@@ -33,8 +33,8 @@ def main(argv: list[str]) -> int:
     if "kernel" in options.only:
         points += kernel.measure(options.rows, options.repeats)
     if "whole" in options.only:
-        points += _whole(options.rows, options.repeats)
-    lines = [_line(point) for point in points]
+        points += end_to_end(options.rows, options.repeats)
+    lines = [line_of(point) for point in points]
     console = Console(highlight=False)
     table = Table(title=slides.__doc__, title_justify="left")
     for place, text in enumerate(HEADING):
@@ -50,7 +50,7 @@ def main(argv: list[str]) -> int:
     return 0
 
 
-def _whole(rows: int, repeats: int) -> list[Point]:
+def end_to_end(rows: int, repeats: int) -> list[Point]:
     from benchmarks.engine.peers.spark import session
     from benchmarks.slides import whole
 
@@ -62,7 +62,7 @@ def _whole(rows: int, repeats: int) -> list[Point]:
     return points
 
 
-def _line(point: Point) -> list[str]:
+def line_of(point: Point) -> list[str]:
     return [f"{point.slide:,}", point.way, f"{point.rate:,.0f}", f"{point.rows:,}", f"{point.size:,}"]
 
 

@@ -10,7 +10,16 @@ from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 import millstream as ms
-from benchmarks.engine.contract import FILES, ROWS_PRECEDING, SLIDE_SECONDS, WINDOW_SECONDS, answer, arguments
+from benchmarks.engine.contract import (
+    FILES,
+    GAP_SECONDS,
+    ROWS_PRECEDING,
+    SLIDE_SECONDS,
+    TUMBLE_SECONDS,
+    WINDOW_SECONDS,
+    answer,
+    arguments,
+)
 from benchmarks.engine.peers.spark import counted, session, totals_of
 from millstream.catalog.entries import Sink
 from millstream.runtime import starting
@@ -22,11 +31,12 @@ STREAM = """
 """
 
 OVER = "SELECT k, ts, v, sum(v) OVER (PARTITION BY k {}) AS total FROM s"
+WINDOWS = "SELECT k, window_end AS ts, sum(v) AS total FROM s [{}] GROUP BY k"
 QUERIES = {
-    "sliding": (
-        f"SELECT k, window_end AS ts, sum(v) AS total "
-        f"FROM s [RANGE {WINDOW_SECONDS} SECONDS SLIDE {SLIDE_SECONDS} SECOND] GROUP BY k"
-    ),
+    "sliding": WINDOWS.format(f"RANGE {WINDOW_SECONDS} SECONDS SLIDE {SLIDE_SECONDS} SECOND"),
+    "tumbling": WINDOWS.format(f"TUMBLE {TUMBLE_SECONDS} SECONDS"),
+    "cumulate": WINDOWS.format(f"TUMBLE {WINDOW_SECONDS} SECONDS EMIT EVERY {SLIDE_SECONDS} SECOND"),
+    "session": WINDOWS.format(f"SESSION GAP {GAP_SECONDS} SECONDS PATTR k"),
     "range": OVER.format(f"RANGE INTERVAL {WINDOW_SECONDS} SECONDS PRECEDING"),
     "rows": OVER.format(f"ROWS {ROWS_PRECEDING} PRECEDING"),
 }

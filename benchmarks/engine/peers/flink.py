@@ -15,8 +15,10 @@ from pyflink.common import Configuration
 from pyflink.table import EnvironmentSettings, TableEnvironment
 
 from benchmarks.engine.contract import (
+    GAP_SECONDS,
     ROWS_PRECEDING,
     SLIDE_SECONDS,
+    TUMBLE_SECONDS,
     WINDOW_SECONDS,
     Totals,
     answer,
@@ -57,13 +59,19 @@ OVER = """
     SELECT k, ts, SUM(v) OVER (PARTITION BY k ORDER BY ts {frame} PRECEDING AND CURRENT ROW) AS total FROM s
 """
 
+WINDOWS = """
+    SELECT k, window_time AS ts, SUM(v) AS total FROM TABLE({windows})
+    GROUP BY k, window_start, window_end, window_time
+"""
+SLIDE, WINDOW = (f"INTERVAL '{seconds}' SECOND" for seconds in (SLIDE_SECONDS, WINDOW_SECONDS))
+TUMBLE, GAP = (f"INTERVAL '{seconds}' SECOND" for seconds in (TUMBLE_SECONDS, GAP_SECONDS))
+
 QUERIES = {
-    "sliding": f"""
-        SELECT k, window_time AS ts, SUM(v) AS total
-        FROM TABLE(HOP(TABLE s, DESCRIPTOR(ts),
-                       INTERVAL '{SLIDE_SECONDS}' SECOND, INTERVAL '{WINDOW_SECONDS}' SECOND))
-        GROUP BY k, window_start, window_end, window_time""",
-    "range": OVER.format(frame=f"RANGE BETWEEN INTERVAL '{WINDOW_SECONDS}' SECOND"),
+    "sliding": WINDOWS.format(windows=f"HOP(TABLE s, DESCRIPTOR(ts), {SLIDE}, {WINDOW})"),
+    "tumbling": WINDOWS.format(windows=f"TUMBLE(TABLE s, DESCRIPTOR(ts), {TUMBLE})"),
+    "cumulate": WINDOWS.format(windows=f"CUMULATE(TABLE s, DESCRIPTOR(ts), {SLIDE}, {WINDOW})"),
+    "session": WINDOWS.format(windows=f"SESSION(TABLE s PARTITION BY k, DESCRIPTOR(ts), {GAP})"),
+    "range": OVER.format(frame=f"RANGE BETWEEN {WINDOW}"),
     "rows": OVER.format(frame=f"ROWS BETWEEN {ROWS_PRECEDING}"),
     "scan": "SELECT k, ts, v AS total FROM s",
 }

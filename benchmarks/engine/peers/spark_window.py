@@ -1,18 +1,30 @@
-"""Spark's own sliding window, in one step and, as an expert would write it, from panes of one slide each."""
+"""Spark's own windows; the sliding one also, as an expert would write it, from panes of one slide each."""
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from benchmarks.engine.contract import SLIDE_SECONDS, WINDOW_SECONDS, arguments
+from benchmarks.engine.contract import GAP_SECONDS, SLIDE_SECONDS, TUMBLE_SECONDS, WINDOW_SECONDS, arguments
 from benchmarks.engine.peers.spark import PROVIDERS, compete
 
 WINDOW, SLIDE = f"{WINDOW_SECONDS} seconds", f"{SLIDE_SECONDS} seconds"
 
 
-def in_one_step(stream: DataFrame) -> DataFrame:
-    windows = stream.withWatermark("ts", "0 seconds").groupBy("k", sf.window("ts", WINDOW, SLIDE))
+def sliding(stream: DataFrame) -> DataFrame:
+    return _sums(stream, sf.window("ts", WINDOW, SLIDE))
+
+
+def tumbling(stream: DataFrame) -> DataFrame:
+    return _sums(stream, sf.window("ts", f"{TUMBLE_SECONDS} seconds"))
+
+
+def session(stream: DataFrame) -> DataFrame:
+    return _sums(stream, sf.session_window("ts", f"{GAP_SECONDS} seconds"))
+
+
+def _sums(stream: DataFrame, window: Column) -> DataFrame:
+    windows = stream.withWatermark("ts", "0 seconds").groupBy("k", window.alias("window"))
     return _results(windows.agg(sf.sum("v").alias("total")))
 
 
@@ -31,12 +43,15 @@ def _results(windows: DataFrame) -> DataFrame:
     return windows.select("k", sf.col("window.end").alias("ts"), "total")
 
 
+WAYS = {"sliding": sliding, "panes": from_panes, "tumbling": tumbling, "session": session}
+
+
 def main() -> None:
     parser = arguments()
     parser.add_argument("--provider", choices=PROVIDERS, default="rocksdb")
-    parser.add_argument("--panes", action="store_true")
+    parser.add_argument("--way", choices=WAYS, default="sliding")
     options = parser.parse_args()
-    compete(options, from_panes if options.panes else in_one_step, options.provider, data="parquet_closed")
+    compete(options, WAYS[options.way], options.provider, data="parquet_closed")
 
 
 if __name__ == "__main__":

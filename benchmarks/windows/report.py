@@ -1,0 +1,151 @@
+"""Run the experiments one after the other, and make one page of all that have been run.
+
+Each experiment leaves a record when it is finished. So a run that was interrupted goes on with --resume, and
+one experiment can be repeated with --only while the others stay in the page as they were measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.engine.contract import ROOT
+from benchmarks.engine.environment import environment
+from benchmarks.windows.section import Figures, Section, Size, verdict
+
+EXPERIMENTS = ("cost", "band", "blocks", "slides", "kinds", "memory", "ratio", "peers")
+"""Modules of this package, in the order of the page. Each has ROWS, REPEATS, and measure(size, directory),
+which returns a Section; pictures go to the directory."""
+
+
+def main(argv: list[str]) -> int:
+    options = _options(argv)
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    console = Console(highlight=False)
+    directory = options.out / "windows"
+    directory.mkdir(parents=True, exist_ok=True)
+    for name in options.only:
+        experiment = importlib.import_module(f"benchmarks.windows.{name}")
+        size = Size(options.rows or experiment.ROWS, options.repeats or experiment.REPEATS)
+        record = directory / f"{name}.json"
+        if options.resume and _is_done(record, size):
+            console.print(f"{name}: done before", style="dim")
+            continue
+        record.unlink(missing_ok=True)
+        start = time.perf_counter()
+        section = experiment.measure(size, directory)
+        _write(record, section, size, time.perf_counter() - start)
+        _show(section, console)
+        # After each, so that there is a page whenever this is interrupted.
+        page = write_page(options.out)
+        console.print(f"wrote {page}\n", soft_wrap=True)
+    return 0
+
+
+def _is_done(record: Path, size: Size) -> bool:
+    if not record.exists():
+        return False
+    settings = json.loads(record.read_text())["settings"]
+    return bool(settings == {"rows": size.rows, "repeats": size.repeats})
+
+
+def _write(record: Path, section: Section, size: Size, seconds: float) -> None:
+    data = {
+        "settings": {"rows": size.rows, "repeats": size.repeats},
+        "seconds": round(seconds, 1),
+        "finished": time.strftime("%Y-%m-%d %H:%M", time.gmtime()),
+        "environment": environment(),
+        "section": section.as_data(),
+    }
+    # Whole or not at all: a record says that the experiment is finished.
+    unfinished = record.with_suffix(".unfinished")
+    unfinished.write_text(json.dumps(data, indent=1) + "\n")
+    unfinished.replace(record)
+
+
+def _show(section: Section, console: Console) -> None:
+    console.print(f"\n{section.title}", style="bold", markup=False, soft_wrap=True)
+    for figures in section.tables:
+        heading, *rows = figures.rows
+        table = Table(title=figures.title, title_justify="left")
+        for place, text in enumerate(heading):
+            table.add_column(text, justify="right" if place else "left")
+        for row in rows:
+            table.add_row(*row)
+        console.print(table)
+    for claim in section.claims:
+        console.print(f"{claim.text}: {claim.measured} ({verdict(claim)})", markup=False, soft_wrap=True)
+
+
+def write_page(out: Path) -> Path:
+    """The page of all experiments that have a record."""
+    records = [out / "windows" / f"{name}.json" for name in EXPERIMENTS]
+    found = {record.stem: json.loads(record.read_text()) for record in records if record.exists()}
+    sections = {name: Section.from_data(data["section"]) for name, data in found.items()}
+    parts = [
+        "# Windows: the papers' experiments, growth and peers",
+        "What was claimed beside what was measured. Times are medians, ratios are within one run.",
+        _claims(sections),
+    ]
+    for name, section in sections.items():
+        parts += [f"## {section.title}", section.about, _measured(found[name])]
+        parts += [f"![{section.title}](windows/{picture})" for picture in section.pictures]
+        for figures in section.tables:
+            parts += [figures.title, _markdown(figures)]
+    parts += ["## Environment", _environments(found)]
+    page = out / "windows.md"
+    page.write_text("\n\n".join(part for part in parts if part) + "\n")
+    return page
+
+
+def _claims(sections: dict[str, Section]) -> str:
+    rows = [["experiment", "claim", "measured", "holds"]]
+    for name, section in sections.items():
+        rows += [[name, claim.text, claim.measured, verdict(claim)] for claim in section.claims]
+    return _markdown(Figures("", rows), left=4)
+
+
+def _measured(data: dict[str, Any]) -> str:
+    rows, repeats = data["settings"]["rows"], data["settings"]["repeats"]
+    runs = f"medians of {repeats} runs" if repeats > 1 else "one run each"
+    return f"{rows:,} rows, {runs}; finished {data['finished']} UTC, after {data['seconds']:,.0f} s."
+
+
+def _environments(found: dict[str, Any]) -> str:
+    """Nearly always one; experiments that were measured elsewhere say so."""
+    seen: dict[str, list[str]] = {}
+    for name, data in found.items():
+        text = "\n".join(f"- {title}: {value}" for title, value in data["environment"].items())
+        seen.setdefault(text, []).append(name)
+    if len(seen) < 2:
+        return "".join(seen)
+    return "\n\n".join(f"{', '.join(names)}:\n\n{text}" for text, names in seen.items())
+
+
+def _markdown(figures: Figures, left: int = 1) -> str:
+    heading, *rows = figures.rows
+    ruler = ["---" if place < left else "---:" for place in range(len(heading))]
+    return "\n".join(f"| {' | '.join(row)} |" for row in (heading, ruler, *rows))
+
+
+def _options(argv: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks windows",
+        description="The papers' experiments on windows, growth for every kind of window, and peers.",
+    )
+    add = parser.add_argument
+    add("--only", nargs="+", choices=EXPERIMENTS, default=list(EXPERIMENTS), help="these (default: all)")
+    add("--rows", type=int, help="rows of the streams (default: each experiment's own)")
+    add("--repeats", type=int, help="runs of each case, in turn (default: each experiment's own)")
+    add("--resume", action="store_true", help="skip what is finished already, with the same rows and repeats")
+    add("--out", type=Path, default=ROOT / "artifacts" / "benchmarks", help="where the report goes")
+    return parser.parse_args(argv)

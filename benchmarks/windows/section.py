@@ -1,0 +1,55 @@
+"""What an experiment leaves behind: what was claimed, what was measured, tables and a picture."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is measured: rows of the stream, and runs of each case, in turn."""
+
+    rows: int
+    repeats: int
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What a paper says, or what was asked for, and what came out; None if only the reader can tell."""
+
+    text: str
+    measured: str
+    holds: bool | None = None
+
+
+@dataclass(frozen=True)
+class Figures:
+    """A table; the first row is its heading."""
+
+    title: str
+    rows: list[list[str]]
+
+
+@dataclass(frozen=True)
+class Section:
+    """One experiment of the report. Files are named as they lie beside the record of the experiment."""
+
+    title: str
+    about: str
+    claims: list[Claim]
+    tables: list[Figures]
+    pictures: list[str] = field(default_factory=list)
+
+    def as_data(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_data(cls, data: dict[str, Any]) -> Section:
+        claims = [Claim(**claim) for claim in data["claims"]]
+        tables = [Figures(**table) for table in data["tables"]]
+        return cls(data["title"], data["about"], claims, tables, data["pictures"])
+
+
+def verdict(claim: Claim) -> str:
+    return {True: "yes", False: "no", None: "see there"}[claim.holds]
