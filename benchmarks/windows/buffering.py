@@ -69,9 +69,12 @@ def _fill(values, before, range_, slide, ring):  # type: ignore[no-untyped-def] 
     for i in range(len(values)):
         row = before + i
         # Window w has the rows from (w+1)*slide-range to (w+1)*slide: the paper's function wids.
-        last = (row + range_) // slide - 1
-        for wid in range(row // slide, last + 1):
-            ring[wid % len(ring)] = max(ring[wid % len(ring)], values[i])
+        begin = row // slide % len(ring)
+        end = begin + (row + range_) // slide - row // slide
+        for place in range(begin, min(end, len(ring))):
+            ring[place] = max(ring[place], values[i])
+        for place in range(end - len(ring)):
+            ring[place] = max(ring[place], values[i])
         if (row + 1) % slide == 0:
             wid = (row + 1) // slide - 1
             results[given] = ring[wid % len(ring)]

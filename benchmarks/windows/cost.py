@@ -131,7 +131,7 @@ def _section(seconds: dict[int, dict[str, float]], scan: float, directory: Path)
             "WID in general takes less time than buffering",
             f"the engine at {len(better)} of {len(ratios)} slides ({_listed(better)}); "
             f"WID by bare loops at {len(paper)}",
-            len(better) > len(ratios) / 2,
+            True if len(better) == len(ratios) else None if better else False,
         ),
         Claim(
             "the more so the larger RANGE / SLIDE is",
@@ -153,4 +153,4 @@ def _section(seconds: dict[int, dict[str, float]], scan: float, directory: Path)
 
 
 def _listed(slides: list[int]) -> str:
-    return f"{slides[0]:,} to {slides[-1]:,}" if slides else "none"
+    return ", ".join(map(str, slides)) if slides else "none"

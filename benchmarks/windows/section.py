@@ -16,7 +16,7 @@ class Size:
 
 @dataclass(frozen=True)
 class Claim:
-    """What a paper says, or what was asked for, and what came out; None if only the reader can tell."""
+    """What a paper says, or what was asked for, and what came out; None if it holds in part."""
 
     text: str
     measured: str
@@ -52,4 +52,4 @@ class Section:
 
 
 def verdict(claim: Claim) -> str:
-    return {True: "yes", False: "no", None: "see there"}[claim.holds]
+    return {True: "yes", False: "no", None: "in part"}[claim.holds]
