@@ -10,6 +10,7 @@ import argparse
 import importlib
 import json
 import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -30,6 +31,8 @@ which returns a Section; pictures go to the directory."""
 def main(argv: list[str]) -> int:
     options = _options(argv)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    # As after Ctrl-C, what was started is ended first: peers are not in the process group of this one.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
     console = Console(highlight=False)
     directory = options.out / "windows"
     directory.mkdir(parents=True, exist_ok=True)
