@@ -1,0 +1,178 @@
+"""Every window with every class of aggregates under every clause about disorder, as docs/windows.md has them.
+
+The tables of that page say what there is to be tested and what to expect: its windows, calls and clauses are
+made into scripts, and what stands in its cells must be true.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+import re
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.engine.test_invariants import same
+from tests.engine.without_spark import planned, staged
+
+from millstream.plan import nodes
+from millstream.plan.executable import why_not
+from millstream.plan.strategies import strategy
+from millstream.reference import Arrivals, Heartbeat, Row, answer
+
+PAGE = Path(__file__).parents[2] / "docs" / "windows.md"
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+OWN = """
+    CREATE AGGREGATE myavg(Next INT) : DOUBLE {
+        TABLE state(total INT, n INT);
+        INITIALIZE : { INSERT INTO state VALUES (Next, 1); }
+        ITERATE    : { UPDATE state SET total = total + Next, n = n + 1; }
+        TERMINATE  : { INSERT INTO RETURN SELECT total / n FROM state; }
+    };
+"""
+
+Table = dict[str, dict[str, str]]
+
+
+# ---------------------------------------------------------------- the page
+
+
+@cache
+def tables() -> dict[str, Table]:
+    """The tables of the page by their headings: rows by their first column, cells by the names of columns."""
+    found = {}
+    sections = re.findall(r"^## (.+?)$(.*?)(?=^## |\Z)", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    for heading, text in sections:
+        header, _, *rows = [
+            [cell.strip().strip("`") for cell in line.strip("|").split("|")]
+            for line in text.splitlines()
+            if line.startswith("|")
+        ]
+        found[heading] = {row[0]: dict(zip(header[1:], row[1:], strict=True)) for row in rows}
+    return found
+
+
+def declared(clause: str) -> str:
+    """The stream of the page, with a clause."""
+    definition = re.search(r"CREATE STREAM [^;]*", PAGE.read_text())
+    assert definition is not None
+    return f"{definition[0]} {'' if clause == 'none' else clause};"
+
+
+def calls(class_: str) -> list[str]:
+    """What stands for a class of aggregates."""
+    return re.findall(r"\w+\([^`]*\)", tables()["Aggregates"][class_]["such as"])
+
+
+WINDOWS = list(tables()["Windows"])
+CLASSES = [name for name, row in tables()["Aggregates"].items() if row["how"] != "refused"]
+CLAUSES = list(tables()["Disorder"])
+REFUSED = tables()["What is refused"]
+
+
+# ---------------------------------------------------------------- scripts and streams
+
+
+def script(window: str, class_: str, clause: str, *, grouped: bool) -> str:
+    """All calls of a class over a window, with all that can be told about the window."""
+    if window.startswith("OVER"):
+        shown = ["k", "v", "t", *(["complete"] if "EMIT" in window else [])]
+        asked = [f"{call} {window} AS r{i}" for i, call in enumerate(calls(class_))]
+        return f"{OWN} {declared(clause)} SELECT {', '.join((*shown, *asked))} FROM s;"
+    shown = ["window_start", "window_end", "wid", *(["complete"] if "EMIT" in window else [])]
+    asked = [f"{call} AS r{i}" for i, call in enumerate(calls(class_))]
+    keys = ["k"] if grouped or "PATTR" in window else []
+    by = " GROUP BY k" if grouped and "PATTR" not in window else ""
+    return f"{OWN} {declared(clause)} SELECT {', '.join((*keys, *shown, *asked))} FROM s {window}{by};"
+
+
+def stream(clause: str, partitions: int, chance: random.Random) -> Arrivals:
+    """Rows in a little disorder, some of them too late; with punctuations or heartbeats, where asked."""
+    return Arrivals([_partition(clause, chance) for _ in range(partitions)])
+
+
+def _partition(clause: str, chance: random.Random) -> list[Row | Heartbeat]:
+    found: list[Row | Heartbeat] = []
+    now = chance.randint(0, 3)
+    for _ in range(chance.randint(8, 16)):
+        now += chance.choice([0, 0, 1, 1, 2, 4])
+        if "HEARTBEAT" in clause and chance.random() < 0.15:
+            found.append(Heartbeat(_at(now)))
+        lag = chance.choice([0, 0, 0, 1, 2, 5])
+        promises = "PUNCTUATED" in clause and chance.random() < 0.25
+        found.append(
+            Row(
+                {
+                    "k": chance.choice([1, 1, 2, 3, None]),
+                    "v": chance.choice([None, -2, -1, 0, 1, 2, 3]),
+                    "x": chance.choice([None, -1.5, 0.0, 0.25, 2.5]),
+                    "a": _at(now),
+                    "t": _at(now - lag),
+                    "p": promises,
+                }
+            )
+        )
+    return found
+
+
+def _at(second: int) -> datetime:
+    return NOON + timedelta(seconds=second)
+
+
+# ---------------------------------------------------------------- the cells
+
+
+@pytest.mark.parametrize(
+    ("window", "class_", "clause"),
+    [
+        pytest.param(*cell, id=" ".join(cell).replace("[", "(").replace("]", ")"))
+        for cell in itertools.product(WINDOWS, CLASSES, CLAUSES)
+    ],
+)
+def test_a_cell(window: str, class_: str, clause: str) -> None:
+    chance = random.Random(f"{window} {class_} {clause}")
+    text = script(window, class_, clause, grouped=chance.random() < 0.5)
+    plan = planned(text)
+    assert why_not(plan) is None
+    stage = staged(plan)
+    assert stage.sorts == (tables()["Windows"][window][class_] == "in order"), "the page says otherwise"
+    one_partition = "row_num" in window or "HEARTBEAT" in clause
+    given = stream(clause, 1 if one_partition else chance.choice([1, 1, 2]), chance)
+    expected = [(row.time, *row.values) for row in answer(text, {"s": given}).rows]
+    same([_plain(row) for row in stage.run(given, chance)], [_plain(row) for row in expected])
+
+
+def _plain(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(list(value) if isinstance(value, list | tuple) else value for value in row)
+
+
+@pytest.mark.parametrize("class_", CLASSES)
+def test_a_class_is_computed_as_the_page_says(class_: str) -> None:
+    plan = planned(script(WINDOWS[0], class_, "none", grouped=False))
+    node = next(n for n in plan.walk() if isinstance(n, nodes.WindowAggregate))
+    for call in node.aggregates:
+        assert str(strategy(call)) == tables()["Aggregates"][class_]["how"], call.name
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_is_refused_says_why(what: str) -> None:
+    if what in tables()["Aggregates"]:
+        scripts = [script(window, what, "none", grouped=False) for window in WINDOWS]
+    else:
+        scripts = [script(what, class_, clause, grouped=False) for class_ in CLASSES for clause in CLAUSES]
+    for text in scripts:
+        assert why_not(planned(text)) == REFUSED[what]["why not"]
+
+
+@pytest.mark.parametrize(("window", "clause"), [*itertools.product(WINDOWS, CLAUSES)])
+def test_what_becomes_of_late_tuples(window: str, clause: str) -> None:
+    """Where the page says so, and only there, the engine is asked to count them."""
+    stage = staged(planned(script(window, "added", clause, grouped=False)))
+    row = tables()["Disorder"][clause]
+    logical = window.startswith(("[RANGE", "[TUMBLE", "[LANDMARK", "[UNBOUNDED")) and not stage.sorts
+    logical = logical and "ROW" not in window
+    said = row["late tuples of RANGE, TUMBLE and LANDMARK"] if logical else row["of all others"]
+    assert stage.pipeline.inputs[0].promises.generous == (said == "counted while they can be")
