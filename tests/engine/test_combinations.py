@@ -21,7 +21,7 @@ from tests.engine.without_spark import planned, staged
 from millstream.plan import nodes
 from millstream.plan.executable import why_not
 from millstream.plan.strategies import strategy
-from millstream.reference import Arrivals, Heartbeat, Row, answer
+from millstream.reference import Arrivals, Heartbeat, Row, run
 
 PAGE = Path(__file__).parents[2] / "docs" / "windows.md"
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -76,17 +76,18 @@ REFUSED = tables()["What is refused"]
 # ---------------------------------------------------------------- scripts and streams
 
 
-def script(window: str, class_: str, clause: str, *, grouped: bool) -> str:
-    """All calls of a class over a window, with all that can be told about the window."""
+def script(window: str, asked: list[str], clause: str, *, grouped: bool = False) -> str:
+    """Some calls over a window, with all that can be told about the window."""
+    own = OWN if any(call.startswith("myavg") for call in asked) else ""
+    shown = ["complete"] if "EMIT" in window else []
     if window.startswith("OVER"):
-        shown = ["k", "v", "t", *(["complete"] if "EMIT" in window else [])]
-        asked = [f"{call} {window} AS r{i}" for i, call in enumerate(calls(class_))]
-        return f"{OWN} {declared(clause)} SELECT {', '.join((*shown, *asked))} FROM s;"
-    shown = ["window_start", "window_end", "wid", *(["complete"] if "EMIT" in window else [])]
-    asked = [f"{call} AS r{i}" for i, call in enumerate(calls(class_))]
+        outputs = ["k", "v", "t", *shown, *(f"{call} {window} AS r{i}" for i, call in enumerate(asked))]
+        return f"{own} {declared(clause)} SELECT {', '.join(outputs)} FROM s;"
     keys = ["k"] if grouped or "PATTR" in window else []
+    outputs = [*keys, "window_start", "window_end", "wid", *shown]
+    outputs += [f"{call} AS r{i}" for i, call in enumerate(asked)]
     by = " GROUP BY k" if grouped and "PATTR" not in window else ""
-    return f"{OWN} {declared(clause)} SELECT {', '.join((*keys, *shown, *asked))} FROM s {window}{by};"
+    return f"{own} {declared(clause)} SELECT {', '.join(outputs)} FROM s {window}{by};"
 
 
 def stream(clause: str, partitions: int, chance: random.Random) -> Arrivals:
@@ -125,33 +126,60 @@ def _at(second: int) -> datetime:
 # ---------------------------------------------------------------- the cells
 
 
-@pytest.mark.parametrize(
-    ("window", "class_", "clause"),
-    [
-        pytest.param(*cell, id=" ".join(cell).replace("[", "(").replace("]", ")"))
-        for cell in itertools.product(WINDOWS, CLASSES, CLAUSES)
-    ],
-)
-def test_a_cell(window: str, class_: str, clause: str) -> None:
-    chance = random.Random(f"{window} {class_} {clause}")
-    text = script(window, class_, clause, grouped=chance.random() < 0.5)
+def listed(*cells: tuple[str, ...]) -> list[Any]:
+    """Cells as parameters of a test; brackets in names of tests are for pytest."""
+    return [pytest.param(*cell, id=" ".join(cell).replace("[", "(").replace("]", ")")) for cell in cells]
+
+
+Rows = list[tuple[Any, ...]]
+
+
+@cache
+def outcome(window: str, clause: str) -> tuple[Rows, Rows]:
+    """What the engine and what the oracle make of the calls of all classes, with timestamps."""
+    chance = random.Random(f"{window} {clause}")
+    asked = [call for class_ in CLASSES for call in calls(class_)]
+    text = script(window, asked, clause, grouped=chance.random() < 0.5)
     plan = planned(text)
     assert why_not(plan) is None
-    stage = staged(plan)
-    assert stage.sorts == (tables()["Windows"][window][class_] == "in order"), "the page says otherwise"
     one_partition = "row_num" in window or "HEARTBEAT" in clause
     given = stream(clause, 1 if one_partition else chance.choice([1, 1, 2]), chance)
-    expected = [(row.time, *row.values) for row in answer(text, {"s": given}).rows]
-    same([_plain(row) for row in stage.run(given, chance)], [_plain(row) for row in expected])
+    expected = [(row.time, *row.values) for row in run(plan, {"s": given}).rows]
+    return staged(plan).run(given, chance), expected
 
 
-def _plain(row: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple(list(value) if isinstance(value, list | tuple) else value for value in row)
+@pytest.mark.parametrize(
+    ("window", "class_", "clause"), listed(*itertools.product(WINDOWS, CLASSES, CLAUSES))
+)
+def test_a_cell(window: str, class_: str, clause: str) -> None:
+    found, expected = outcome(window, clause)
+    same(_of_class(class_, found), _of_class(class_, expected))
+
+
+def _of_class(class_: str, rows: Rows) -> Rows:
+    """What is about the window, and the results of a class, which stand behind it."""
+    of_each = [len(calls(name)) for name in CLASSES]
+    place = CLASSES.index(class_)
+    first = sum(of_each[:place]) - sum(of_each)
+    last = first + of_each[place]
+    return [(*row[: -sum(of_each)], *map(_plain, row[first : last or None])) for row in rows]
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, list | tuple) else value
+
+
+@pytest.mark.parametrize(("window", "class_"), listed(*itertools.product(WINDOWS, CLASSES)))
+def test_tuples_are_taken_as_the_page_says(window: str, class_: str) -> None:
+    said = tables()["Windows"][window][class_]
+    stage = staged(planned(script(window, calls(class_), "SLACK INTERVAL 3 SECONDS")))
+    assert said in ("as they come", "in order")
+    assert stage.sorts == (said == "in order")
 
 
 @pytest.mark.parametrize("class_", CLASSES)
 def test_a_class_is_computed_as_the_page_says(class_: str) -> None:
-    plan = planned(script(WINDOWS[0], class_, "none", grouped=False))
+    plan = planned(script(WINDOWS[0], calls(class_), "none"))
     node = next(n for n in plan.walk() if isinstance(n, nodes.WindowAggregate))
     for call in node.aggregates:
         assert str(strategy(call)) == tables()["Aggregates"][class_]["how"], call.name
@@ -160,19 +188,19 @@ def test_a_class_is_computed_as_the_page_says(class_: str) -> None:
 @pytest.mark.parametrize("what", REFUSED)
 def test_what_is_refused_says_why(what: str) -> None:
     if what in tables()["Aggregates"]:
-        scripts = [script(window, what, "none", grouped=False) for window in WINDOWS]
+        scripts = [script(window, calls(what), "none") for window in WINDOWS]
     else:
-        scripts = [script(what, class_, clause, grouped=False) for class_ in CLASSES for clause in CLAUSES]
+        scripts = [script(what, calls(class_), clause) for class_ in CLASSES for clause in CLAUSES]
     for text in scripts:
         assert why_not(planned(text)) == REFUSED[what]["why not"]
 
 
-@pytest.mark.parametrize(("window", "clause"), [*itertools.product(WINDOWS, CLAUSES)])
-def test_what_becomes_of_late_tuples(window: str, clause: str) -> None:
-    """Where the page says so, and only there, the engine is asked to count them."""
-    stage = staged(planned(script(window, "added", clause, grouped=False)))
+@pytest.mark.parametrize(("window", "clause"), listed(*itertools.product(WINDOWS, CLAUSES)))
+def test_late_tuples_are_counted_where_the_page_says(window: str, clause: str) -> None:
+    """There, and only there, the engine is asked to: what it does with them the cells have shown."""
+    stage = staged(planned(script(window, ["count(*)"], clause)))
+    by_time = window.startswith(("[RANGE", "[TUMBLE", "[LANDMARK", "[UNBOUNDED")) and "ROW" not in window
     row = tables()["Disorder"][clause]
-    logical = window.startswith(("[RANGE", "[TUMBLE", "[LANDMARK", "[UNBOUNDED")) and not stage.sorts
-    logical = logical and "ROW" not in window
-    said = row["late tuples of RANGE, TUMBLE and LANDMARK"] if logical else row["of all others"]
+    first = by_time and not stage.sorts
+    said = row["late tuples of RANGE, TUMBLE and LANDMARK" if first else "of all others"]
     assert stage.pipeline.inputs[0].promises.generous == (said == "counted while they can be")
