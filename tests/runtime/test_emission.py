@@ -27,7 +27,6 @@ def test_the_first_look_at_ten_minutes_is_there_after_the_first_second(streams: 
             # The stream is a second old with this tuple, which comes after the look. There is no other one.
             sender.sendall(b"4,2026-01-01 12:00:01\n")
             row = next(query.results())
-            assert query.progress.rows_in == 3
         finally:
             query.stop()
     assert (f"{row.window_start:%H:%M}", f"{row.window_end:%H:%M}") == ("12:00", "12:10")
