@@ -154,7 +154,10 @@ def chosen(spec: AggregateSpec, rows: list[Row]) -> Any:
     )
     found = [row[spec.argument] for row in sorted_]  # type: ignore[index]
     if not spec.parameters:
-        return found[0] if found else None
+        # Of equal ones the last, as Spark takes it from rows in order.
+        best = [row for row in sorted_ if not brute.less(row[by], sorted_[0][by])]
+        best = [row for row in best if not brute.less(sorted_[0][by], row[by])]
+        return best[-1][spec.argument] if best else None  # type: ignore[index]
     return found[: spec.parameters[0]] or None
 
 

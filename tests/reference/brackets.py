@@ -27,7 +27,7 @@ def brackets(draw: Draw, source: Source, everything: bool) -> Bracket:
     by_tuple = [_tuple_slide] if source.attributes else []
     kinds = (_sliding, _rows, _landmark, _session, *by_tuple)
     plain = st.sampled_from(kinds).flatmap(lambda kind: kind(source, True))
-    now = st.just(Bracket("NOW", source.time_type, source.time_type))
+    now = st.just(Bracket("NOW", source.time_type, source.time_type, source.time_type))
     return draw(st.one_of(plain, plain, plain, _predicate(source), now))
 
 

@@ -21,7 +21,7 @@ _MOST = 0x7FFF_FFFF_FFFF_FFFF
 
 
 class Chosen(Measure):
-    """The value of the tuple that is first by another column; of equal ones, the first in time.
+    """The value of the tuple that is first by another column; of equal ones, the last in time, as in Spark.
 
     A tuple without the other value does not count; one without the value does. Tuples that are taken as they
     come carry their position; where they come in order the position is left out.
@@ -122,19 +122,19 @@ def _place(value: Whole, comparison: int, labels: Integers) -> Whole:
 
 @njit(cache=True)
 def _is_better(parts: Parts, row: Whole, others: Parts, other: Whole, comparing: Comparing) -> bool:
-    """Whether a row comes before another that is later in the log; both are found."""
+    """Whether a row is preferred to another that is later in the log; both are found."""
     comparison, labels, largest = comparing
     one = _place(parts[1][row], comparison, labels)
     two = _place(others[1][other], comparison, labels)
     if one != two:
         return bool(one > two if largest else one < two)
     if len(parts[4]) == 0:
-        return True
+        return False
     if parts[4][row] != others[4][other]:
-        return bool(parts[4][row] < others[4][other])
+        return bool(parts[4][row] > others[4][other])
     if parts[5][row] != others[5][other]:
-        return bool(parts[5][row] < others[5][other])
-    return bool(parts[6][row] < others[6][other])
+        return bool(parts[5][row] > others[5][other])
+    return bool(parts[6][row] > others[6][other])
 
 
 @njit(cache=True)

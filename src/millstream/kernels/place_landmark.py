@@ -222,8 +222,7 @@ class _NowPlacing(Placing):
 
     def edges(self, visits: Integers, partitions: Codes) -> Edges:
         instants = from_order(visits, self._is_float)
-        wid = np.zeros(len(visits), np.int64) if self._is_float else visits
-        return Edges(instants, instants, wid, instants)
+        return Edges(instants, instants, instants, instants)
 
     def passes(self, frontier: Frontier) -> Frontier:
         return frontier if frontier.is_end else Frontier(frontier.time, -1)

@@ -8,7 +8,6 @@ from dataclasses import replace
 from millstream.reference.points import EVERYTHING, Point, at
 from millstream.reference.relations import BEGINNING, Record, Report
 from millstream.reference.reports import Line, Placed, Reported
-from millstream.types import Type
 from millstream.windows.extent import Extent
 from millstream.windows.landmark import Landmark
 from millstream.windows.now import Now
@@ -93,14 +92,9 @@ def now(window: NowWindow, line: Line) -> Reported:
         extent = instants.extent(wid)
         if line.has_passed(extent):
             value = line.value(wid)
-            # Instants that are no integers have no number.
-            report = Report(wid, value, value, _number(wid, line.type), wid)
+            report = Report(wid, value, value, value, wid)
             contents.append((report, _content(line, tuples, extent)))
     return Reported(contents, line.type, line.up_to_here(with_end=True))
-
-
-def _number(instant: Point, type_: Type) -> int:
-    return int(instant) if type_.is_integral else 0
 
 
 def _content(line: Line, members: list[Placed], extent: Extent) -> list[Record]:

@@ -102,7 +102,7 @@ class Placer:
                 placing = TupleSlide(self._units(range_), every, by_rank, per)
                 return Placement(placing, self._edge_type, self._edge_type, (*marks, *in_order))
             case NowWindow():
-                return Placement(Now(self._is_float), self._edge_type)
+                return Placement(Now(self._is_float), self._edge_type, self._edge_type)
             case LandmarkWindow(start=start, end=end, slide=slide):
                 of_day = is_time_of_day(start), is_time_of_day(end)
                 landmark = Landmark(

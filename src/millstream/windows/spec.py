@@ -99,6 +99,9 @@ class TupleSlideWindow(Window):
 class NowWindow(Window):
     """The current instant."""
 
+    def wid_type(self, attribute: Type) -> Type:
+        return attribute
+
     def headline(self) -> str:
         return "NOW"
 

@@ -1,0 +1,206 @@
+"""Every window with every class of aggregates under every clause about disorder, as docs/windows.md has them.
+
+The tables of that page say what there is to be tested and what to expect: its windows, calls and clauses are
+made into scripts, and what stands in its cells must be true.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+import re
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.engine.test_invariants import same
+from tests.engine.without_spark import planned, staged
+
+from millstream.plan import nodes
+from millstream.plan.executable import why_not
+from millstream.plan.strategies import strategy
+from millstream.reference import Arrivals, Heartbeat, Row, run
+
+PAGE = Path(__file__).parents[2] / "docs" / "windows.md"
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+OWN = """
+    CREATE AGGREGATE myavg(Next INT) : DOUBLE {
+        TABLE state(total INT, n INT);
+        INITIALIZE : { INSERT INTO state VALUES (Next, 1); }
+        ITERATE    : { UPDATE state SET total = total + Next, n = n + 1; }
+        TERMINATE  : { INSERT INTO RETURN SELECT total / n FROM state; }
+    };
+"""
+
+Table = dict[str, dict[str, str]]
+
+
+# ---------------------------------------------------------------- the page
+
+
+@cache
+def tables() -> dict[str, Table]:
+    """The tables of the page by their headings: rows by their first column, cells by the names of columns."""
+    found = {}
+    sections = re.findall(r"^## (.+?)$(.*?)(?=^## |\Z)", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    for heading, text in sections:
+        header, _, *rows = [
+            [cell.strip().strip("`") for cell in line.strip("|").split("|")]
+            for line in text.splitlines()
+            if line.startswith("|")
+        ]
+        found[heading] = {row[0]: dict(zip(header[1:], row[1:], strict=True)) for row in rows}
+    return found
+
+
+def declared(clause: str) -> str:
+    """The stream of the page, with a clause."""
+    definition = re.search(r"CREATE STREAM [^;]*", PAGE.read_text())
+    assert definition is not None
+    return f"{definition[0]} {'' if clause == 'none' else clause};"
+
+
+def calls(class_: str) -> list[str]:
+    """What stands for a class of aggregates."""
+    return re.findall(r"\w+\([^`]*\)", tables()["Aggregates"][class_]["such as"])
+
+
+WINDOWS = list(tables()["Windows"])
+CLASSES = [name for name, row in tables()["Aggregates"].items() if row["how"] != "refused"]
+CLAUSES = list(tables()["Disorder"])
+REFUSED = tables()["What is refused"]
+
+
+# ---------------------------------------------------------------- scripts and streams
+
+
+def script(window: str, asked: list[str], clause: str, *, grouped: bool = False) -> str:
+    """Some calls over a window, with all that can be told about the window."""
+    own = OWN if any(call.startswith("myavg") for call in asked) else ""
+    shown = ["complete"] if "EMIT" in window else []
+    if window.startswith("OVER"):
+        outputs = ["k", "v", "t", *shown, *(f"{call} {window} AS r{i}" for i, call in enumerate(asked))]
+        return f"{own} {declared(clause)} SELECT {', '.join(outputs)} FROM s;"
+    keys = ["k"] if grouped or "PATTR" in window else []
+    outputs = [*keys, "window_start", "window_end", "wid", *shown]
+    outputs += [f"{call} AS r{i}" for i, call in enumerate(asked)]
+    by = " GROUP BY k" if grouped and "PATTR" not in window else ""
+    return f"{own} {declared(clause)} SELECT {', '.join(outputs)} FROM s {window}{by};"
+
+
+def stream(clause: str, partitions: int, chance: random.Random) -> Arrivals:
+    """Rows in a little disorder, some of them too late; with punctuations or heartbeats, where asked."""
+    return Arrivals([_partition(clause, chance) for _ in range(partitions)])
+
+
+def _partition(clause: str, chance: random.Random) -> list[Row | Heartbeat]:
+    found: list[Row | Heartbeat] = []
+    now = chance.randint(0, 3)
+    for _ in range(chance.randint(8, 16)):
+        now += chance.choice([0, 0, 1, 1, 2, 4])
+        if "HEARTBEAT" in clause and chance.random() < 0.15:
+            found.append(Heartbeat(_at(now)))
+        lag = chance.choice([0, 0, 0, 1, 2, 5])
+        promises = "PUNCTUATED" in clause and chance.random() < 0.25
+        found.append(
+            Row(
+                {
+                    "k": chance.choice([1, 1, 2, 3, None]),
+                    "v": chance.choice([None, -2, -1, 0, 1, 2, 3]),
+                    "x": chance.choice([None, -1.5, 0.0, 0.25, 2.5]),
+                    "a": _at(now),
+                    "t": _at(now - lag),
+                    "p": promises,
+                }
+            )
+        )
+    return found
+
+
+def _at(second: int) -> datetime:
+    return NOON + timedelta(seconds=second)
+
+
+# ---------------------------------------------------------------- the cells
+
+
+def listed(*cells: tuple[str, ...]) -> list[Any]:
+    """Cells as parameters of a test; brackets in names of tests are for pytest."""
+    return [pytest.param(*cell, id=" ".join(cell).replace("[", "(").replace("]", ")")) for cell in cells]
+
+
+Rows = list[tuple[Any, ...]]
+
+
+@cache
+def outcome(window: str, clause: str) -> tuple[Rows, Rows]:
+    """What the engine and what the oracle make of the calls of all classes, with timestamps."""
+    chance = random.Random(f"{window} {clause}")
+    asked = [call for class_ in CLASSES for call in calls(class_)]
+    text = script(window, asked, clause, grouped=chance.random() < 0.5)
+    plan = planned(text)
+    assert why_not(plan) is None
+    one_partition = "row_num" in window or "HEARTBEAT" in clause
+    given = stream(clause, 1 if one_partition else chance.choice([1, 1, 2]), chance)
+    expected = [(row.time, *row.values) for row in run(plan, {"s": given}).rows]
+    return staged(plan).run(given, chance), expected
+
+
+@pytest.mark.parametrize(
+    ("window", "class_", "clause"), listed(*itertools.product(WINDOWS, CLASSES, CLAUSES))
+)
+def test_a_cell(window: str, class_: str, clause: str) -> None:
+    found, expected = outcome(window, clause)
+    same(_of_class(class_, found), _of_class(class_, expected))
+
+
+def _of_class(class_: str, rows: Rows) -> Rows:
+    """What is about the window, and the results of a class, which stand behind it."""
+    of_each = [len(calls(name)) for name in CLASSES]
+    place = CLASSES.index(class_)
+    first = sum(of_each[:place]) - sum(of_each)
+    last = first + of_each[place]
+    return [(*row[: -sum(of_each)], *map(_plain, row[first : last or None])) for row in rows]
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, list | tuple) else value
+
+
+@pytest.mark.parametrize(("window", "class_"), listed(*itertools.product(WINDOWS, CLASSES)))
+def test_tuples_are_taken_as_the_page_says(window: str, class_: str) -> None:
+    said = tables()["Windows"][window][class_]
+    stage = staged(planned(script(window, calls(class_), "SLACK INTERVAL 3 SECONDS")))
+    assert said in ("as they come", "in order")
+    assert stage.sorts == (said == "in order")
+
+
+@pytest.mark.parametrize("class_", CLASSES)
+def test_a_class_is_computed_as_the_page_says(class_: str) -> None:
+    plan = planned(script(WINDOWS[0], calls(class_), "none"))
+    node = next(n for n in plan.walk() if isinstance(n, nodes.WindowAggregate))
+    for call in node.aggregates:
+        assert str(strategy(call)) == tables()["Aggregates"][class_]["how"], call.name
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_is_refused_says_why(what: str) -> None:
+    if what in tables()["Aggregates"]:
+        scripts = [script(window, calls(what), "none") for window in WINDOWS]
+    else:
+        scripts = [script(what, calls(class_), clause) for class_ in CLASSES for clause in CLAUSES]
+    for text in scripts:
+        assert why_not(planned(text)) == REFUSED[what]["why not"]
+
+
+@pytest.mark.parametrize(("window", "clause"), listed(*itertools.product(WINDOWS, CLAUSES)))
+def test_late_tuples_are_counted_where_the_page_says(window: str, clause: str) -> None:
+    """There, and only there, the engine is asked to: what it does with them the cells have shown."""
+    stage = staged(planned(script(window, ["count(*)"], clause)))
+    by_time = window.startswith(("[RANGE", "[TUMBLE", "[LANDMARK", "[UNBOUNDED")) and "ROW" not in window
+    row = tables()["Disorder"][clause]
+    first = by_time and not stage.sorts
+    said = row["late tuples of RANGE, TUMBLE and LANDMARK" if first else "of all others"]
+    assert stage.pipeline.inputs[0].promises.generous == (said == "counted while they can be")

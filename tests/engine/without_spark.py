@@ -1,0 +1,314 @@
+"""Scripts without Spark: a query with one window becomes the stage that Spark would host, and its rows.
+
+What the engine leaves to Catalyst is little here: arguments are columns as they
+are, and conditions are evaluated by the oracle.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, cast
+
+import pyarrow as pa
+from pyspark.sql import types as T  # noqa: N812 (Spark's own custom)
+from pyspark.sql.pandas.types import to_arrow_schema
+from tests.engine.simulation import Arrival, Beat, Simulation
+
+from millstream.analysis.calls import AggregateCall, OverCall
+from millstream.analysis.expressions import ColumnRef, Expr
+from millstream.analysis.statements import RunQuery, analyse
+from millstream.catalog import Catalog
+from millstream.catalog.entries import PunctuationPromise, Stream
+from millstream.kernels.base import Kernel
+from millstream.kernels.over import OverAggregate
+from millstream.kernels.partitions import WHOLE, Columns
+from millstream.kernels.place_runs import ENDS, STARTS, Runs
+from millstream.kernels.reorder import Reorder
+from millstream.kernels.specs import AggregateSpec, Function, OverSpec, SlideSpec, WindowSpec
+from millstream.kernels.windows import WindowAggregate
+from millstream.plan import nodes
+from millstream.plan.builder import build
+from millstream.plan.optimize import optimize
+from millstream.plan.strategies import constants
+from millstream.quantity import Rows
+from millstream.reference import Arrivals, Heartbeat, Row
+from millstream.reference.expressions import constant, holds
+from millstream.reference.points import to_point
+from millstream.spark.promises import promises_of, units
+from millstream.spark.types import to_spark_type
+from millstream.spark.windows import Placement, Placer, is_contextual, partitioning
+from millstream.stage.spec import KEEP, PROMISE, SUBSTREAM, TIME, Input, Pipeline
+from millstream.syntax import parse_script
+from millstream.types import DOUBLE, TIMESTAMP, Type
+from millstream.windows.spec import PredicateWindow, Window
+
+RowValues = Sequence[Any]
+Value = Callable[[RowValues], Any]
+
+_NAMES = {
+    "any_value": "first",
+    "variance": "var_samp",
+    "stddev": "stddev_samp",
+    "median": "percentile",
+    "array_agg": "collect_list",
+}
+_OF_DOUBLES = frozenset({"var_samp", "stddev_samp", "corr", "percentile"})
+
+
+def planned(script: str) -> nodes.Node:
+    """The optimized plan of the query that a script ends with."""
+    catalog = Catalog()
+    query = None
+    for statement in parse_script(script):
+        meaning = analyse(statement, catalog).meaning
+        query = meaning.query if isinstance(meaning, RunQuery) else query
+    assert query is not None, "the script asks for nothing"
+    return optimize(build(query))
+
+
+@dataclass(frozen=True)
+class Stage:
+    """The stage of a query, what it ships of every row, and which of its columns are wanted."""
+
+    pipeline: Pipeline
+    stream: Stream
+    shipped: dict[str, Value]
+    columns: tuple[str, ...]
+    parallel: bool
+
+    @property
+    def sorts(self) -> bool:
+        """Whether tuples are put in order before anything is done with them."""
+        return any(isinstance(kernel, Reorder) for kernel in self.pipeline.make_kernels())
+
+    def run(self, given: Arrivals, chance: random.Random) -> list[tuple[Any, ...]]:
+        """Timestamp and columns of every result; batches, tasks, shards and failures are left to chance."""
+        arrivals = self._arrivals(given, chance)
+        # A heartbeat is the last thing in its batch.
+        cuts = [number + 1 for number, one in enumerate(arrivals) if isinstance(one, Beat)]
+        cuts += [chance.randint(0, len(arrivals)) for _ in range(chance.randint(0, 3))]
+        shards = chance.randint(1, 3) if self.parallel else 1
+        pipeline = replace(
+            self.pipeline, inputs=(replace(self.pipeline.inputs[0], partitions=len(given.partitions)),)
+        )
+        fields = [*pipeline.inputs[0].columns, pa.field(TIME, pipeline.time_type), pa.field(KEEP, pa.bool_())]
+        fields += [pa.field(SUBSTREAM, pa.string()), pa.field(PROMISE, pa.bool_())]
+        simulation = Simulation(pipeline, [pa.schema(fields)], shards, chance, forgetful=True)
+        table = simulation.run(arrivals, cuts).select([TIME, *self.columns])
+        return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+
+    def _arrivals(self, given: Arrivals, chance: random.Random) -> list[Arrival]:
+        """The rows of all source partitions, in some order of arrival."""
+        waiting = [list(partition) for partition in given.partitions]
+        names = [field.name for field in self.stream.schema]
+        punctuated = any(isinstance(promise, PunctuationPromise) for promise in self.stream.promises)
+        found: list[Arrival] = []
+        while any(waiting):
+            number = chance.choice([n for n, partition in enumerate(waiting) if partition])
+            arrival = waiting[number].pop(0)
+            if isinstance(arrival, Heartbeat):
+                moment = to_point(arrival.time, TIMESTAMP)
+                assert isinstance(moment, int)
+                found.append(Beat(0, moment))
+                continue
+            assert isinstance(arrival, Row)
+            values = [arrival.values[name] for name in names]
+            promise = punctuated and bool(arrival.values["p"])
+            row = {name: None if promise else value(values) for name, value in self.shipped.items()}
+            about = {TIME: arrival.values["t"], KEEP: not promise, PROMISE: promise}
+            found.append((0, number, {**row, **about, SUBSTREAM: str(arrival.values["k"])}))
+        return found
+
+
+def staged(plan: nodes.Node) -> Stage:
+    """The stage of a plan that is a projection of one aggregate over one stream."""
+    wanted = plan.outputs if isinstance(plan, nodes.Project) else ()
+    names = [output.expr.column for output in wanted]
+    assert all(names), "nothing is computed above the window"
+    node = next(n for n in plan.walk() if isinstance(n, nodes.WindowAggregate | nodes.OverAggregate))
+    scan = next(n for n in node.walk() if isinstance(n, nodes.StreamScan))
+    making = _Making(scan)
+    found = making.window(node) if isinstance(node, nodes.WindowAggregate) else making.over(node)
+    known = {_key(ref): column for ref, column in found.named.items()}
+    columns = tuple(known[_key(ref)] for ref in names if ref is not None)
+    return Stage(found.pipeline, scan.stream, making.shipped, columns, found.parallel)
+
+
+def _key(ref: ColumnRef) -> tuple[str, str]:
+    return ref.relation.lower(), ref.name.lower()
+
+
+@dataclass(frozen=True)
+class _Made:
+    pipeline: Pipeline
+    named: dict[ColumnRef, str]
+    parallel: bool
+
+
+class _Making:
+    """Makes the stage over a scan; ``shipped`` fills with what it needs."""
+
+    def __init__(self, scan: nodes.StreamScan) -> None:
+        self._scan = scan
+        self._time_type = T.TimestampType()
+        self.shipped: dict[str, Value] = {}
+        self._types: dict[str, pa.DataType] = {}
+
+    def window(self, node: nodes.WindowAggregate) -> _Made:
+        windowed = next(n for n in node.walk() if isinstance(n, nodes.Windowed))
+        window = windowed.window
+        keys = [key.expr.column for key in node.group_by]
+        keys += [ColumnRef(windowed.alias, name) for name in window.partition_by]
+        refs = list(dict.fromkeys(map(self._column, keys)))
+        for i, ref in enumerate(refs):
+            self._ship(f"g{i}", ref)
+        specs = tuple(self._aggregate(call, i) for i, call in enumerate(node.aggregates))
+        per = partitioning(window, [ref.name for ref in refs])
+        placement = _Places(None, self._time_type).of(window, per, numbered=True)  # type: ignore[arg-type]
+        if isinstance(window, PredicateWindow):
+            for name, condition in ((STARTS, window.start_when), (ENDS, window.end_when)):
+                self.shipped[name] = holds(cast(Expr, condition), windowed.input.schema)
+                self._types[name] = pa.bool_()
+        groups = tuple(f"g{i}" for i in range(len(refs)))
+        spec = WindowSpec(placement.placing, placement.edge_type, groups, specs, placement.wid_type)
+        bounds = {"window_start": spec.edge_type, "window_end": spec.edge_type, "wid": spec.wid_type}
+        if window.emit_every:
+            bounds["complete"] = pa.bool_()
+        added = [
+            *(pa.field(*bound) for bound in bounds.items()),
+            *(pa.field(s.result, s.type) for s in specs),
+        ]
+        named = {ref: f"g{i}" for i, ref in enumerate(refs)}
+        named |= {ColumnRef(windowed.alias, name): name for name in bounds}
+        named |= {call.result: f"r{i}" for i, call in enumerate(node.aggregates)}
+        return _Made(
+            self._pipeline(
+                [*placement.before, partial(WindowAggregate, spec)],
+                [*(pa.field(name, self._types[name]) for name in groups), *added],
+                key="g0" if refs else None,
+                generous=placement.generous,
+            ),
+            named,
+            parallel=bool(refs) and (per != WHOLE or not is_contextual(window)),
+        )
+
+    def over(self, node: nodes.OverAggregate) -> _Made:
+        refs = list(self._scan.schema)
+        for i, ref in enumerate(refs):
+            self._ship(f"c{i}", ref)
+        specs = tuple(self._over_spec(call, i) for i, call in enumerate(node.calls))
+        first = node.calls[0]
+        slide = self._slide(first)
+        results = [pa.field(spec.aggregate.result, spec.aggregate.type) for spec in specs]
+        named = {ref: f"c{i}" for i, ref in enumerate(refs)}
+        named |= {call.call.result: f"r{i}" for i, call in enumerate(node.calls)}
+        if first.emit_every:
+            results.append(pa.field("complete", pa.bool_()))
+            named[ColumnRef("", "complete")] = "complete"
+        partition = [self._column(expr.column) for expr in first.partition_by]
+        passed = [pa.field(f"c{i}", self._types[f"c{i}"]) for i in range(len(refs))]
+        key = named[partition[0]] if partition else None
+        kernels = [Reorder, partial(OverAggregate, specs, slide)]
+        return _Made(self._pipeline(kernels, [*passed, *results], key=key), named, parallel=bool(partition))
+
+    def _over_spec(self, over: OverCall, number: int) -> OverSpec:
+        spec, reach = self._aggregate(over.call, number), over.frame.preceding
+        if reach is None:
+            return OverSpec(spec)
+        if isinstance(reach, Rows):
+            return OverSpec(spec, rows=reach.count)
+        return OverSpec(spec, range=units(reach, self._time_type))
+
+    def _slide(self, over: OverCall) -> SlideSpec | None:
+        emit = None if over.emit_every is None else int(units(over.emit_every, self._time_type))
+        complete = None if emit is None else "complete"
+        if over.slide is None:
+            return None
+        if isinstance(over.slide, Rows):
+            return SlideSpec(rows=over.slide.count, emit=emit, complete=complete)
+        return SlideSpec(time=int(units(over.slide, self._time_type)), emit=emit, complete=complete)
+
+    # ------------------------------------------------------------ what is shipped
+
+    def _column(self, ref: ColumnRef | None) -> ColumnRef:
+        """A column of the stream, by its name."""
+        assert ref is not None, "keys are columns"
+        return next(c for c in self._scan.schema if c.name.lower() == ref.name.lower())
+
+    def _ship(self, name: str, ref: ColumnRef, type_: Type | None = None) -> None:
+        position = [_key(c) for c in self._scan.schema].index(_key(ref))
+        self.shipped[name] = (
+            (lambda row: row[position])
+            if type_ is None
+            else (lambda row: None if row[position] is None else float(row[position]))
+        )
+        self._types[name] = _arrow(type_ or ref.type)
+
+    def _aggregate(self, call: AggregateCall, number: int) -> AggregateSpec:
+        name = call.name.lower()
+        function = _NAMES.get(name, name)
+        fixed = constants(call)
+        parameters = [constant(argument.sql, DOUBLE) for argument in fixed]
+        if name == "median":
+            parameters = [0.5]
+        arguments = [a.column for a in call.arguments if a.column is not None and a not in fixed]
+        names = [f"a{number}_{i}" for i in range(len(arguments))]
+        for column, argument in zip(names, arguments, strict=True):
+            self._ship(column, self._column(argument), DOUBLE if function in _OF_DOUBLES else None)
+        return AggregateSpec(
+            cast(Function, function),
+            names[0] if names else None,
+            f"r{number}",
+            _arrow(call.type),
+            others=tuple(names[1:]),
+            parameters=tuple(parameters),
+            distinct=call.distinct,
+            ignore_nulls=call.ignore_nulls,
+        )
+
+    def _pipeline(
+        self,
+        kernels: Sequence[Callable[[], Kernel]],
+        output: Sequence[pa.Field],
+        *,
+        key: str | None,
+        generous: bool = False,
+    ) -> Pipeline:
+        promises = promises_of(self._scan.stream, self._time_type)
+        time = _arrow(TIMESTAMP)
+        self.shipped.setdefault("one", lambda row: True)
+        self._types.setdefault("one", pa.bool_())
+        source = Input(
+            self._scan.stream.name,
+            pa.schema([pa.field(name, self._types[name]) for name in self.shipped]),
+            time,
+            replace(promises, generous=promises.generous and generous),
+            key=key,
+        )
+        return Pipeline((source,), lambda: [make() for make in kernels], pa.schema(output), time)
+
+
+class _Places(Placer):
+    """What Spark is asked for is asked of the oracle."""
+
+    def of(self, window: Window, per: Columns, *, numbered: bool) -> Placement:
+        if not isinstance(window, PredicateWindow):
+            return super().of(window, per, numbered=numbered)
+        often = self._emit(window)
+        runs = Runs(None, None if often is None else int(often), per, numbered)
+        return Placement(runs, self._edge_type, before=(Reorder,))
+
+    def _instant(self, constant_: str) -> int | float:
+        if "-" not in constant_:
+            constant_ = f"'1970-01-01 {constant_.strip()[1:]}"
+        point = to_point(constant(constant_, TIMESTAMP), TIMESTAMP)
+        assert isinstance(point, int)
+        return point
+
+
+def _arrow(type_: Type) -> pa.DataType:
+    schema = T.StructType([T.StructField("c", to_spark_type(type_))])
+    return to_arrow_schema(schema, timezone="UTC").field(0).type
