@@ -71,7 +71,8 @@ class _RunPlacing(Placing):
             reach = later(order, self._is_float, gap, included=True)
         inputs = frozen(parts), frozen(order), frozen(reach), frozen(starts), frozen(ends)
         enters, untils = np.empty(len(order), np.int64), np.empty(len(order), np.int64)
-        emit = self._spec.emit or 0
+        # What only the end of the input lets through comes after all partial results.
+        emit = 0 if frontier.is_end else self._spec.emit or 0
         # Once to see how many events there are, and once to list them.
         trial = tuple(column.copy() for column in self._state())
         count = _follow(inputs, emit, trial, enters, untils, np.zeros((0, 6), np.int64))
