@@ -220,7 +220,8 @@ class Lowerer:
         """Ready for these expressions: Spark runs Python functions on all rows, unwanted ones included."""
         if flow.judged or not any(self._calls_python(expr) for expr in exprs):
             return flow
-        schema = [c for child in node.inputs for c in child.schema if _is_needed(c, above.needed)]
+        columns = [c for child in node.inputs for c in child.schema if _is_needed(c, above.needed)]
+        schema = _present(flow, columns)
         return self.stages.settled(flow, schema, marked=above.staged)
 
     def _calls_python(self, expr: Expr) -> bool:
@@ -236,7 +237,7 @@ class Lowerer:
             flow = self._lower(side, below)
             if not flow.judged:
                 # A join loses and repeats tuples, so they have to be judged before.
-                needed = [c for c in side.schema if _is_needed(c, below.needed)]
+                needed = [c for c in _present(flow, side.schema) if _is_needed(c, below.needed)]
                 flow = self.stages.settled(flow, needed, marked=above.staged)
             flows.append(flow)
         left, right = flows
@@ -267,6 +268,13 @@ class Lowerer:
             return replace(leg, frame=_hidden_last(frame.drop(_MATCHED)))
 
         return streams.map(joined)
+
+
+def _present(flow: Flow, columns: Iterable[ColumnRef]) -> list[ColumnRef]:
+    """Those that tuples have; the bounds of windows are known only when these are aggregated."""
+    window = flow.window
+    bounds = set() if window is None else set(window.schema) - set(window.input.schema)
+    return [c for c in columns if c not in bounds]
 
 
 def _along(flow: Flow, node: nodes.Windowed, column: ColumnRef) -> Flow:
