@@ -22,10 +22,11 @@ from millstream.stage.spec import MARK, PARTITION, SEGMENT, Pipeline
 
 @dataclass(frozen=True)
 class Beat:
-    """A heartbeat between the rows of a source."""
+    """A heartbeat between the rows of a source, about its timestamp or another attribute."""
 
     source: int
     time: int
+    on: str | None = None
 
 
 Arrival = tuple[int, int, dict[str, Any]] | Beat
@@ -50,15 +51,15 @@ class Simulation:
     chance: random.Random = field(default_factory=lambda: random.Random(0))
     forgetful: bool = False
 
-    def run(self, arrivals: Sequence[Arrival], cuts: Sequence[int] = ()) -> pa.Table:
-        """All results, to the end of the input."""
+    def run(self, arrivals: Sequence[Arrival], cuts: Sequence[int] = (), *, ended: bool = True) -> pa.Table:
+        """All results, to the end of the input, or as far as promises go."""
         names = tuple(range(self.shards))
         stores = [Store() for _ in names]
         memory: list[Shard | None] = [None for _ in names]
         results = []
         bounds = [0, *sorted(min(cut, len(arrivals)) for cut in cuts), len(arrivals)]
         batches = [list(arrivals[a:b]) for a, b in itertools.pairwise(bounds)]
-        for number, batch in enumerate([*batches, None]):
+        for number, batch in enumerate([*batches, *([None] if ended else [])]):
             blobs = self._ends(names) if batch is None else self._packed(batch, names, number)
             for i, name in enumerate(names):
                 mine = [blob for shard, blob in blobs if shard == name]
@@ -111,7 +112,7 @@ class Simulation:
             blobs += _blobs(pack(read, {"": packer}))
         for arrival in batch:
             if isinstance(arrival, Beat):
-                mark = {"kind": HEARTBEAT, "time": arrival.time}
+                mark = {"kind": HEARTBEAT, "time": arrival.time, "on": arrival.on}
                 blobs += [(s, Blob.of(head, None, None)) for s, head in note(mark, arrival.source, shards)]
         return blobs
 

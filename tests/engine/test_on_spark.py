@@ -32,7 +32,6 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
     suppress_health_check=list(HealthCheck),
 )
 def test_generated_scripts(spark: SparkSession, case: Case, cuts: list[int]) -> None:
-    assume(" ON a" not in case.script)  # promises about other attributes have no effect yet
     directory = Path(tempfile.mkdtemp())
     mill = ms.connect(spark)
     try:

@@ -34,10 +34,8 @@ def brackets(draw: Draw, source: Source, everything: bool) -> Bracket:
 @st.composite
 def _line(draw: Draw, source: Source, everything: bool) -> tuple[str, str]:
     """WATTR or nothing, and the type of the attribute."""
-    if everything and source.attributes and draw(st.booleans()):
-        attribute = draw(st.sampled_from(sorted(source.attributes)))
-        return f" WATTR {attribute}", source.columns[attribute]
-    return "", source.time_type
+    attribute = draw(st.sampled_from(["", *sorted(source.attributes)])) if everything else ""
+    return (f" WATTR {attribute}", source.columns[attribute]) if attribute else ("", source.time_type)
 
 
 @st.composite

@@ -161,17 +161,20 @@ def _stream(
     if heartbeat:
         clauses.append("HEARTBEAT INTERVAL 1 SECOND")
     attribute = draw(st.sampled_from(ALL_TIME_TYPES)) if everything and draw(st.booleans()) else None
+    beside = draw(st.sampled_from(PROMISES[1:]))
     if attribute is not None:
-        clauses.append(f"{draw(_promise('slack', Amounts(attribute)))} ON a")
+        clauses.append(f"{draw(_promise(beside, Amounts(attribute), 'q'))} ON a")
     clauses.append(draw(st.sampled_from(["", f"LATE INTO {name}_late", "LATE DROP"])))
     columns = {"k": key_type, "v": value_type, "t": time_type}
     if attribute is not None:
         columns["a"] = attribute
-    declared = {**columns, "p": "BOOLEAN"} if promise == "punctuated" else columns
+    marks = [name for name, kind in (("p", promise), ("q", beside)) if kind == "punctuated"]
+    marks = [name for name in marks if name == "p" or attribute is not None]
+    declared = {**columns, **dict.fromkeys(marks, "BOOLEAN")}
     text = ", ".join(f"{column} {type_}" for column, type_ in declared.items())
     declaration = StreamDeclaration(name, text, "ORDER BY t", " ".join(filter(None, clauses)))
     extreme = draw(st.integers(0, 3)) == 0
-    arrival = _arrival(types, extreme=extreme, punctuated=promise == "punctuated", heartbeat=heartbeat)
+    arrival = _arrival(types, extreme=extreme, marks=marks, heartbeat=heartbeat)
     max_rows, max_partitions = size
     # Left to itself Hypothesis makes short lists; long ones have more disorder in them.
     least = draw(st.sampled_from([0, max_rows // 2]))
@@ -182,7 +185,7 @@ def _stream(
     return declaration, source, Arrivals([_timed(partition, time_type, attribute) for partition in drawn])
 
 
-def _promise(kind: str, amounts: Amounts) -> st.SearchStrategy[str]:
+def _promise(kind: str, amounts: Amounts, mark: str = "p") -> st.SearchStrategy[str]:
     mode = st.sampled_from(["", " CONSISTENT", " GENEROUS"])
     match kind:
         case "slack":
@@ -194,7 +197,7 @@ def _promise(kind: str, amounts: Amounts) -> st.SearchStrategy[str]:
             ending = st.just("") | idle if amounts.type == "TIMESTAMP" else st.just("")
             return ending.map(lambda text: f"ORDERED PER (k){text}")
         case "punctuated":
-            return st.sampled_from(["PUNCTUATED BY (p)", "PUNCTUATED BY (p) PER (k)"])
+            return st.sampled_from([f"PUNCTUATED BY ({mark})", f"PUNCTUATED BY ({mark}) PER (k)"])
         case _:
             return st.just("")
 
@@ -203,7 +206,7 @@ def _promise(kind: str, amounts: Amounts) -> st.SearchStrategy[str]:
 
 
 def _arrival(
-    types: tuple[str, str, str], *, extreme: bool, punctuated: bool, heartbeat: bool
+    types: tuple[str, str, str], *, extreme: bool, marks: Collection[str], heartbeat: bool
 ) -> st.SearchStrategy[dict[str, Any]]:
     """A tuple whose time is still a step from the one before, and how far it lags behind."""
     key_type, value_type, _ = types
@@ -212,8 +215,8 @@ def _arrival(
     columns = {"k": _key(key_type), "v": _value(value_type, extreme)}
     missing = {"missing": st.integers(0, 19).map(lambda n: n == 0)}
     row: dict[str, st.SearchStrategy[Any]] = {**time, **columns, **missing}
-    if punctuated:
-        row["p"] = st.sampled_from([None, False, False, False, True])
+    for mark in marks:
+        row[mark] = st.sampled_from([None, False, False, False, True])
     tuple_ = st.fixed_dictionaries(row)
     if not heartbeat:
         return tuple_
@@ -231,11 +234,12 @@ def _timed(partition: list[dict[str, Any]], time_type: str, attribute: str | Non
         if drawn.get("heartbeat"):
             arrivals.append(Heartbeat(time))
             continue
-        columns = {name: value for name, value in drawn.items() if name in ("k", "v", "p")}
-        if attribute is not None:
-            missing = drawn["beside"] == 4
-            columns["a"] = None if missing else _time(now + 2 * drawn["beside"], attribute)
+        columns = {name: value for name, value in drawn.items() if name in ("k", "v", "p", "q")}
         # A punctuation without a time ends a source partition, and then nobody knows how far it had come.
+        if attribute is not None:
+            columns["a"] = _time(now + 2 * drawn["beside"], attribute)
+            if drawn["beside"] == 4 and not drawn.get("q"):
+                columns["a"] = float("nan") if attribute == "DOUBLE" and drawn["step"] == 3 else None
         missing = drawn["missing"] and not drawn.get("p")
         arrivals.append(Row({**columns, "t": None if missing else time}))
     return arrivals

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from tests.reference.brackets import Bracket, brackets
 from tests.reference.calls import aggregate_calls
-from tests.reference.shapes import Amounts, Source, condition, family, united
+from tests.reference.shapes import UNITS, Amounts, Source, condition, family, united
 
 Draw = st.DrawFn
 
@@ -90,7 +90,7 @@ def _over(draw: Draw, source: Source, name: str, everything: bool) -> tuple[str,
     where = draw(_where(source))
     text = f"SELECT {', '.join(outputs)} FROM {source.name}{where}"
     # What is reported early at some instant has no column for it.
-    attributes = frozenset[str]() if emits and timed else source.attributes
+    attributes = frozenset[str]() if emits and timed else source.attributes & {"t"}
     return text, Source(name, columns, source.time_type, attributes, source.extreme)
 
 
@@ -113,6 +113,9 @@ def _bracket(draw: Draw, source: Source, name: str, everything: bool) -> tuple[s
         outputs.append(f"{call} AS {result}")
         if type_or_none is not None:
             columns[result] = type_or_none
+    if not columns:
+        outputs.append("count(*) AS n")
+        columns["n"] = "BIGINT"
     shown = {"window_end": ("e", window.edge_type), "wid": ("w", window.wid_type)}
     for column, (alias, type_) in shown.items():
         if draw(st.booleans()):
@@ -131,13 +134,19 @@ def _bracket(draw: Draw, source: Source, name: str, everything: bool) -> tuple[s
 
 @st.composite
 def _union(draw: Draw, left: Source, right: Source, name: str) -> tuple[str, Source]:
-    outputs = draw(st.sampled_from(["k, v, t", "k, v", "v", "k"]))
+    texts = ["k, v, t", "k, v", "v", "k"]
+    beside = [side.columns["a"] for side in (left, right) if "a" in side.columns]
+    if len(beside) == 2 and (beside[0] == beside[1] or not set(beside) & set(UNITS)):
+        texts += ["k, v, t, a", "k, v, a"]
+    outputs = draw(st.sampled_from(texts))
     all_ = draw(st.sampled_from([" ALL", ""]))
     sides = (f"SELECT {outputs} FROM {side.name}{draw(_where(side))}" for side in (left, right))
     columns = {c: united(left.columns[c], right.columns[c]) for c in outputs.split(", ")}
     time_type = united(left.time_type, right.time_type)
+    # Without ALL nothing is known of other attributes than the timestamp.
+    attributes = frozenset({"a"} & set(columns) if all_ else ())
     return f" UNION{all_} ".join(sides), Source(
-        name, columns, time_type, extreme=left.extreme or right.extreme
+        name, columns, time_type, attributes, extreme=left.extreme or right.extreme
     )
 
 

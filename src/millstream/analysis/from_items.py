@@ -6,13 +6,15 @@ from sqlglot import exp
 
 from millstream.analysis.resolved import FromItem, ReadQuery, ReadStream, ReadTable, Select, SetOperation
 from millstream.analysis.scope import ScopeRelation
-from millstream.analysis.windows import StreamFacts
+from millstream.analysis.windows import ROW_NUM, StreamFacts
 from millstream.catalog.entries import Derived, Stream, Timestamp, TimestampKind
 from millstream.errors import AnalysisError
 from millstream.syntax import nodes
 from millstream.syntax.positions import span_of
 from millstream.types import UNKNOWN, Field
 from millstream.windows.spec import Window
+
+_MAKE_A_STREAM = "make a stream of it: CREATE STREAM s (...) ORDER BY column USING ..."
 
 
 def tables_of(node: exp.Select) -> list[exp.Expr]:
@@ -63,7 +65,7 @@ def with_window(item: FromItem, window: Window) -> FromItem:
             raise AnalysisError(
                 f"a window on the table '{item.alias}' is not possible yet",
                 span=item.span,
-                hint="make a stream of it: CREATE STREAM s (...) ORDER BY column USING ... ",
+                hint=_MAKE_A_STREAM,
             )
 
 
@@ -71,12 +73,19 @@ def order_of_table(bracket: nodes.StreamWindow, relation: ScopeRelation) -> Stre
     """A table has no order of its own: the window must name one."""
     attribute = bracket.args.get("wattr") or bracket.args.get("rattr")
     if attribute is None:
+        by_attribute = bracket.kind in ("RANGE", "TUMBLE", "LANDMARK", "UNBOUNDED", "SESSION")
         raise AnalysisError(
             f"'{relation.alias}' is a table and has no order of its own",
             span=span_of(bracket),
-            hint="name the attribute: [RANGE r SLIDE s WATTR a]",
+            hint="name the attribute: [RANGE r SLIDE s WATTR a]" if by_attribute else _MAKE_A_STREAM,
         )
     column = relation.find(attribute.name)
+    if column is None and attribute.name.lower() == ROW_NUM:
+        raise AnalysisError(
+            f"'{relation.alias}' is a table, whose rows do not arrive in any order",
+            span=span_of(attribute),
+            hint=_MAKE_A_STREAM,
+        )
     timestamp = Timestamp(TimestampKind.EXTERNAL, attribute.name, column.type if column else UNKNOWN)
     return StreamFacts(timestamp, frozenset(), bounded=True)
 

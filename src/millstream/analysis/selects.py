@@ -425,6 +425,9 @@ class SelectAnalyser:
         column = selected.get((facts.timestamp.column or "").lower())
         timestamp = Timestamp(facts.timestamp.kind, column, facts.timestamp.type)
         promised = {selected[name].lower() for name in facts.promised if name in selected}
+        if self.overs or self.aggregates or self.joins:
+            # What is promised about other attributes holds while tuples pass as they were read.
+            promised = set()
         return StreamFacts(timestamp, frozenset(promised) | _names(timestamp), facts.bounded)
 
     def _edge_type(self) -> Type | None:

@@ -54,7 +54,11 @@ def united_facts(node: exp.SetOperation, left: Query, right: Query) -> StreamFac
         same = others.index(b.timestamp.column.lower()) == position
         column = a.timestamp.column if same else None
     timestamp = Timestamp(a.timestamp.kind, column, type_)
-    return StreamFacts(timestamp, frozenset({column.lower()} if column else ()), bounded)
+    promised = {column.lower()} if column else set()
+    if not node.args.get("distinct"):
+        # Tuples pass as they come, and with them what both sides promise about a column.
+        promised |= {x for x, y in zip(names, others, strict=True) if x in a.promised and y in b.promised}
+    return StreamFacts(timestamp, frozenset(promised), bounded)
 
 
 def require_windows(query: Query, kind: str, node: exp.SetOperation) -> None:

@@ -75,9 +75,11 @@ def analyse_stream(node: nodes.CreateStream, catalog: Catalog, source: Source) -
     )
     others = []
     if late is not None and stream.late_into:
-        if timestamp.kind is TimestampKind.LATENT:
+        if timestamp.kind is TimestampKind.LATENT and not promises:
             raise AnalysisError(
-                "a stream without a timestamp has no late tuples", span=span_of(late), hint="add ORDER BY"
+                "a stream without a timestamp has no late tuples",
+                span=span_of(late),
+                hint="add ORDER BY, or a promise ON an attribute",
             )
         rejected = Rejected(stream.name, "late", stream.is_bounded)
         others.append(Stream(stream.late_into, schema, rejected))

@@ -160,12 +160,37 @@ class Stream:
     def is_bounded(self) -> bool:
         return self.origin.is_bounded
 
+    @property
+    def can_be_late(self) -> bool:
+        """Whether tuples can break a promise: what is stamped on arrival is in order by itself."""
+        return self.timestamp.kind is TimestampKind.EXTERNAL or any(self.promises_on_others)
+
+    @property
+    def own_promises(self) -> tuple[Promise, ...]:
+        """What is promised about the timestamp."""
+        return tuple(p for p in self.promises if self._attribute(p) is None)
+
+    @property
+    def promises_on_others(self) -> dict[str, tuple[Promise, ...]]:
+        """What is promised about attributes that are not the timestamp, by their names in lower case."""
+        names = [name for name in map(self._attribute, self.promises) if name is not None]
+        return {
+            name: tuple(p for p in self.promises if self._attribute(p) == name)
+            for name in dict.fromkeys(names)
+        }
+
     def promised(self) -> frozenset[str]:
         """The attributes (in lower case) on which progress is promised."""
-        named = {p.on.lower() for p in self.promises if p.on}
+        named = set(self.promises_on_others)
         if self.timestamp.column:
             named.add(self.timestamp.column.lower())
         return frozenset(named)
+
+    def _attribute(self, promise: Promise) -> str | None:
+        """What a clause is about, in lower case; None is the timestamp, which ON may name too."""
+        timestamp = (self.timestamp.column or "").lower()
+        on = (promise.on or timestamp).lower()
+        return None if on == timestamp else on
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numba import njit
 
 from millstream.kernels.arrays import Array, Codes, Integers, frozen
@@ -14,9 +15,15 @@ from millstream.kernels.base import Change, Frontier, Kernel, Tuples
 from millstream.kernels.partitions import Columns, Partitions
 from millstream.kernels.place_tuples import ENDS
 
+PLACED = "__ms_placed"
+"""A column that says which tuples have a place, where some have none."""
+
 
 class Numbering(Kernel):
-    """Takes tuples as they arrive and marks every so many of a partition; all of them pass."""
+    """Takes tuples as they arrive and marks every so many of a partition.
+
+    All of them pass, but those that are only counted, as they have no place on the window's attribute.
+    """
 
     def __init__(self, every: int, per: Columns) -> None:
         self._every = every
@@ -28,7 +35,10 @@ class Numbering(Kernel):
         marks = np.empty(len(parts), np.bool_)
         _mark(frozen(parts), self._every, self._counts["count"], marks)
         columns = tuples.columns.append_column(ENDS, pa.array(marks))
-        return Tuples(columns, tuples.time, tuples.origin, tuples.number, tuples.hold)
+        numbered = Tuples(columns, tuples.time, tuples.origin, tuples.number, tuples.hold)
+        if PLACED not in columns.column_names:
+            return numbered
+        return numbered.take(np.asarray(pc.fill_null(columns[PLACED], False)))
 
     def snapshot(self) -> Change:
         return self._counts.snapshot()

@@ -6,7 +6,6 @@ import math
 from fractions import Fraction
 
 from millstream.analysis.calls import AggregateCall, OverCall
-from millstream.analysis.expressions import ColumnRef
 from millstream.analysis.resolved import Query
 from millstream.catalog.entries import View
 from millstream.errors import NotExecutableError
@@ -133,8 +132,6 @@ def _window(node: nodes.Windowed) -> str | None:
     counts_arrivals |= isinstance(window, TupleSlideWindow) and not window.by_rank
     if counts_arrivals and any(isinstance(n, nodes.StreamUnion) for n in node.input.walk()):
         return "counting the arrivals of a union"
-    if node.streaming and window.attribute is not None and attribute not in _timestamps(node.input):
-        return f"a window on '{window.attribute}', which is not the stream's timestamp,"
     return None
 
 
@@ -167,32 +164,6 @@ def _amount(quantity: Quantity | None) -> Fraction:
             return Fraction(value) * 10**18 if Fraction(value).denominator > 1 else Fraction(value)
         case _:
             raise AssertionError("there is no such amount")
-
-
-def _timestamps(node: nodes.Node) -> frozenset[ColumnRef]:
-    """The columns of a node that are the stream's timestamp."""
-    match node:
-        case nodes.StreamScan():
-            order = node.stream.timestamp.column
-            return frozenset(c for c in node.schema if order and c.name.lower() == order.lower())
-        case nodes.Project():
-            below = _timestamps(node.input)
-            return frozenset(
-                c for c, o in zip(node.schema, node.outputs, strict=True) if o.expr.column in below
-            )
-        case nodes.Rename() | nodes.StreamUnion():
-            # Column by column as in the input; in a union, as in all inputs.
-            found = [
-                {i for i, c in enumerate(child.schema) if c in _timestamps(child)} for child in node.inputs
-            ]
-            return frozenset(node.schema[i] for i in set.intersection(*found))
-        case nodes.WindowAggregate():
-            return frozenset(c for c in node.schema if c.name == "window_end")
-        case nodes.OverAggregate(calls=(OverCall(emit_every=Duration()), *_)):
-            return frozenset()  # partial results have the timestamps of their emission
-        case _:
-            kept = set(node.schema)
-            return frozenset(c for child in node.inputs for c in _timestamps(child) if c in kept)
 
 
 def require_executable(plan: nodes.Node, query: Query) -> None:

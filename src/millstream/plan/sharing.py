@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from millstream.catalog.entries import Rejected, TimestampKind
+from millstream.catalog.entries import Rejected
 from millstream.plan import nodes
 
 STATEFUL = (nodes.OverAggregate, nodes.WindowAggregate)
@@ -19,8 +19,7 @@ def shareable(plan: nodes.Node) -> set[str]:
                     return set()
                 streams.add(node.stream.name.lower())
                 # Without a stage there is nothing to share: tuples in order of arrival are never late.
-                external = node.stream.timestamp.kind is TimestampKind.EXTERNAL
-                if not external and not any(isinstance(n, STATEFUL) for n in plan.walk()):
+                if not node.stream.can_be_late and not any(isinstance(n, STATEFUL) for n in plan.walk()):
                     return set()
             case nodes.TableJoin() | nodes.StreamUnion():
                 return set()

@@ -76,11 +76,12 @@ class Tracker:
     promised: Any = field(init=False)
 
     def __post_init__(self) -> None:
-        self.promised = self._lowest
+        self.promised = self.lowest
         self.parts = [_follower(clause, self.is_float) for clause in self.promises.clauses]
 
     @property
-    def _lowest(self) -> Any:
+    def lowest(self) -> Any:
+        """Before all times: nothing is promised."""
         return -np.inf if self.is_float else int(np.iinfo(np.int64).min)
 
     @property

@@ -12,10 +12,11 @@ from typing import Any
 
 from millstream.analysis.expressions import ColumnRef
 from millstream.plan import nodes
+from millstream.plan.attributes import arrives, timestamps
 from millstream.reference.counted import rows, tuple_slide
 from millstream.reference.errors import NotInterpreted
 from millstream.reference.gathered import predicate, session
-from millstream.reference.relations import Record, Relation, Windows
+from millstream.reference.relations import Record, Relation, Windows, moment
 from millstream.reference.reports import Line, Reported
 from millstream.reference.scheduled import landmark, now, sliding
 from millstream.types import BOOLEAN
@@ -57,15 +58,33 @@ def windowed(node: nodes.Windowed, relation: Relation) -> Relation:
     """Each tuple once for every report of a window that it counts in."""
     window = node.window
     _refuse(window, node, relation)
-    reported = _KINDS[type(window)](window, Line(window, relation))
+    line = Line(window, relation)
+    reported = _KINDS[type(window)](window, line)
+    relation, in_order = _ordered(node, line)
     records: list[Record] = []
     for report, members in reported.contents:
         added = (report.start, report.end, report.shown, *((report.complete,) if window.emit_every else ()))
-        records += [replace(r, values=(*r.values, *added), window=report) for r in members]
+        records += [replace(in_order(r), values=(*r.values, *added), window=report) for r in members]
     schema = (*relation.schema, *_columns(node))
     partition_by = tuple(relation.schema[relation.column(name)] for name in window.partition_by)
     windows = Windows(reported.time_type, reported.frontier, partition_by, reported.latent)
     return replace(relation, schema=schema, records=records, windows=windows)
+
+
+def _ordered(node: nodes.Windowed, line: Line) -> tuple[Relation, Callable[[Record], Record]]:
+    """The content of windows is taken in the order of their attribute; ties keep the order of the stream.
+
+    Tuples that pass as they were read are in order of arrival, as the rows of a table are.
+    """
+    if line.position is None or node.input.schema[line.position] in timestamps(node.input):
+        return line.relation, lambda record: record
+    as_read = arrives(node.input) or not node.streaming
+
+    def placed(record: Record) -> Record:
+        order = record.order if as_read else (moment(record), *record.order)
+        return replace(record, time=line.place(record), order=order)
+
+    return replace(line.relation, time_type=line.type, latent=False), placed
 
 
 def _columns(node: nodes.Windowed) -> list[ColumnRef]:

@@ -6,6 +6,7 @@ from collections import defaultdict
 from typing import Any
 
 from millstream.analysis.expressions import ColumnRef, of_column
+from millstream.plan.attributes import timestamps
 from millstream.plan.nodes import WindowAggregate
 from millstream.reference.aggregates import aggregation
 from millstream.reference.brackets import WINDOW_COLUMNS
@@ -53,14 +54,16 @@ def window_aggregate(node: WindowAggregate, content: Relation, source: int) -> R
         kept = [row[column_key(column)] for column in (*keys, *carried)]
         records.append(Record((*kept, *results), None if report is None else report.time, order))
     schema = (*keys, *carried, *(call.result for call in node.aggregates))
-    return _stamped(content, schema, records)
+    return _stamped(node, content, schema, records)
 
 
-def _stamped(content: Relation, schema: tuple[ColumnRef, ...], records: list[Record]) -> Relation:
+def _stamped(
+    node: WindowAggregate, content: Relation, schema: tuple[ColumnRef, ...], records: list[Record]
+) -> Relation:
     windows = content.windows
     if windows is None:
         return Relation(schema, records)
-    ends: list[Attribute] = [attribute_of(c) for c in schema if c.name == "window_end"]
+    ends: list[Attribute] = [attribute_of(c) for c in schema if c in timestamps(node)]
     return Relation(
         schema,
         records,

@@ -9,6 +9,7 @@ from typing import Any
 from millstream.catalog import Catalog
 from millstream.catalog.entries import Rejected, Stream, View
 from millstream.plan import nodes
+from millstream.plan.attributes import timestamps
 from millstream.reference.brackets import windowed
 from millstream.reference.errors import NotInterpreted
 from millstream.reference.grouping import window_aggregate
@@ -149,13 +150,15 @@ class _Interpreter:
         return filter_(node, self.interpret(node.input))
 
     def table_join(self, node: nodes.TableJoin) -> Relation:
-        return table_join(node, self.interpret(node.left), self.interpret(node.right))
+        joined = table_join(node, self.interpret(node.left), self.interpret(node.right))
+        return joined.promising(timestamps(node))
 
     def stream_union(self, node: nodes.StreamUnion) -> Relation:
-        return stream_union(node, self.interpret(node.left), self.interpret(node.right))
+        union = stream_union(node, self.interpret(node.left), self.interpret(node.right))
+        return union if node.all else union.promising(timestamps(node))
 
     def over_aggregate(self, node: nodes.OverAggregate) -> Relation:
-        return over_aggregate(node, self.interpret(node.input))
+        return over_aggregate(node, self.interpret(node.input)).promising(timestamps(node))
 
     def window_aggregate(self, node: nodes.WindowAggregate) -> Relation:
         source = self._sources

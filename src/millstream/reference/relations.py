@@ -120,6 +120,11 @@ class Relation:
         ]
         return replace(self, records=tuple(records), frontiers=changed(self.frontiers))
 
+    def promising(self, kept: Iterable[ColumnRef]) -> Relation:
+        """The same with promises about the timestamp and these columns only."""
+        attributes = {TIMESTAMP_ITSELF, *map(attribute_of, kept)}
+        return replace(self, frontiers={a: f for a, f in self.frontiers.items() if a in attributes})
+
     def column(self, name: str) -> int:
         """The position of a column."""
         return next(i for i, c in enumerate(self.schema) if c.name.lower() == name.lower())

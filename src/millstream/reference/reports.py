@@ -85,12 +85,13 @@ class Line:
         return None if point is None else from_point(point, self.type)
 
     def instant(self, text: str | None) -> Point | None:
-        """A constant; a time of day is one on the day of the stream's first tuple."""
+        """A constant; a time of day is one on the day of the first tuple."""
         if text is None:
             return None
         time = _TIME_OF_DAY.fullmatch(text)
         if time is not None and self.type.is_time:
-            first = min((moment(record) for record in self.relation.records if not record.is_late), default=0)
+            tuples = self.placed(record for record in self.relation.records if not record.is_late)
+            first = min((place for _, place in tuples), default=0)
             day = from_point(first - first % 86_400_000_000, Type(self.type.kind))
             text = f"'{day:%Y-%m-%d} {time[1]}'"
         point = to_point(constant(text, self.type), self.type)

@@ -26,11 +26,15 @@ _LOOK_EVERY = 0.5
 
 @dataclass(frozen=True)
 class Beat:
-    """A stream that wants heartbeats: how often, and how far behind the clock its tuples may be."""
+    """A stream that wants heartbeats: how often, and how far behind the clock its tuples may be.
+
+    They are about its timestamp, or the attribute that they are ``on``.
+    """
 
     stream: str
     seconds: float
     slack_microseconds: int = 0
+    on: str | None = None
 
 
 class Conductor:
@@ -115,4 +119,5 @@ class Conductor:
             elif time.monotonic() - since >= beat.seconds:
                 since = time.monotonic()
                 # The clock is read before the heartbeat is written: whatever is stamped later is newer.
-                self._control.heartbeat(beat.stream, time.time_ns() // 1000 - beat.slack_microseconds)
+                reached = time.time_ns() // 1000 - beat.slack_microseconds
+                self._control.heartbeat(beat.stream, reached, beat.on)

@@ -12,6 +12,7 @@ import pyarrow as pa
 from millstream.analysis.resolved import Query
 from millstream.catalog.entries import (
     HeartbeatPromise,
+    Promise,
     PunctuationPromise,
     Reader,
     Sink,
@@ -235,11 +236,12 @@ class Starter:
         beats = []
         ending = {}
         for stream in streams:
-            beats += [
-                Beat(stream.name, promise.every.microseconds / 1e6, _slack(stream))
-                for promise in stream.promises
-                if isinstance(promise, HeartbeatPromise) and promise.on is None
-            ]
+            for on, promises in ((None, stream.own_promises), *stream.promises_on_others.items()):
+                beats += [
+                    Beat(stream.name, promise.every.microseconds / 1e6, _slack(promises), on)
+                    for promise in promises
+                    if isinstance(promise, HeartbeatPromise)
+                ]
             path = stream.origin.option("path") if isinstance(stream.origin, Reader) else None
             if path is not None and stream.is_bounded and stream.name in read and not bounded:
                 ending[stream.name] = described(path, self.spark)
@@ -275,10 +277,10 @@ def _groups(asked: Sequence[Asked]) -> list[list[int]]:
     return sorted(members for _, members in groups)
 
 
-def _slack(stream: Stream) -> int:
+def _slack(promises: Iterable[Promise]) -> int:
     """How far tuples may be behind a heartbeat."""
-    for promise in stream.promises:
-        if isinstance(promise, SlackPromise) and promise.on is None and isinstance(promise.amount, Duration):
+    for promise in promises:
+        if isinstance(promise, SlackPromise) and isinstance(promise.amount, Duration):
             return promise.amount.microseconds
     return 0
 

@@ -34,9 +34,9 @@ class Control:
         reader = self._spark.readStream.format("text").option("maxCachedFiles", "0")
         return reader.load(self._directory.toString())
 
-    def heartbeat(self, source: str, time: int) -> None:
-        """Nothing of this stream older than ``time`` is still to come."""
-        self._say([{"source": source, "kind": HEARTBEAT, "time": time}])
+    def heartbeat(self, source: str, time: int, on: str | None = None) -> None:
+        """Nothing of this stream older than ``time`` is still to come, by timestamp or by an attribute."""
+        self._say([{"source": source, "kind": HEARTBEAT, "time": time, "on": on}])
 
     def end(self, sources: list[str]) -> None:
         """Nothing of these streams is still to come."""

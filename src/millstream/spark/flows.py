@@ -25,6 +25,19 @@ Step = Callable[["Leg"], "Leg"]
 
 
 @dataclass(frozen=True)
+class Axis:
+    """An attribute other than the timestamp along which a window is measured.
+
+    ``attribute`` is what it is in the stream that is read, if that promises anything about it. In a union it
+    may be the timestamp of one stream (``is_time``) and not of another.
+    """
+
+    column: ColumnRef
+    attribute: str | None
+    is_time: bool = False
+
+
+@dataclass(frozen=True)
 class Leg:
     """One of the DataFrames of a flow.
 
@@ -42,6 +55,8 @@ class Leg:
     """What was read; unjudged legs only."""
     untimed: bool = False
     """Rows without a time are among the others, and are no tuples."""
+    axis: Axis | None = None
+    """What counts as the time of its tuples, if not their timestamp. A stage has made it their time."""
 
     def guarded(self, expr: Column) -> Column:
         """An expression, where there is a tuple to evaluate it on."""

@@ -10,12 +10,14 @@ from pyspark.sql import functions as F  # noqa: N812 (Spark's own custom)
 from millstream.stage.spec import (
     FILE,
     KEEP,
+    LINE,
     MARK,
     NUMBER,
     ORIGIN,
     PARTITION,
     PROMISE,
     SEGMENT,
+    STAMP,
     SUBSTREAM,
     TIME,
 )
@@ -30,6 +32,7 @@ _ORDER = (TIME, SORT, ORIGIN, NUMBER, PARTITION, SEGMENT, FILE, ROW)
 __all__ = [
     "FILE",
     "KEEP",
+    "LINE",
     "MARK",
     "NUMBER",
     "ORIGIN",
@@ -38,6 +41,7 @@ __all__ = [
     "ROW",
     "SEGMENT",
     "SORT",
+    "STAMP",
     "SUBSTREAM",
     "TIME",
     "column",

@@ -6,17 +6,19 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own custom)
 
 from millstream.analysis.calls import COMPLETE, OverCall
 from millstream.analysis.expressions import ColumnRef, Expr
-from millstream.catalog.entries import Derived, Registered, Rejected, Stream, Table, TimestampKind
+from millstream.catalog.entries import Derived, Registered, Rejected, Stream, Table
 from millstream.errors import ExecutionError, NotExecutableError
 from millstream.plan import nodes
+from millstream.plan.attributes import arrives, attribute_beside_time, sources_of
 from millstream.plan.builder import build
-from millstream.spark.flows import Flow, Leg, concatenated, united
+from millstream.spark.flows import Axis, Flow, Leg, concatenated, united
 from millstream.spark.hidden import MARK, TIME, column, hidden
 from millstream.spark.sources import ReadPort, StreamFrames, classify, read_stream, read_table
 from millstream.spark.stages import Stages, Wanted
@@ -154,7 +156,7 @@ class Lowerer:
     def _scan(self, stream: Stream, above: Above) -> Flow:
         if isinstance(stream.origin, Rejected):
             return Flow((self._rejected(stream, stream.origin, above),))
-        unjudged = stream.timestamp.kind is TimestampKind.EXTERNAL or above.staged
+        unjudged = stream.can_be_late or above.staged
         return Flow((self._unjudged(stream) if unjudged else Leg(self._frames(stream).good),))
 
     def _unjudged(self, stream: Stream) -> Leg:
@@ -193,7 +195,8 @@ class Lowerer:
             # A table has no timestamp of its own: the window's attribute is it.
             time = next(c for c in node.input.schema if c.name == node.window.attribute)
             flow = flow.map(lambda leg: replace(leg, frame=leg.frame.withColumn(TIME, F.expr(time.sql))))
-        return replace(flow, window=node)
+        beside = attribute_beside_time(node)
+        return replace(flow if beside is None else _along(flow, node, beside), window=node)
 
     def _union(self, node: nodes.StreamUnion, above: Above) -> Flow:
         """Both inputs with the same columns; the timestamps that travel along make one order of them.
@@ -217,7 +220,8 @@ class Lowerer:
         """Ready for these expressions: Spark runs Python functions on all rows, unwanted ones included."""
         if flow.judged or not any(self._calls_python(expr) for expr in exprs):
             return flow
-        schema = [c for child in node.inputs for c in child.schema if _is_needed(c, above.needed)]
+        columns = [c for child in node.inputs for c in child.schema if _is_needed(c, above.needed)]
+        schema = _present(flow, columns)
         return self.stages.settled(flow, schema, marked=above.staged)
 
     def _calls_python(self, expr: Expr) -> bool:
@@ -233,7 +237,7 @@ class Lowerer:
             flow = self._lower(side, below)
             if not flow.judged:
                 # A join loses and repeats tuples, so they have to be judged before.
-                needed = [c for c in side.schema if _is_needed(c, below.needed)]
+                needed = [c for c in _present(flow, side.schema) if _is_needed(c, below.needed)]
                 flow = self.stages.settled(flow, needed, marked=above.staged)
             flows.append(flow)
         left, right = flows
@@ -266,6 +270,37 @@ class Lowerer:
         return streams.map(joined)
 
 
+def _present(flow: Flow, columns: Iterable[ColumnRef]) -> list[ColumnRef]:
+    """Those that tuples have; the bounds of windows are known only when these are aggregated."""
+    window = flow.window
+    bounds = set() if window is None else set(window.schema) - set(window.input.schema)
+    return [c for c in columns if c not in bounds]
+
+
+def _along(flow: Flow, node: nodes.Windowed, column: ColumnRef) -> Flow:
+    """A flow whose tuples have the attribute of a window as their time, where they come as they were read."""
+    if flow.judged or not arrives(node.input):
+        # What a stage passes on is about the timestamp, so that only the end closes windows.
+        if not all(n.stream.is_bounded for n in node.walk() if isinstance(n, nodes.StreamScan)):
+            raise NotExecutableError(
+                f"a window on '{column.name}' cannot be run here, as nothing tells it of progress",
+                hint=f"put the window next to the stream that promises something about {column.name}",
+            )
+        return flow
+    names = sources_of(node.input, column)
+    legs = []
+    for leg, name in zip(flow.legs, names, strict=True):
+        assert leg.stream is not None, "it comes as it was read"
+        promised = name if name in leg.stream.promises_on_others else None
+        is_time = name is not None and name == (leg.stream.timestamp.column or "").lower()
+        legs.append(leg.apply(partial(_measured, axis=Axis(column, promised, is_time))))
+    return replace(flow, legs=tuple(legs))
+
+
+def _measured(leg: Leg, axis: Axis) -> Leg:
+    return replace(leg, axis=axis)
+
+
 def _joined(left: DataFrame, right: DataFrame, node: nodes.TableJoin) -> DataFrame:
     if node.condition is None:
         return (
@@ -291,7 +326,7 @@ def _reads_directly(node: nodes.Node) -> bool:
     """Whether tuples that are still to be judged come out of a node."""
     match node:
         case nodes.StreamScan():
-            return node.stream.timestamp.kind is TimestampKind.EXTERNAL
+            return node.stream.can_be_late
         case nodes.Filter() | nodes.Project() | nodes.Rename() | nodes.StreamUnion(all=True):
             return any(map(_reads_directly, node.inputs))
         case _:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from decimal import Decimal
 
 from pyspark.sql import types as T  # noqa: N812 (Spark's own custom)
@@ -9,6 +11,7 @@ from pyspark.sql import types as T  # noqa: N812 (Spark's own custom)
 from millstream.catalog.entries import (
     HeartbeatPromise,
     OrderedPerPromise,
+    Promise,
     PunctuationPromise,
     SlackPromise,
     Stream,
@@ -28,16 +31,30 @@ from millstream.quantity import Distance, Duration, Quantity, Rows
 
 
 def promises_of(stream: Stream | None, kind: T.DataType) -> Promises:
-    """The clauses of a stream; a table, or what comes from another stage, has nothing left to promise."""
+    """What is promised about a stream's timestamp.
+
+    A table, or what comes from another stage, has nothing left to promise.
+    """
     if stream is None:
         return Promises(())
     if stream.timestamp.kind is not TimestampKind.EXTERNAL:
         return Promises((InOrder(), Heartbeats()))
+    promises = _promises(stream.own_promises, kind)
+    if promises.clauses == (Heartbeats(),):
+        return replace(promises, clauses=(InOrder(), *promises.clauses))
+    return promises
+
+
+def promises_on(stream: Stream, attribute: str, kind: T.DataType) -> Promises:
+    """What is promised about another attribute of a stream: only what a clause says."""
+    clauses = stream.promises_on_others.get(attribute, ())
+    return _promises(clauses, kind) if clauses else Promises(())
+
+
+def _promises(given: Iterable[Promise], kind: T.DataType) -> Promises:
     clauses: list[Clause] = []
     generous = False
-    for promise in stream.promises:
-        if promise.on is not None:
-            continue
+    for promise in given:
         match promise:
             case SlackPromise(Rows(count), generous_):
                 clauses.append(RowSlack(count))
@@ -51,8 +68,6 @@ def promises_of(stream: Stream | None, kind: T.DataType) -> Promises:
                 clauses.append(Punctuated(bool(per)))
             case HeartbeatPromise():
                 pass
-    if not clauses:
-        clauses.append(InOrder())
     # Heartbeats come only to streams that ask for them, but the rule for them is there for all.
     return Promises((*clauses, Heartbeats()), generous)
 

@@ -7,7 +7,8 @@ bad record, counted, and a stream of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -19,6 +20,7 @@ from millstream.catalog.entries import (
     FILE_FORMATS,
     OrderedPerPromise,
     Port,
+    Promise,
     PunctuationPromise,
     Reader,
     Stream,
@@ -26,7 +28,18 @@ from millstream.catalog.entries import (
     TimestampKind,
 )
 from millstream.errors import ExecutionError
-from millstream.spark.hidden import FILE, KEEP, PARTITION, PROMISE, ROW, SEGMENT, SUBSTREAM, TIME, hidden
+from millstream.spark.hidden import (
+    FILE,
+    KEEP,
+    LINE,
+    PARTITION,
+    PROMISE,
+    ROW,
+    SEGMENT,
+    SUBSTREAM,
+    TIME,
+    hidden,
+)
 from millstream.spark.hidden import column as _column
 from millstream.spark.paths import arrive_together, streamable
 from millstream.spark.types import to_spark_type
@@ -94,7 +107,7 @@ def classify(raw: DataFrame, stream: Stream, metrics: str | None = None) -> Stre
         reason = reason.when(F.col(TIME).isNull() & data, NO_TIMESTAMP)
         if isinstance(frame.schema[TIME].dataType, T.DoubleType | T.FloatType):
             is_infinite = F.abs(F.col(TIME)) == float("inf")
-            reason = reason.when(F.isnan(TIME) | is_infinite, NOT_FINITE)
+            reason = reason.when((F.isnan(TIME) | is_infinite) & data, NOT_FINITE)
     is_bad = reason.isNotNull()
     untimed = (
         timestamp.kind is TimestampKind.EXTERNAL
@@ -131,21 +144,31 @@ def classify(raw: DataFrame, stream: Stream, metrics: str | None = None) -> Stre
 
 
 def _with_promises(frame: DataFrame, stream: Stream) -> DataFrame:
-    """Which tuples are promises, and which sub-stream each belongs to."""
-    for promise in stream.promises:
-        if promise.on is not None:
-            continue
+    """Which tuples are promises, and which sub-stream each belongs to, for each promised attribute."""
+    frame = _with_clauses(frame, stream.own_promises, "")
+    for number, (attribute, promises) in enumerate(stream.promises_on_others.items()):
+        name = next(field.name for field in stream.schema if field.name.lower() == attribute)
+        frame = frame.withColumn(f"{LINE}{number}", _column(name))
+        frame = _with_clauses(frame, promises, str(number))
+    marks = [F.col(name) for name in frame.columns if name.startswith(PROMISE)]
+    if marks:
+        frame = frame.withColumn(KEEP, ~functools.reduce(lambda one, other: one | other, marks))
+    return frame
+
+
+def _with_clauses(frame: DataFrame, promises: Iterable[Promise], suffix: str) -> DataFrame:
+    for promise in promises:
         match promise:
             case PunctuationPromise(predicate, per):
                 assert isinstance(predicate, Expr)
-                frame = frame.withColumn(PROMISE, F.coalesce(F.expr(predicate.sql), F.lit(False)))
-                frame = frame.withColumn(KEEP, ~F.col(PROMISE))
+                is_promise = F.coalesce(F.expr(predicate.sql), F.lit(False))
+                frame = frame.withColumn(PROMISE + suffix, is_promise)
             case OrderedPerPromise(per):
                 pass
             case _:
                 continue
         if per:
-            frame = frame.withColumn(SUBSTREAM, F.to_json(F.struct(*map(_column, per))))
+            frame = frame.withColumn(SUBSTREAM + suffix, F.to_json(F.struct(*map(_column, per))))
     return frame
 
 

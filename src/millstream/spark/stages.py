@@ -22,12 +22,14 @@ from millstream.kernels.base import KEY, KEY2, Kernel
 from millstream.kernels.partitions import BY_PART, WHOLE
 from millstream.kernels.specs import OverSpec, SlideSpec, WindowSpec
 from millstream.plan import nodes
+from millstream.plan.attributes import attribute_beside_time
 from millstream.quantity import Rows
 from millstream.spark.aggregates import aggregate
-from millstream.spark.flows import Flow, Leg, named
+from millstream.spark.flows import Axis, Flow, Leg, named
 from millstream.spark.hidden import (
     FILE,
     KEEP,
+    LINE,
     MARK,
     NUMBER,
     ORIGIN,
@@ -35,22 +37,27 @@ from millstream.spark.hidden import (
     PROMISE,
     SEGMENT,
     SORT,
+    STAMP,
     SUBSTREAM,
     TIME,
 )
 from millstream.spark.host import Stage, shard_ids, stage_stream, stage_table
-from millstream.spark.promises import promises_of, units
+from millstream.spark.promises import promises_of, promises_on, units
 from millstream.spark.reports import Reports
-from millstream.spark.windows import Placer, is_contextual, partitioning
+from millstream.spark.windows import Placer, counts_arrivals, is_contextual, partitioning
 from millstream.stage.shard import result_schema
-from millstream.stage.spec import Input, Pipeline
-from millstream.windows.spec import RangeWindow
+from millstream.stage.spec import Input, Line, Pipeline
+from millstream.windows.spec import LandmarkWindow, RangeWindow
 
 ONE = "__ms_one"
 
 MakeKernel = Callable[[], Kernel]
 
-_ARRIVAL = (PARTITION, SEGMENT, FILE, SUBSTREAM, PROMISE, KEEP)
+ALONG = "__ms_along"
+_ARRIVAL = (PARTITION, SEGMENT, FILE, SUBSTREAM, PROMISE, LINE, KEEP)
+"""What tells the order and the promises of tuples that are still to be judged; some names have numbers."""
+_UNPROMISED = "none"
+"""The suffix of columns for an attribute about which nothing is promised: there are none."""
 
 
 @dataclass(frozen=True)
@@ -91,11 +98,14 @@ class Stages:
 
     def settled(self, flow: Flow, schema: Iterable[ColumnRef], *, marked: bool) -> Flow:
         """The tuples that are in time, of all legs."""
+        if flow.legs[0].axis is not None and flow.window is not None and counts_arrivals(flow.window.window):
+            raise NotExecutableError(f"tuples of the window {flow.window.window} cannot be judged before it")
         refs = tuple(schema)
         shipped = {f"c{i}": F.expr(ref.sql) for i, ref in enumerate(refs)}
         frame = self._run(flow, shipped, None, [], marked=marked, spread=True)
         columns = [(ref, f"c{i}") for i, ref in enumerate(refs)]
-        return Flow((Leg(named(frame, columns), marked=marked, staged=True),), flow.window)
+        leg = Leg(named(frame, columns), marked=marked, staged=True, axis=flow.legs[0].axis)
+        return Flow((leg,), flow.window)
 
     def late(self, leg: Leg, names: Sequence[str]) -> DataFrame:
         """The tuples of a stream that came too late."""
@@ -184,7 +194,10 @@ class Stages:
     ) -> Flow:
         """Aggregates over bracket windows."""
         from millstream.kernels.cells import INSIDE
+        from millstream.kernels.numbering import PLACED
+        from millstream.kernels.reorder import Reorder
         from millstream.kernels.windows import WindowAggregate
+        from millstream.stage.retimed import Retimed
 
         windowed = flow.window
         assert windowed is not None
@@ -207,8 +220,17 @@ class Stages:
             specs.append(spec)
         per = partitioning(window, [ref.name for ref in keys])
         numbered = wanted(ColumnRef(windowed.alias, "wid"))
-        placement = Placer(self.spark, _time_type(leg)).of(window, per, numbered=numbered)
+        beside = attribute_beside_time(windowed)
+        retimed = beside is not None and leg.axis is None
+        time_type = _type_of(leg, beside) if retimed and beside is not None else _time_type(leg)
+        placement = Placer(self.spark, time_type).of(window, per, numbered=numbered)
         shipped |= placement.shipped
+        before: list[MakeKernel] = list(placement.before)
+        if retimed and beside is not None:
+            shipped[ALONG] = F.expr(beside.sql)
+            before = [partial(Reorder), partial(Retimed, ALONG), *before]
+        if beside is not None and counts_arrivals(window):
+            shipped[PLACED] = _has_value(leg, beside)
         if per == BY_PART:
             shipped |= dict(zip(BY_PART, _hashes(leg.frame, parts), strict=True))
         if flow.inside:
@@ -240,14 +262,17 @@ class Stages:
             flow,
             shipped,
             [F.expr(expr.sql) for expr in keys.values()],
-            [*placement.before, partial(WindowAggregate, spec_)],
+            [*before, partial(WindowAggregate, spec_)],
             marked=marked,
             key="g0" if len(keys) == 1 and per != BY_PART else None,
             keep=len(keys),
             add=added,
             regroups=True,
-            parallel=per != WHOLE or not is_contextual(window),
+            # Shards agree on the end of a landmark by the newest tuple, which is known of the timestamp only.
+            parallel=(per != WHOLE or not is_contextual(window))
+            and not (retimed and isinstance(window, LandmarkWindow)),
             generous=placement.generous,
+            time_type=placement.edge_type if retimed else None,
         )
         groups = [f.name for f in frame.schema.fields[: len(keys)] if isinstance(f.dataType, T.AtomicType)]
         order = [*(one.name for one in ranking), *groups]
@@ -276,12 +301,14 @@ class Stages:
         regroups: bool = False,
         parallel: bool = True,
         generous: bool = False,
+        time_type: pa.DataType | None = None,
     ) -> DataFrame:
         """A stage over a flow: its first ``keep`` columns (or all) come out again, and those that it adds.
 
         ``key`` names a column that is all there is of the key: if it is an integer, that is enough. A stage
         that ``regroups`` has results of its own instead of tuples that pass. One that is not ``parallel`` has
-        to see all tuples in one place; one that is ``generous`` can do something with late ones.
+        to see all tuples in one place; one that is ``generous`` can do something with late ones. Results have
+        the ``time_type`` of the tuples, if not another.
         """
         passed = list(shipped)[:keep]
         if not shipped:
@@ -299,9 +326,8 @@ class Stages:
             key = None
         for leg in flow.legs:
             frame, source = packed(leg, shipped, keys, key, spread=spread)
-            if not generous:
-                # Only windows count late tuples; for everybody else they are just late.
-                source = replace(source, promises=replace(source.promises, generous=False))
+            # Only windows count late tuples; for everybody else they are just late.
+            source = source if generous else source.without_generosity()
             frames.append(frame)
             inputs.append(replace(source, ties=tuple(ties)))
         output = pa.schema([*(inputs[0].columns.field(name) for name in passed), *add])
@@ -309,7 +335,7 @@ class Stages:
             tuple(inputs),
             partial(_made, tuple(kernels)),
             output,
-            inputs[0].time_type,
+            time_type or inputs[0].time_type,
             late,
             ordered=marked or not regroups,
             marked=marked and frames[0].isStreaming,
@@ -353,9 +379,26 @@ def shipped_columns(
     guarded = {name: leg.guarded(expr) for name, expr in shipped.items()}
     if key is None:
         guarded |= {name: leg.guarded(expr) for name, expr in _identity(leg.frame, keys or ()).items()}
+    if leg.axis is not None and leg.stream is not None:
+        return {**guarded, **_along(leg, leg.axis, leg.stream)}
     latent = leg.stream is not None and leg.stream.timestamp.kind is TimestampKind.LATENT
     # Spark writes the time of a micro-batch down before running it, and uses it again in a replay.
     return {**guarded, TIME: F.current_timestamp() if latent else F.col(TIME)}
+
+
+def _along(leg: Leg, axis: Axis, stream: Stream) -> dict[str, Column]:
+    """The attribute of a window as the time of tuples, and their timestamp beside it.
+
+    What is promised binds tuples too that the query does not want, and of which it has no columns.
+    """
+    if axis.is_time:
+        return {TIME: F.col(TIME).cast(_type_of(leg, axis.column))}
+    time = leg.guarded(F.expr(axis.column.sql))
+    if axis.attribute is not None:
+        number = list(stream.promises_on_others).index(axis.attribute)
+        time = F.col(f"{LINE}{number}").cast(_type_of(leg, axis.column))
+    external = stream.timestamp.kind is TimestampKind.EXTERNAL
+    return {TIME: time, **({STAMP: F.col(TIME)} if external else {})}
 
 
 def packed(
@@ -366,24 +409,51 @@ def packed(
     columns = shipped_columns(leg, shipped, keys, key)
     if frame.isStreaming or stream is not None:
         travelling = (ORIGIN, NUMBER, MARK) if leg.staged else _ARRIVAL
-        present = [F.col(name) for name in travelling if name in frame.columns]
+        present = [F.col(name) for name in frame.columns if name.startswith(travelling)]
     else:
         present = [F.spark_partition_id().cast("bigint").alias(SEGMENT)]
     result = frame.select(*(expr.alias(name) for name, expr in columns.items()), *present)
-    kind = result.schema[TIME].dataType
-    _check_time(kind)
-    names = [name for name in columns if name != TIME]
+    names = [name for name in columns if name not in (TIME, STAMP)]
     schema = to_arrow_schema(T.StructType([result.schema[name] for name in names]), timezone="UTC")
+    axis = leg.axis if stream is not None else None
+    own, *others = _lines(stream, axis, result.schema)
     return result, Input(
         name=stream.name if stream is not None else "",
         columns=schema,
-        time_type=to_arrow_schema(T.StructType([result.schema[TIME]]), timezone="UTC").field(0).type,
-        promises=promises_of(stream, kind),
+        time_type=own.type,
+        promises=own.promises,
         key=key,
         chained=leg.staged,
         spread=spread,
         partitions=_partitions(stream),
+        stored=stream is None and not leg.staged,
+        attribute=own.attribute,
+        suffix=own.suffix,
+        others=tuple(others),
     )
+
+
+def _lines(stream: Stream | None, axis: Axis | None, schema: T.StructType) -> list[Line]:
+    """The attributes about which something is promised, that of TIME first."""
+
+    def line(attribute: str | None, column: str, suffix: str) -> Line:
+        kind = schema[column].dataType
+        _check_time(kind)
+        if attribute is None or stream is None:
+            promises = promises_of(stream, kind)
+        else:
+            promises = promises_on(stream, attribute, kind)
+        type_ = to_arrow_schema(T.StructType([schema[column]]), timezone="UTC").field(0).type
+        return Line(attribute, column, type_, promises, suffix)
+
+    numbers = {} if stream is None else {a: str(i) for i, a in enumerate(stream.promises_on_others)}
+    if axis is None or axis.is_time:
+        lines = [line(None, TIME, "")]
+    else:
+        attribute = axis.attribute or axis.column.name.lower()
+        lines = [line(attribute, TIME, numbers.pop(axis.attribute or "", _UNPROMISED))]
+        lines += [line(None, STAMP, "")] if STAMP in schema.names else []
+    return lines + [line(attribute, f"{LINE}{number}", number) for attribute, number in numbers.items()]
 
 
 def _partitions(stream: Stream | None) -> int:
@@ -447,8 +517,21 @@ def _columns(calls: Iterable[OverCall]) -> Iterable[ColumnRef]:
             yield from expr.columns()
 
 
+def _type_of(leg: Leg, column: ColumnRef) -> T.DataType:
+    return leg.frame.select(F.expr(column.sql).alias("a")).schema["a"].dataType
+
+
+def _has_value(leg: Leg, column: ColumnRef) -> Column:
+    value = F.expr(column.sql)
+    if isinstance(_type_of(leg, column), T.DoubleType | T.FloatType):
+        return value.isNotNull() & ~F.isnan(value) & (F.abs(value) != float("inf"))
+    return value.isNotNull()
+
+
 def _time_type(leg: Leg) -> T.DataType:
     stream = leg.stream
+    if stream is not None and leg.axis is not None:
+        return _type_of(leg, leg.axis.column)
     if stream is not None and stream.timestamp.kind is TimestampKind.LATENT:
         return T.TimestampType()
     return leg.frame.schema[TIME].dataType

@@ -56,6 +56,11 @@ def is_contextual(window: Window) -> bool:
     return isinstance(window, RowWindow | TupleSlideWindow | SessionWindow | PredicateWindow)
 
 
+def counts_arrivals(window: Window) -> bool:
+    """Whether every so many tuples by arrival end a window: then those count too that are in none."""
+    return isinstance(window, TupleSlideWindow) and not window.by_rank
+
+
 def is_time_of_day(constant: str | None) -> bool:
     """A time without a date, in quotes: it is meant on the day of the first tuple."""
     return constant is not None and _TIME_OF_DAY.fullmatch(constant) is not None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,9 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millstream.kernels.base import BEGINNING, END, KEY, Frontier, Tuples
-from millstream.progress.tracking import Piece, Tracker, Verdict
+from millstream.progress.tracking import Tracker, Verdict
+from millstream.stage.lines import Followed, Judged, judged, promises_in
 from millstream.stage.packing import BEFORE, BROKEN, POSITION
-from millstream.stage.spec import NUMBER, ORIGIN, ORIGINS_PER_INPUT, PROMISE, SUBSTREAM, TIME, Input
+from millstream.stage.spec import NUMBER, ORIGIN, ORIGINS_PER_INPUT, TIME, Input
 from millstream.stage.times import instants, is_float
 
 HEARTBEAT, ENDED = "heartbeat", "end"
@@ -39,11 +40,15 @@ class Blob:
 
 @dataclass
 class _Partition:
-    """A source partition: how many tuples it had, and what it has promised."""
+    """A source partition: how many tuples it had, and what it has promised about each attribute."""
 
-    tracker: Tracker
+    lines: tuple[Followed, ...]
     arrived: int = 0
-    codes: dict[Any, int] = field(default_factory=dict)
+
+    @property
+    def tracker(self) -> Tracker:
+        """Of the attribute along which windows are measured."""
+        return self.lines[0].tracker
 
 
 @dataclass(frozen=True)
@@ -83,6 +88,9 @@ class Arrivals:
         """Rows of the input, whether tuples or not; the first shard counts those of all."""
         self.bad = 0
         self.newest: Any = None
+        """The largest time of a tuple."""
+        self.newest_stamp: Any = None
+        """The same of the stream's timestamp, where that is another line."""
 
     @property
     def frontier(self) -> Frontier:
@@ -98,8 +106,7 @@ class Arrivals:
         """The same, without what the end of this input promises: partial results do not come from that."""
         if self._input.chained:
             return min(self._shards_reached.values(), default=BEGINNING)
-        if not self._input.promises.clauses:
-            # Of a table nothing is promised, but all of it is there.
+        if self._input.stored:
             return BEGINNING if self.newest is None else Frontier(self.newest, self._base)
         return self._promised
 
@@ -111,7 +118,10 @@ class Arrivals:
 
     @property
     def state_rows(self) -> int:
-        return sum(1 + len(partition.codes) for partition in self._partitions.values())
+        return sum(
+            1 + sum(len(followed.codes) for followed in partition.lines)
+            for partition in self._partitions.values()
+        )
 
     def take(self, blobs: Iterable[Blob]) -> Arrived:
         """All blobs of a micro-batch; what they tell about the end comes after all tuples.
@@ -153,31 +163,53 @@ class Arrivals:
         """The next piece of a source partition."""
         number, part, whole = piece.order[0], piece.part, piece.whole
         partition = self._partition(number)
-        verdict: Verdict | None = None
+        verdict: Judged | None = None
         if self._input.judged_by_piece:
             if whole is not None:
                 self.late += int(self._verdict(partition, whole).late.sum())
             if part is not None:
-                verdict = self._verdict(partition, part)
+                verdict = self._spared(self._verdict(partition, part))
                 self.late += int(verdict.late.sum())
             partition.tracker.pass_over(piece.newest)
             self._note(piece.newest)
         else:
             assert whole is not None
-            full = partition.tracker.show(self._piece(partition, whole))
-            newest = pc.max(whole.column(TIME))
-            if newest.is_valid:
-                self._note(instants(pa.array([newest]))[0].item())
+            full = judged(partition.lines, whole)
             if self._ended:
-                full = Verdict(~_promises(whole), np.full_like(full.promised, partition.tracker.highest))
+                full = self._after_the_end(partition, whole)
+            self._note_newest(whole, full)
             # Every shard sees them all: one of them counts.
             self.late += int(full.late.sum()) if piece.first else 0
             if part is not None:
-                at = np.asarray(part.column(POSITION).combine_chunks())
-                verdict = Verdict(full.late[at], full.promised[at])
+                verdict = full.take(np.asarray(part.column(POSITION).combine_chunks()))
         if part is not None and verdict is not None:
             self._sort_out(number, partition, part, verdict, kept, late)
         partition.arrived += piece.rows
+
+    def _after_the_end(self, partition: _Partition, whole: pa.Table) -> Judged:
+        promises = promises_in(whole, self._input.lines)
+        late = np.ones(whole.num_rows, np.bool_) if promises is None else ~promises
+        highest = partition.tracker.highest
+        kind = np.float64 if is_float(self._input.time_type) else np.int64
+        return Judged(late, np.full(len(late), highest, kind), late)
+
+    def _note_newest(self, whole: pa.Table, full: Judged) -> None:
+        """The newest of the tuples that count: what has broken the promise of another line may be newer."""
+        if self._input.others:
+            counts = ~full.late | full.spared
+            promises = promises_in(whole, self._input.lines)
+            whole = whole.filter(pa.array(counts if promises is None else counts & ~promises))
+        newest = _largest(whole.column(TIME))
+        if newest is not None:
+            self._note(newest)
+        stamp = self._input.stamp
+        if stamp is not None and stamp != TIME:
+            latest = [self.newest_stamp, _largest(whole.column(stamp))]
+            self.newest_stamp = max((one for one in latest if one is not None), default=None)
+
+    def _spared(self, verdict: Verdict) -> Judged:
+        generous = self._input.promises.generous
+        return Judged(verdict.late, verdict.promised, verdict.late & generous)
 
     def _note(self, newest: Any) -> None:
         self.newest = newest if self.newest is None else max(self.newest, newest)
@@ -195,7 +227,7 @@ class Arrivals:
         number: int,
         partition: _Partition,
         part: pa.Table,
-        verdict: Verdict,
+        verdict: Judged,
         kept: list[Tuples],
         late: list[Tuples],
     ) -> None:
@@ -207,12 +239,14 @@ class Arrivals:
             kept.append(tuples)
             return
         late.append(tuples.take(verdict.late))
-        if not self._input.promises.generous:
+        if not verdict.spared.any():
             kept.append(tuples.take(~verdict.late))
             return
         lowest = -np.inf if is_float(self._input.time_type) else np.iinfo(np.int64).min
         hold = np.where(verdict.late, verdict.promised, lowest)
-        kept.append(Tuples(tuples.columns, time, origin, tuples.number, hold))
+        held = Tuples(tuples.columns, time, origin, tuples.number, hold)
+        lost = verdict.late & ~verdict.spared
+        kept.append(held.take(~lost) if lost.any() else held)
 
     def _settled(self, parts: list[pa.Table]) -> Tuples:
         """Tuples of another stage, in an order that is settled, or that of their groups."""
@@ -233,21 +267,9 @@ class Arrivals:
             columns = columns.append_column(KEY, part.column(self._input.key).cast(pa.int64()))
         return columns
 
-    def _piece(self, partition: _Partition, whole: pa.Table) -> Piece:
-        names = whole.column_names
-        promises = ends = streams = None
-        if PROMISE in names:
-            promises = _promises(whole)
-            ends = promises & _mask(pc.is_null(whole.column(TIME)))
-        if SUBSTREAM in names:
-            streams = _coded(whole.column(SUBSTREAM), partition.codes)
-        return Piece(instants(whole.column(TIME)), streams, promises, ends)
-
     def _partition(self, number: int) -> _Partition:
         if number not in self._partitions:
-            self._partitions[number] = _Partition(
-                Tracker(self._input.promises, is_float(self._input.time_type))
-            )
+            self._partitions[number] = _Partition(tuple(map(Followed.of, self._input.lines)))
         return self._partitions[number]
 
     def _hear(self, mark: Any) -> None:
@@ -265,7 +287,9 @@ class Arrivals:
         else:
             # It is about partitions too that have not said anything yet.
             for number in {*range(self._input.partitions), *self._partitions}:
-                self._partition(number).tracker.heartbeat(mark["time"])
+                for followed in self._partition(number).lines:
+                    if followed.line.attribute == mark.get("on"):
+                        followed.tracker.heartbeat(mark["time"])
 
     def _frontier_of(self, written: list[Any] | None) -> Frontier:
         """What a shard of the stage before has promised; its origins are numbered after ours."""
@@ -299,21 +323,13 @@ def _hold(tuples: Tuples) -> npt.NDArray[Any]:
     return np.full_like(tuples.time, -np.inf if tuples.time.dtype == np.float64 else np.iinfo(np.int64).min)
 
 
-def _promises(whole: pa.Table) -> npt.NDArray[np.bool_]:
-    """Which rows are no data."""
-    if PROMISE not in whole.column_names:
-        return np.zeros(whole.num_rows, np.bool_)
-    return _mask(pc.fill_null(whole.column(PROMISE), False))
+def _largest(column: pa.ChunkedArray) -> Any:
+    """As a number, or None."""
+    if is_float(column.type):
+        column = pc.if_else(pc.is_finite(column), column, None)
+    largest = pc.max(column)
+    return instants(pa.array([largest.as_py()], column.type))[0].item() if largest.is_valid else None
 
 
 def _mask(column: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
     return np.asarray(column.combine_chunks().to_numpy(zero_copy_only=False), np.bool_)
-
-
-def _coded(column: pa.ChunkedArray, codes: dict[Any, int]) -> npt.NDArray[np.int64]:
-    """Sub-streams as small integers, the same ones for ever."""
-    encoded = pc.dictionary_encode(column.combine_chunks(), null_encoding="encode")
-    table = np.array(
-        [codes.setdefault(value, len(codes)) for value in encoded.dictionary.to_pylist()], np.int64
-    )
-    return table[np.asarray(encoded.indices)] if len(table) else np.empty(0, np.int64)

@@ -22,6 +22,7 @@ from numba import njit
 
 from millstream.kernels.base import KEY, KEY2
 from millstream.kernels.keys import PART, PART2
+from millstream.kernels.numbering import PLACED
 from millstream.progress.tracking import minus, newest_before, smallest
 from millstream.stage.spec import (
     FILE,
@@ -30,13 +31,11 @@ from millstream.stage.spec import (
     NUMBER,
     ORIGIN,
     PARTITION,
-    PROMISE,
     SEGMENT,
-    SUBSTREAM,
     TIME,
     Input,
 )
-from millstream.stage.times import instants
+from millstream.stage.times import has_value, instants
 
 POSITION, BROKEN, BEFORE = "__ms_position", "__ms_broken", "__ms_before"
 """Columns of a blob: the number of a tuple in its piece; whether it breaks a promise made in the piece
@@ -153,9 +152,11 @@ class Packer:
         return batch.filter(pc.is_null(marks))
 
     def _part_untimed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """What has no time is no tuple, unless it is a promise: the last one of its sub-stream."""
-        time = batch.column(TIME)
-        if not time.null_count or PROMISE in batch.schema.names:
+        """What has no timestamp is no tuple, unless it is a promise: the last one of its sub-stream."""
+        if self._input.stamp is None:
+            return batch
+        time = batch.column(self._input.stamp)
+        if not time.null_count or any(line.promise in batch.schema.names for line in self._input.lines):
             return batch
         self._bad += time.null_count
         return batch.filter(pc.is_valid(time))
@@ -180,7 +181,7 @@ class Packer:
             names.append(POSITION)
             self._follow(piece, batch, time, columns, names)
         tuples = pa.RecordBatch.from_arrays(columns, names)
-        kept = _kept(batch)
+        kept = self._kept(batch)
         if kept is not None and self._input.judged_by_piece and not self._input.chained:
             judged = [name for name in (TIME, BROKEN, BEFORE) if name in names]
             piece.rest.append(tuples.select(judged).filter(pa.array(~kept)))
@@ -210,11 +211,8 @@ class Packer:
     ) -> None:
         """What the shards need for telling which tuples are late."""
         if not self._input.judged_by_piece:
-            shown = {TIME: batch.column(TIME)}
-            for name in (SUBSTREAM, PROMISE):
-                if name in batch.schema.names:
-                    shown[name] = batch.column(name)
-            piece.all.append(pa.RecordBatch.from_pydict(shown))
+            names = [n for line in self._input.lines for n in (line.column, line.substream, line.promise)]
+            piece.all.append(batch.select([name for name in names if name in batch.schema.names]))
             return
         lowest = smallest(time)
         before = newest_before(time, lowest if piece.newest is None else piece.newest)
@@ -227,6 +225,18 @@ class Packer:
             assert slack is not None
             columns.append(pa.array(time < minus(before, slack)))
             names.append(BROKEN)
+
+    def _kept(self, batch: pa.RecordBatch) -> npt.NDArray[np.bool_] | None:
+        """Which rows the pipeline wants: those that satisfy its conditions and are no promises.
+
+        Where windows are measured along an attribute that is not the timestamp, tuples without a value in it
+        are in none, unless all tuples are counted.
+        """
+        kept = _mask(batch.column(KEEP)) if KEEP in batch.schema.names else None
+        if self._input.attribute is None or self._input.chained or PLACED in self._input.columns.names:
+            return kept
+        placed = _mask(has_value(batch.column(TIME)))
+        return placed if kept is None else kept & placed
 
     def _shards_of(self, tuples: pa.RecordBatch) -> npt.NDArray[np.int64] | None:
         names = tuples.schema.names
@@ -301,11 +311,8 @@ def _order(batch: pa.RecordBatch) -> tuple[Any, ...]:
     )
 
 
-def _kept(batch: pa.RecordBatch) -> npt.NDArray[np.bool_] | None:
-    """Which rows the pipeline wants: those that satisfy its conditions and are no promises."""
-    if KEEP not in batch.schema.names:
-        return None
-    return np.asarray(pc.fill_null(batch.column(KEEP), False).to_numpy(zero_copy_only=False), np.bool_)
+def _mask(column: pa.Array) -> npt.NDArray[np.bool_]:
+    return np.asarray(pc.fill_null(column, False).to_numpy(zero_copy_only=False), np.bool_)
 
 
 def _integers(column: pa.Array) -> npt.NDArray[np.int64]:

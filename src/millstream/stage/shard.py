@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from millstream.kernels.base import END, KEY, LAST, Change, Frontier, Kernel, Times, Tuples
 from millstream.stage.arrivals import Arrivals, Blob, joined
-from millstream.stage.spec import MARK, NUMBER, ORIGIN, TAG, TIME, Pipeline
+from millstream.stage.spec import MARK, NUMBER, ORIGIN, TAG, TIME, Input, Pipeline
 from millstream.stage.times import is_float, timestamps
 
 Report = dict[str, Any]
@@ -81,7 +81,7 @@ class Shard:
             "latest": self._latest,
             "end": self.frontier == END,
             **counted,
-            "newest": [_told(a.newest, s.time_type) for a, s in zip(self._arrivals, inputs, strict=True)],
+            "newest": [_newest(a, s) for a, s in zip(self._arrivals, inputs, strict=True)],
             "state_rows": sum(k.rows for k in self._kernels) + sum(a.state_rows for a in self._arrivals),
             "state_bytes": sum(self._chunks.values()),
             "pack_ms": round(pack_ms / self._shards + (taken - began) * 1000, 3),
@@ -239,6 +239,14 @@ def _written(frontier: Frontier) -> list[int | float] | None:
     """A frontier as JSON, which has no infinite numbers; None where nothing is promised."""
     time = frontier.time.item() if isinstance(frontier.time, np.generic) else frontier.time
     return None if time == -np.inf else [min(time, LAST), min(frontier.origin, _LAST_ORIGIN)]
+
+
+def _newest(arrivals: Arrivals, source: Input) -> str | None:
+    """The largest timestamp, whichever attribute windows are measured along."""
+    stamp = next((line for line in source.others if line.attribute is None), None)
+    if stamp is not None:
+        return _told(arrivals.newest_stamp, stamp.type)
+    return _told(arrivals.newest, source.time_type) if source.attribute is None else None
 
 
 def _told(newest: Any, kind: pa.DataType) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -30,6 +30,34 @@ ORIGINS_PER_INPUT = 1 << 20
 
 IN_ORDER = Promises()
 
+# Values of further attributes about which something is promised: numbered, and STAMP for the timestamp of the
+# stream where a window is measured along another attribute.
+LINE = "__ms_line"
+STAMP = "__ms_stamp"
+
+
+@dataclass(frozen=True)
+class Line:
+    """An attribute about which a stream promises something; None is its timestamp.
+
+    Its values are in ``column``. Sub-streams, and the tuples that are promises about it, are in columns of
+    the usual names with the ``suffix``.
+    """
+
+    attribute: str | None
+    column: str
+    type: pa.DataType
+    promises: Promises
+    suffix: str = ""
+
+    @property
+    def substream(self) -> str:
+        return SUBSTREAM + self.suffix
+
+    @property
+    def promise(self) -> str:
+        return PROMISE + self.suffix
+
 
 @dataclass(frozen=True)
 class Input:
@@ -53,11 +81,39 @@ class Input:
     results of a window come from many shards, and are in the order of their groups."""
     partitions: int = 1
     """How many source partitions there are at least: nothing is promised before each has been heard of."""
+    stored: bool = False
+    """A table: nothing is promised about it, but all of it is there."""
+    attribute: str | None = None
+    """What TIME is, if it is not the stream's timestamp: the attribute along which windows are measured."""
+    suffix: str = ""
+    """Of the columns for promises about that attribute."""
+    others: tuple[Line, ...] = ()
+    """The other attributes about which something is promised: who breaks that is late too."""
+
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        """All attributes about which something is promised, TIME first."""
+        own = Line(self.attribute, TIME, self.time_type, self.promises, self.suffix)
+        return (own, *self.others)
+
+    @property
+    def stamp(self) -> str | None:
+        """The column of the stream's timestamp, without which a row is no tuple; a latent stream has none."""
+        return next((line.column for line in self.lines if line.attribute is None), None)
 
     @property
     def judged_by_piece(self) -> bool:
         """Whether lateness can be told without showing all timestamps to all shards."""
-        return self.promises.slack is not None
+        return self.promises.slack is not None and not self.others and self.attribute is None
+
+    def without_generosity(self) -> Input:
+        """The same for those who can do nothing with late tuples: to them they are just late."""
+
+        def strict(promises: Promises) -> Promises:
+            return replace(promises, generous=False)
+
+        others = tuple(replace(line, promises=strict(line.promises)) for line in self.others)
+        return replace(self, promises=strict(self.promises), others=others)
 
 
 @dataclass(frozen=True)

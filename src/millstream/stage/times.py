@@ -41,6 +41,11 @@ def instants(values: pa.Array | pa.ChunkedArray) -> npt.NDArray[Any]:
     return np.asarray(_filled(values.cast(pa.int64()), 0))
 
 
+def has_value(values: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Where there is a number; NaN and infinities have no place in any order."""
+    return pc.fill_null(pc.is_finite(values), False) if is_float(values.type) else pc.is_valid(values)
+
+
 def timestamps(numbers: npt.NDArray[Any], kind: pa.DataType) -> pa.Array:
     """Numbers as timestamps of a type."""
     if is_float(kind):

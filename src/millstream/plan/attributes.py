@@ -1,0 +1,84 @@
+"""Where columns come from: which are the stream's timestamp, and which are attributes of what is read.
+
+What a stream promises about an attribute holds as long as tuples pass as they were read: through conditions,
+projections, other names, and UNION ALL. Every other operator passes on what it knows of the timestamp only.
+"""
+
+from __future__ import annotations
+
+from millstream.analysis.calls import OverCall
+from millstream.analysis.expressions import ColumnRef
+from millstream.plan import nodes
+from millstream.quantity import Duration
+from millstream.windows.spec import RowWindow
+
+
+def attribute_beside_time(node: nodes.Windowed) -> ColumnRef | None:
+    """The attribute of a window over a stream, if it is not the stream's timestamp."""
+    name = node.window.attribute
+    if not node.streaming or name is None:
+        return None
+    column = next(c for c in node.input.schema if c.name.lower() == name.lower())
+    return None if column in timestamps(node.input) else column
+
+
+def timestamps(node: nodes.Node) -> frozenset[ColumnRef]:
+    """The columns of a node that are the stream's timestamp."""
+    match node:
+        case nodes.StreamScan():
+            order = node.stream.timestamp.column
+            return frozenset(c for c in node.schema if order and c.name.lower() == order.lower())
+        case nodes.Project():
+            below = timestamps(node.input)
+            return frozenset(
+                c for c, o in zip(node.schema, node.outputs, strict=True) if o.expr.column in below
+            )
+        case nodes.Rename() | nodes.StreamUnion():
+            # Column by column as in the input; in a union, as in all inputs.
+            found = [
+                {i for i, c in enumerate(child.schema) if c in timestamps(child)} for child in node.inputs
+            ]
+            return frozenset(node.schema[i] for i in set.intersection(*found))
+        case nodes.WindowAggregate():
+            windows = [n.window for n in node.input.walk() if isinstance(n, nodes.Windowed)]
+            if windows and (isinstance(windows[0], RowWindow) or windows[0].emit_every is not None):
+                return frozenset()  # bounds are numbers of rows, or lie ahead of what is reported early
+            return frozenset(c for c in node.schema if c.name == "window_end")
+        case nodes.OverAggregate(calls=(OverCall(emit_every=Duration()), *_)):
+            return frozenset()  # partial results have the timestamps of their emission
+        case _:
+            kept = set(node.schema)
+            return frozenset(c for child in node.inputs for c in timestamps(child) if c in kept)
+
+
+def arrives(node: nodes.Node) -> bool:
+    """Whether tuples pass as they were read."""
+    return all(
+        isinstance(below, nodes.StreamScan | nodes.Filter | nodes.Project | nodes.Rename)
+        or (isinstance(below, nodes.StreamUnion) and below.all)
+        for below in node.walk()
+    )
+
+
+def sources_of(node: nodes.Node, column: ColumnRef) -> tuple[str | None, ...]:
+    """What a column is in each of the streams that a node reads, from left to right.
+
+    That is the name of an attribute in lower case, or None for what is computed. Tuples must pass as they
+    were read.
+    """
+    match node:
+        case nodes.StreamScan():
+            return (column.name.lower(),)
+        case nodes.Project():
+            below = next(o.expr.column for c, o in zip(node.schema, node.outputs, strict=True) if c == column)
+            if below is None:
+                return (None,) * sum(isinstance(n, nodes.StreamScan) for n in node.walk())
+            found = (c for c in node.input.schema if _key(c) == _key(below))
+            return sources_of(node.input, next(found))
+        case _:
+            at = node.schema.index(column)
+            return tuple(name for child in node.inputs for name in sources_of(child, child.schema[at]))
+
+
+def _key(column: ColumnRef) -> tuple[str, str]:
+    return column.relation.lower(), column.name.lower()
