@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from millstream.kernels.arrays import Integers, frozen
+from millstream.kernels.arrays import Array, Integers, frozen
 
 _BITS = 11
 _DIGITS = 1 << _BITS
@@ -28,6 +28,19 @@ def ordering(major: Integers, middle: Integers, minor: Integers) -> Integers | N
     if _in_order(major, middle, minor, shortcut):
         return shortcut
     return _sorted_by(major, _sorted_by(middle, _sorted_by(minor, order)))
+
+
+def changes(*columns: Array) -> Array:
+    """Which rows differ from the one before.
+
+    >>> changes(np.array([1, 1, 1]), np.array([4, 4, 5])).tolist()
+    [True, False, True]
+    """
+    changed = np.ones(len(columns[0]), np.bool_)
+    changed[1:] = False
+    for column in columns:
+        changed[1:] |= column[1:] != column[:-1]
+    return changed
 
 
 def _sorted_by(column: Integers, order: Integers) -> Integers:
