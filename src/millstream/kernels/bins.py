@@ -61,18 +61,17 @@ class Bins:
         fresh = [tuple(column[rows[0] >= before] for column in rows) for rows in self._fresh]
         self._fresh = []
         added: dict[str, pa.Table] = {}
-        everything = self._waiting.everything()
-        if everything is None:
+        if not len(self):
             dropped += ledger.drop_all()
         elif is_wasteful(ledger.total + sum(len(rows[0]) for rows in fresh), len(self)):
             dropped += ledger.drop_all()
-            added = self._written(everything)
+            added = self._written(self._waiting.everything())
         elif fresh:
             added = self._written(tuple(np.concatenate(columns) for columns in zip(*fresh, strict=True)))
         return Change(added, dropped, ledger.meta())
 
-    def _written(self, rows: Rows) -> dict[str, pa.Table]:
-        if not len(rows[0]):
+    def _written(self, rows: Rows | None) -> dict[str, pa.Table]:
+        if rows is None or not len(rows[0]):
             return {}
         values, partitions, _, counts = self._waiting.merged(rows)
         columns = self._partitions.table(partitions)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 from numba import njit
 
-from millstream.kernels.arrays import NO_INTEGERS, Array, Bytes, Codes, Integers, frozen
+from millstream.kernels.arrays import Array, Bytes, Codes, Integers, frozen
 from millstream.kernels.measures import Measure, Parts
-from millstream.kernels.sorting import changes, ordering
+from millstream.kernels.sorting import changes, merging, ordering
 from millstream.kernels.sweep import Due
+from millstream.kernels.times import MOST
 
 Rows = tuple[Array, ...]
 """Cells as columns: the visit at which they enter, key, the last visit, and the parts of all measures.
@@ -19,7 +21,7 @@ Of visits there may be points, see Due."""
 
 
 class Waiting:
-    """Runs of cells in the order of entering; a cell may be in several, which are merged when needed."""
+    """Runs of cells, by where they enter, key and where they leave; a cell may be in several."""
 
     def __init__(self, measures: Sequence[Measure]) -> None:
         self._measures = measures
@@ -31,8 +33,7 @@ class Waiting:
     def add(self, rows: Rows) -> None:
         if not _length(rows):
             return
-        nothing = np.zeros(len(rows[0]), np.int64)
-        self._runs.append(_taken(rows, ordering(rows[0], nothing, nothing)))
+        self._runs.append(_taken(rows, ordering(rows[0], rows[1].astype(np.int64), rows[2])))
 
     def settle(self) -> None:
         """Make each run at least twice as long as the next: then there are few, and merging is rare."""
@@ -42,7 +43,7 @@ class Waiting:
             self._runs.append(run)
             while len(self._runs) > 1 and _length(self._runs[-2]) < 2 * _length(self._runs[-1]):
                 last = self._runs.pop()
-                self._runs[-1] = self.merged(_joined([self._runs[-1], last]))
+                self._runs[-1] = self._folded(_in_one([self._runs[-1], last]))
 
     def take(self, partitions: Codes, due: Due) -> Rows | None:
         """The cells that enter at visits that are due, with the numbers of these; others go on waiting.
@@ -52,41 +53,36 @@ class Waiting:
         if not (due.last > due.done).any():
             return None
         limit = (due.points if due.enters_at_points else due.last).max()
-        taken, left = [], []
-        for run in self._runs:
-            first, rest = _split(run, int(np.searchsorted(run[0], limit, "right")))
-            if due.enters_at_points:
-                first, kept = _settled(first, partitions, due)
-            elif len(due.last) > 1:
-                is_due = first[0] <= due.last[partitions[first[1]]]
-                first, kept = _taken(first, np.flatnonzero(is_due)), _taken(first, np.flatnonzero(~is_due))
-            else:
-                kept = _taken(first, NO_INTEGERS)
-            taken.append(first)
-            left += [rest, kept] if _length(rest) > _length(kept) else [_joined([kept, rest])]
-        return self._without(taken, left)
+        rows = self._take(limit, "right")
+        if rows is None or (len(due.last) == 1 and not due.enters_at_points):
+            return rows
+        if due.enters_at_points:
+            rows, kept = _settled(rows, partitions, due)
+        else:
+            is_due = rows[0] <= due.last[partitions[rows[1]]]
+            rows, kept = _taken(rows, np.flatnonzero(is_due)), _taken(rows, np.flatnonzero(~is_due))
+        if _length(kept):
+            self._runs.append(kept)
+        return rows if _length(rows) else None
 
     def take_before(self, limit: int | None) -> Rows | None:
-        """All cells that enter before a point, or all there are."""
-        taken, left = [], []
-        for run in self._runs:
-            count = _length(run) if limit is None else int(np.searchsorted(run[0], limit, "left"))
-            first, rest = _split(run, count)
-            taken.append(first)
-            left.append(rest)
-        return self._without(taken, left)
+        """All cells that enter before a point, or all there are, in the order of entering."""
+        return self._take(MOST, "right") if limit is None else self._take(limit, "left")
 
-    def _without(self, taken: Sequence[Rows], left: Sequence[Rows]) -> Rows | None:
-        """Go on with what is left of the runs; gives what was taken, as one."""
-        self._runs = [run for run in left if _length(run)]
-        some = [run for run in taken if _length(run)]
-        return _joined(some) if some else None
+    def _take(self, limit: int, side: Literal["left", "right"]) -> Rows | None:
+        parts = [_split(run, int(np.searchsorted(run[0], limit, side))) for run in self._runs]
+        self._runs = [rest for _, rest in parts if _length(rest)]
+        taken = [first for first, _ in parts if _length(first)]
+        return _in_one(taken) if taken else None
 
     def merged(self, rows: Rows, *, by_key: bool = False) -> Rows:
         """In the order of entering, or by keys first, with equal ones made one."""
         enters, keys, untils = rows[0], rows[1].astype(np.int64), rows[2]
         order = ordering(keys, enters, untils) if by_key else ordering(enters, keys, untils)
-        rows = _taken(rows, order)
+        return self._folded(_taken(rows, order))
+
+    def _folded(self, rows: Rows) -> Rows:
+        """With equal neighbours made one."""
         is_new = changes(*rows[:3])
         if is_new.all():
             return rows
@@ -108,17 +104,22 @@ class Waiting:
         return parts
 
     def everything(self) -> Rows | None:
-        return _joined(self._runs) if self._runs else None
+        return _in_one(self._runs) if self._runs else None
 
 
 def _length(rows: Rows) -> int:
     return len(rows[0])
 
 
-def _joined(runs: Sequence[Rows]) -> Rows:
-    if len(runs) == 1:
-        return runs[0]
-    return tuple(np.concatenate(columns) for columns in zip(*runs, strict=True))
+def _in_one(runs: Sequence[Rows]) -> Rows:
+    """Runs as one, in order too; the shortest first, so that no row is moved often."""
+    waiting = sorted(runs, key=_length, reverse=True)
+    while len(waiting) > 1:
+        one, other = waiting.pop(), waiting.pop()
+        order = merging(one[:3], other[:3])
+        waiting.append(_taken(tuple(np.concatenate(both) for both in zip(one, other, strict=True)), order))
+        waiting.sort(key=_length, reverse=True)
+    return waiting[0]
 
 
 def _taken(rows: Rows, order: Integers | None) -> Rows:
