@@ -46,6 +46,14 @@ def test_the_last_bins_before_punctuation_are_the_base_of_later_ones():
     assert results(kernel, (second, Frontier(12, 0)), columns="wid total") == [(5, 11), (9, 15)]
 
 
+def test_a_bin_is_there_until_punctuation_is_beyond_the_last_window_that_may_have_it():
+    """Of range 4: the tuple at 1 can be in a window at 4, and a tuple of that value may still come."""
+    kernel = windows(TupleSlide(4, 1, by_rank=True))
+    results(kernel, (stream("time v\n 1 1"), Frontier(4, 0)), columns="wid total")
+    late = stream("time v number\n 4 2 1\n 5 4 2")
+    assert results(kernel, (late, END), columns="wid total") == [(4, 3), (5, 6)]
+
+
 def test_ranks_are_those_of_all_tuples_however_they_come():
     """In the order of time: 1 2 2 3 5 6, of which the second and fourth end windows, and the sixth."""
     tuples = stream("time v\n 5 1\n 2 2\n 3 4\n 1 8\n 6 16\n 2 32")
@@ -73,6 +81,8 @@ def test_late_tuples_neither_count_nor_end_windows():
     tuples = stream("time v hold\n 2 1 -\n 1 2 5\n 3 4 -\n 4 8 -\n 5 16 -")
     kernel = windows(TupleSlide(9, 2, by_rank=True))
     assert results(kernel, (tuples, END), columns="wid total") == [(3, 5), (5, 29)]
+    kernel = windows(TupleSlide(9, 2, by_rank=False))
+    assert results(kernel, (tuples, END), columns="wid total") == [(4, 13)]
 
 
 def test_values_at_the_limits():

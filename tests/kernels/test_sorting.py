@@ -1,5 +1,5 @@
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from millstream.kernels.sorting import changes, merging, ordering
@@ -12,6 +12,7 @@ def columns(made):
     return tuple(np.array([row[i] for row in made], np.int64) for i in range(3))
 
 
+@settings(deadline=None)
 @given(rows, st.booleans())
 def test_rows_are_sorted_by_three_columns(made, by_middle):
     """Rows that are in the order of the middle column already are a case of its own."""
@@ -20,6 +21,7 @@ def test_rows_are_sorted_by_three_columns(made, by_middle):
     assert [made[i] for i in (range(len(made)) if order is None else order)] == sorted(made)
 
 
+@settings(deadline=None)
 @given(rows, rows)
 def test_two_runs_in_order_become_one(one, other):
     one, other = sorted(one), sorted(other)
@@ -27,6 +29,7 @@ def test_two_runs_in_order_become_one(one, other):
     assert [(one + other)[i] for i in order] == sorted(one + other)
 
 
+@settings(deadline=None)
 @given(rows)
 def test_changes_are_where_a_row_differs_from_the_one_before(made):
     expected = [i == 0 or made[i] != made[i - 1] for i in range(len(made))]
