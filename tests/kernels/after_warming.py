@@ -113,14 +113,17 @@ def main() -> None:
             work([WindowAggregate(panes)], batch)
         kinds = [
             Rows(3, 2, per=BY_KEY),
-            TupleSlide(3, 2, by_rank=False),
             Runs(gap=2),
             Landmark(),
             Now(is_float),
         ]
         for kind in kinds:
             spec = WindowSpec(kind, pa.float64() if is_float else pa.int64(), ("s",), SPECS)
-            work([Numbering(2, WHOLE), Reorder(), WindowAggregate(spec)], batch)
+            work([Reorder(), WindowAggregate(spec)], batch)
+        for by_rank, per in product((False, True), (WHOLE, BY_KEY)):
+            kind = TupleSlide(3, 2, by_rank, per)
+            spec = WindowSpec(kind, pa.float64() if is_float else pa.int64(), ("s",), SPECS)
+            work([Numbering(2, per), WindowAggregate(spec)], batch)
     late = [(f, f.signatures[count:]) for f, count in warm.items() if len(f.signatures) > count]
     assert not late, late
 

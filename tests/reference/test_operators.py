@@ -225,10 +225,6 @@ PRELUDE = """
         ("SELECT k FROM x", "over tables only"),
         ("SELECT count(*) FROM s [RANGE 5 SECONDS]", "moves with every instant"),
         (
-            "SELECT count(*) FROM s [RANGE 5 SECONDS RATTR t SLIDE 2 ROWS SATTR row_num EMIT EVERY 1 ROW]",
-            "EMIT EVERY on a window that slides by tuples",
-        ),
-        (
             "SELECT count(*) FROM (SELECT sum(v) OVER (ROWS 3 PRECEDING) FROM s) [RANGE 5 WATTR row_num]",
             "row_num",
         ),

@@ -139,12 +139,18 @@ class WindowAnalyser:
                 )
         if self._has("wattr"):
             raise self._error("WATTR does not go with RATTR and SATTR", self._arg("wattr"))
+        if self._has("emit"):
+            raise self._error(
+                "EMIT EVERY does not go with SATTR: until the tuple comes that ends a window, "
+                "nobody knows where the window begins",
+                self._arg("emit"),
+                hint="[ROWS n SLIDE m EMIT EVERY e ROWS] has partial results, and so has RANGE with WATTR",
+            )
         attribute, type_ = self._attribute(self._arg("rattr"))
         assert attribute is not None
         return TupleSlideWindow(
             attribute=attribute,
             partition_by=self._partition(),
-            emit_every=self._emit_rows(),
             range=self._extent("range", "RANGE", attribute, type_),
             every=positive_rows(self._arg("slide"), "SLIDE"),
             by_rank=self._by_rank(attribute),

@@ -14,6 +14,7 @@ from millstream.kernels.arrays import Codes, Integers, frozen
 from millstream.kernels.base import KEY, KEY2, Tuples
 from millstream.kernels.keys import PART, PART2, KeyTable
 from millstream.kernels.placing import Placed
+from millstream.kernels.sorting import changes, ordering
 from millstream.kernels.specs import AggregateSpec
 
 ENTER = "__ms_enter"
@@ -24,6 +25,7 @@ INSIDE = "__ms_inside"
 """A column that tells which tuples count; the others are in the stream, but not wanted in its windows."""
 
 _STEPS = 16
+_FEW = 8
 
 
 def to_cells(
@@ -31,7 +33,7 @@ def to_cells(
 ) -> pa.Table:
     """The tuples of each cell and key as one row: key, columns of the group, visits, parts of measures.
 
-    In great disorder there may be several rows for a cell of a key; who takes them adds them up anyway.
+    There may be several rows for a cell of a key; who takes them adds them up anyway.
     """
     enters, untils, wanted = placed.enters, placed.untils, placed.inside
     if INSIDE in tuples.columns.column_names:
@@ -40,7 +42,7 @@ def to_cells(
         tuples, enters, untils = tuples.take(wanted), enters[wanted], untils[wanted]
     keys = KeyTable()
     codes = frozen(keys.of(tuples.columns))
-    groups, rows = _group(codes, frozen(enters), frozen(untils), len(keys))
+    groups, rows = _groups(codes, enters, untils, len(keys))
     present = tuples.columns.column_names
     names = [name for name in (KEY, KEY2, PART, PART2) if name in present]
     kept = tuples.columns.select([*names, *group_by]).take(pa.array(rows))
@@ -55,29 +57,47 @@ def to_cells(
     return with_arguments(pa.table(columns), types)
 
 
+def _groups(codes: Codes, enters: Integers, untils: Integers, keys: int) -> tuple[Codes, Integers]:
+    """The group of each tuple by key and cell, and the first tuple of each group."""
+    groups, rows, is_lost = _find(codes, frozen(enters), frozen(untils), keys)
+    if not is_lost:
+        return groups, rows
+    # In great disorder sorting is better; those who let cells wait would have to do it in any case.
+    order = ordering(enters, codes.astype(np.int64), untils)
+    if order is None:
+        order = np.arange(len(codes))
+    is_new = changes(enters[order], codes[order], untils[order])
+    groups[order] = np.cumsum(is_new) - 1
+    return groups, order[is_new]
+
+
 @njit(cache=True)
-def _group(codes: Codes, enters: Integers, untils: Integers, keys: int) -> tuple[Codes, Integers]:
-    """The group of each tuple by key and cell, and the first tuple of each group.
+def _find(codes: Codes, enters: Integers, untils: Integers, keys: int) -> tuple[Codes, Integers, bool]:
+    """The groups, or that it is not worth looking for them any longer.
 
     A tuple is mostly in the latest cell of its key, or one of the few before it: looking there is faster than
-    any hash table, and to find it nowhere does no harm.
+    any hash table, and to find it nowhere does no harm if it is rare.
     """
     groups, firsts = np.empty(len(codes), np.int32), np.empty(len(codes), np.int64)
     before = np.empty(len(codes), np.int32)
     latest = np.full(keys, -1, np.int32)
     highest = np.empty(keys, np.int64)
-    count = 0
+    count = lost = 0
     for i in range(len(codes)):
         key, enter, until = codes[i], enters[i], untils[i]
         group = latest[key]
-        is_found = False
+        is_found = is_last = False
         if group >= 0 and enter <= highest[key]:
             for _ in range(_STEPS):
                 first = firsts[group]
                 is_found = enters[first] == enter and untils[first] == until
-                if is_found or before[group] < 0:
+                is_last = before[group] < 0
+                if is_found or is_last:
                     break
                 group = before[group]
+            lost += not is_found and not is_last
+            if _FEW * lost > len(codes):
+                return groups, firsts[:0], True
         if not is_found:
             highest[key] = enter if latest[key] < 0 else max(enter, highest[key])
             group = count
@@ -86,4 +106,4 @@ def _group(codes: Codes, enters: Integers, untils: Integers, keys: int) -> tuple
             latest[key] = group
             count += 1
         groups[i] = group
-    return groups, firsts[:count]
+    return groups, firsts[:count], False

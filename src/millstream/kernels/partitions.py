@@ -52,8 +52,12 @@ class Partitions:
 
     def columns(self, codes: Codes) -> dict[str, pa.Array]:
         """What tells partitions apart, where that is not the key."""
-        columns = self._keys.table(codes)
+        columns = self.table(codes)
         return columns if PART in columns else {}
+
+    def table(self, codes: Codes) -> dict[str, pa.Array]:
+        """What tells partitions apart."""
+        return self._keys.table(codes)
 
     def __getitem__(self, name: str) -> Array:
         """The numbers of all partitions, to be changed in place."""

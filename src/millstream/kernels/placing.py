@@ -24,7 +24,7 @@ MICROSECONDS_PER_DAY = 86_400_000_000
 
 @dataclass(frozen=True)
 class Placed:
-    """The visits of each tuple: where it enters, and until when (or until which point) it is there.
+    """The visits of each tuple: where it enters, and until when it is there; or points instead, see Due.
 
     Tuples that are in no window are not ``inside``.
     """
@@ -112,7 +112,7 @@ class Placing(ABC):
 
     @abstractmethod
     def first_open(self, partitions: Codes) -> Integers:
-        """The first visit that has not been made, of each of these partitions."""
+        """The first visit that has not been made (or a point before it), of each of these partitions."""
 
     def is_alive(self, untils: Integers, partitions: Codes) -> Array:
         """Which cells a window still to come may have."""
@@ -133,6 +133,11 @@ class Placing(ABC):
 
     def forget(self) -> None:  # noqa: B027
         """Let go of partitions that need not be remembered; the others may get new codes."""
+
+    @property
+    def rows(self) -> int:
+        """How many rows of state there are besides the cells."""
+        return 0
 
     def snapshot(self) -> Change:
         return Change()

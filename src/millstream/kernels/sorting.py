@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from millstream.kernels.arrays import Integers, frozen
+from millstream.kernels.arrays import Array, Integers, frozen
 
 _BITS = 11
 _DIGITS = 1 << _BITS
@@ -24,16 +24,65 @@ def ordering(major: Integers, middle: Integers, minor: Integers) -> Integers | N
     if _in_order(major, middle, minor, order):
         return None
     # Rows mostly come in the order of the last column wherever the others are equal: try without it first.
-    shortcut = _sorted_by(major, _sorted_by(middle, order))
+    grows = (middle[1:] >= middle[:-1]).all()
+    shortcut = _sorted_by(major, order if grows else _sorted_by(middle, order))
     if _in_order(major, middle, minor, shortcut):
         return shortcut
     return _sorted_by(major, _sorted_by(middle, _sorted_by(minor, order)))
+
+
+def merging(one: tuple[Array, ...], other: tuple[Array, ...]) -> Integers:
+    """The order of the rows of two runs, one after the other, each of which is in order by three columns.
+
+    >>> one, other = np.array([[1, 5], [0, 0], [0, 0]]), np.array([[3], [0], [0]])
+    >>> merging(tuple(one), tuple(other)).tolist()
+    [0, 2, 1]
+    """
+    return _merge(tuple(frozen(column) for column in one), tuple(frozen(column) for column in other))
+
+
+def changes(*columns: Array) -> Array:
+    """Which rows differ from the one before.
+
+    >>> changes(np.array([1, 1, 1]), np.array([4, 4, 5])).tolist()
+    [True, False, True]
+    """
+    changed = np.ones(len(columns[0]), np.bool_)
+    changed[1:] = False
+    for column in columns:
+        changed[1:] |= column[1:] != column[:-1]
+    return changed
 
 
 def _sorted_by(column: Integers, order: Integers) -> Integers:
     least, bits = _span(column)
     for shift in range(0, bits, _BITS):
         order = _radix_pass(column, order, least, shift)
+    return order
+
+
+@njit(cache=True)
+def _merge(one: tuple[Array, ...], other: tuple[Array, ...]) -> Integers:
+    major, middle, minor = one
+    major_, middle_, minor_ = other
+    count, total = len(major), len(major) + len(major_)
+    order = np.empty(total, np.int64)
+    i = k = 0
+    for place in range(total):
+        is_first = i < count
+        if is_first and count + k < total:
+            if major[i] != major_[k]:
+                is_first = major[i] < major_[k]
+            elif middle[i] != middle_[k]:
+                is_first = middle[i] < middle_[k]
+            else:
+                is_first = minor[i] <= minor_[k]
+        if is_first:
+            order[place] = i
+            i += 1
+        else:
+            order[place] = count + k
+            k += 1
     return order
 
 

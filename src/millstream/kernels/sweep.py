@@ -37,6 +37,10 @@ class Due:
     A cell leaves when a visit has a point after its ``until``. The point of a visit is its number, or what is
     listed in ``points``, in which the first due visit of a partition is at its ``offset``. Visits that are
     listed in ``clears`` are the last for all cells.
+
+    Where it takes the other tuples to know which visit a cell enters, cells have points for that as well, and
+    enter at the first visit that has the same one or one after it (``enters_at_points``). Visits to come have
+    points from ``horizon`` on, those of partitions too in which none is due.
     """
 
     done: Integers
@@ -44,6 +48,8 @@ class Due:
     offsets: Integers = field(default_factory=lambda: NO_INTEGERS)
     points: Integers = field(default_factory=lambda: NO_INTEGERS)
     clears: Array = field(default_factory=lambda: NO_BYTES)
+    enters_at_points: bool = False
+    horizon: int = int(np.iinfo(np.int64).min)
 
 
 @dataclass(frozen=True)
@@ -127,6 +133,7 @@ class CellLog:
                 (todo, firsts),
                 per_key,
                 plan,
+                due.horizon,
                 tuple(buffer.reserve(len(self) + rows) for buffer in log),
                 sources.reserve(len(self) + rows - begin),
                 begin,
@@ -171,6 +178,7 @@ def _sweep(
     order: tuple[Array, ...],
     per_key: tuple[Array, ...],
     plan: tuple[Array, ...],
+    horizon: int,
     log: tuple[Array, ...],
     sources: Integers,
     begin: int,
@@ -242,6 +250,9 @@ def _sweep(
                     heads[key] = -1
             is_rebuilt[key] = 0
             visit = now
+        while heads[key] >= 0 and leaves[heads[key]] < horizon:
+            heads[key] = following[heads[key]]
+            gone += 1
         i = -1
         at += 1
     _keep(state, at, i, visit, rows, results, gone)

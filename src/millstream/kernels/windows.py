@@ -24,7 +24,7 @@ from millstream.kernels.placing import Edges, Placing
 from millstream.kernels.results import result
 from millstream.kernels.sorting import ordering
 from millstream.kernels.specs import WindowSpec
-from millstream.kernels.sweep import CellLog, Swept
+from millstream.kernels.sweep import CellLog, Due, Swept
 from millstream.kernels.times import as_order
 from millstream.kernels.waiting import Rows, Waiting
 
@@ -88,7 +88,7 @@ class WindowAggregate(Kernel):
     @property
     def _is_wasteful(self) -> bool:
         names = max(len(self._keys), *(measure.words for measure in self._measures), 0)
-        return is_wasteful(len(self._log), self._live) or is_wasteful(names, self.rows)
+        return is_wasteful(len(self._log), self._live) or is_wasteful(names, self._cells)
 
     @property
     def _live(self) -> int:
@@ -132,7 +132,7 @@ class WindowAggregate(Kernel):
         """Make the visits that are due."""
         due = self._placing.due(frontier)
         partitions = self._partitions.view
-        entering = self._waiting.take(partitions, due.last)
+        entering = self._waiting.take(partitions, due)
         if entering is None:
             entering = (np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int64))
             entering += tuple(part for measure in self._measures for part in measure.zeros(0))
@@ -141,19 +141,21 @@ class WindowAggregate(Kernel):
         enters, codes, untils, *_ = entering
         swept = self._log.sweep((codes, enters, untils), self._keys, partitions, due)
         self._extend_trails(entering, swept)
-        swept, edges = self._in_order(swept, partitions, one=len(due.last) == 1)
+        swept, edges = self._in_order(swept, partitions, due)
         self._placing.finish()
         if edges.keep is not None:
             kept = np.flatnonzero(edges.keep)
             swept, edges = swept.ordered(kept), edges.ordered(kept)
         return self._results(swept, edges)
 
-    def _in_order(self, swept: Swept, partitions: Codes, *, one: bool) -> tuple[Swept, Edges]:
+    def _in_order(self, swept: Swept, partitions: Codes, due: Due) -> tuple[Swept, Edges]:
         """Results by time, window and key, with their edges. They come by keys, and sorting is stable."""
         same = np.zeros(len(swept.visits), np.int64)
-        if not one:
+        if len(due.last) > 1:
             edges = self._placing.edges(swept.visits, partitions[swept.codes])
-            order = ordering(as_order(edges.stamp), swept.visits, same)
+            # Windows that end at values have no numbers that would not depend on how batches are cut.
+            windows = same if due.enters_at_points else swept.visits
+            order = ordering(as_order(edges.stamp), windows, same)
             return swept.ordered(order), edges.ordered(order)
         # Visits of one partition are in the order of time, and there are far fewer of them than results.
         swept = swept.ordered(ordering(swept.visits, same, same))
@@ -224,7 +226,7 @@ class WindowAggregate(Kernel):
         fresh = [table for table in map(self._still_needed, self._fresh) if table.num_rows]
         self._fresh = []
         added: dict[str, pa.Table] = {}
-        if self.rows == 0:
+        if self._cells == 0:
             dropped += ledger.drop_all()
         elif is_wasteful(
             ledger.total + sum(table.num_rows for table in fresh), self._live + len(self._waiting)
@@ -258,8 +260,12 @@ class WindowAggregate(Kernel):
                 self._import(needed)
 
     @property
-    def rows(self) -> int:
+    def _cells(self) -> int:
         return self._log.live + len(self._waiting)
+
+    @property
+    def rows(self) -> int:
+        return self._cells + self._placing.rows
 
 
 def _mark(cells: pa.Table) -> tuple[int, int]:

@@ -138,8 +138,6 @@ def _window(node: nodes.Windowed) -> str | None:
 def _emission(window: Window, is_double: bool) -> str | None:
     emit = window.emit_every
     match window:
-        case TupleSlideWindow():
-            return "EMIT EVERY with SATTR"
         case PredicateWindow() if isinstance(emit, Rows):
             return "EMIT EVERY so many rows with START WHEN"
         case SessionWindow() if is_double:

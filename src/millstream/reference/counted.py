@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 
 from millstream.quantity import Rows
-from millstream.reference.errors import NotInterpreted
 from millstream.reference.points import EVERYTHING, Point
 from millstream.reference.relations import BEGINNING, Record, Report, moment
 from millstream.reference.reports import Line, Reported
@@ -55,8 +54,6 @@ def _emissions(window: RowWindow, count: int) -> list[int]:
 
 
 def tuple_slide(window: TupleSlideWindow, line: Line) -> Reported:
-    if window.emit_every is not None:
-        raise NotInterpreted("EMIT EVERY on a window that slides by tuples")
     sizes = TupleSlide(line.length(window.range), window.every.count, window.by_rank)
     contents = []
     # Ranks are those of all tuples there are: below the promise no others come.

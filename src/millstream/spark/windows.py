@@ -103,9 +103,10 @@ class Placer:
                 before = () if window.by_arrival else in_order
                 return Placement(RowWindows(count, slide_, emit, per), pa.int64(), before=before)
             case TupleSlideWindow(range=range_, every=Rows(every), by_rank=by_rank):
-                marks = () if by_rank else (partial(Numbering, every, per),)
-                placing = TupleSlide(self._units(range_), every, by_rank, per)
-                return Placement(placing, self._edge_type, self._edge_type, (*marks, *in_order))
+                is_marked = not by_rank and every > 1  # if every tuple ends a window, none need be marked
+                placing = TupleSlide(self._units(range_), every, not is_marked, per)
+                marks = (partial(Numbering, every, per),) if is_marked else ()
+                return Placement(placing, self._edge_type, self._edge_type, marks)
             case NowWindow():
                 return Placement(Now(self._is_float), self._edge_type, self._edge_type)
             case LandmarkWindow(start=start, end=end, slide=slide):
