@@ -71,11 +71,7 @@ class _RunPlacing(Placing):
             reach = later(order, self._is_float, gap, included=True)
         inputs = frozen(parts), frozen(order), frozen(reach), frozen(starts), frozen(ends)
         enters, untils = np.empty(len(order), np.int64), np.empty(len(order), np.int64)
-<<<<<<< HEAD
         # Tuples that only the end of the input has released make no partial results.
-=======
-        # What only the end of the input lets through comes after all partial results.
->>>>>>> attrs
         emit = 0 if frontier.is_end else self._spec.emit or 0
         # Once to see how many events there are, and once to list them.
         trial = tuple(column.copy() for column in self._state())
