@@ -170,8 +170,10 @@ class Arrivals:
             if part is not None:
                 verdict = self._spared(self._verdict(partition, part))
                 self.late += int(verdict.late.sum())
+            # After a heartbeat even the newest may be late.
+            if piece.newest >= partition.tracker.promised and not self._ended:
+                self._note(piece.newest)
             partition.tracker.pass_over(piece.newest)
-            self._note(piece.newest)
         else:
             assert whole is not None
             full = judged(partition.lines, whole)
@@ -194,11 +196,13 @@ class Arrivals:
         return Judged(late, np.full(len(late), highest, kind), late)
 
     def _note_newest(self, whole: pa.Table, full: Judged) -> None:
-        """The newest of the tuples that count: what has broken the promise of another line may be newer."""
-        if self._input.others:
-            counts = ~full.late | full.spared
-            promises = promises_in(whole, self._input.lines)
-            whole = whole.filter(pa.array(counts if promises is None else counts & ~promises))
+        """The newest of the tuples that count: promises are none, and what is late may be newer."""
+        counts = ~full.late | full.spared
+        promises = promises_in(whole, self._input.lines)
+        if promises is not None:
+            counts &= ~promises
+        if not counts.all():
+            whole = whole.filter(pa.array(counts))
         newest = _largest(whole.column(TIME))
         if newest is not None:
             self._note(newest)
