@@ -107,7 +107,8 @@ class Placer:
                 placing = TupleSlide(self._units(range_), every, by_rank, per)
                 return Placement(placing, self._edge_type, self._edge_type, (*marks, *in_order))
             case NowWindow():
-                return Placement(Now(self._is_float), self._edge_type)
+                is_integer = isinstance(self.time_type, T.IntegralType)
+                return Placement(Now(self._is_float, is_integer), self._edge_type)
             case LandmarkWindow(start=start, end=end, slide=slide):
                 of_day = is_time_of_day(start), is_time_of_day(end)
                 landmark = Landmark(
