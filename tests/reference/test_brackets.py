@@ -249,9 +249,7 @@ def test_a_time_of_day_is_one_on_the_day_of_the_smallest_value() -> None:
         ("SELECT sum(v) OVER (ROWS 1 PRECEDING) AS v, a AS b FROM s", False),
     ],
 )
-def test_promises_go_with_an_attribute_while_tuples_pass_as_they_were_read(
-    derived: str, closes: bool
-) -> None:
+def test_promises_go_with_an_attribute_while_tuples_pass_as_read(derived: str, closes: bool) -> None:
     script = f"{BESIDE}; CREATE STREAM d AS {derived}; SELECT wid FROM d [TUMBLE 10 WATTR b] GROUP BY v % 1"
     if not closes:
         with pytest.raises(AnalysisError, match="nothing promises progress on 'b'"):
