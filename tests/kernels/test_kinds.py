@@ -240,6 +240,15 @@ def test_sessions_with_partial_results():
     assert out == [(2, 4, False, 1), (4, 5, False, 3), (6, 8, False, 15), (8, 8, False, 15), (8, 8, True, 15)]
 
 
+def test_what_only_the_end_lets_through_makes_no_partial_results():
+    out = results(
+        kernel(Runs(gap=3, emit=2), group_by=()),
+        (keyless(BIDS), end(9)),
+        columns="time window_end complete total",
+    )
+    assert out == [(8, 8, True, 15), (12, 12, True, 16)]
+
+
 def test_windows_from_a_tuple_to_another():
     tuples = stream(
         """

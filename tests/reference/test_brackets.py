@@ -218,6 +218,47 @@ def test_a_promise_on_another_attribute_closes_its_windows() -> None:
     assert shown(result) == [("time", "wid", "s"), ("10", "0", "2")]
 
 
+BESIDE = "CREATE STREAM s (v INT, a INT, t INT) ORDER BY t SLACK 9 SLACK 9 ON a"
+
+
+def test_the_content_of_a_window_is_in_the_order_of_its_attribute_and_ties_in_order_of_arrival() -> None:
+    result = ask(
+        f"{BESIDE}; SELECT wid, first(v) AS f, last(v) AS l FROM s [TUMBLE 10 WATTR a]",
+        s="v | a | t\n1 | 5 | 4\n2 | 3 | 5\n3 | 3 | 1\n4 | 5 | 3",
+    )
+    assert shown(result, time=False) == [("wid", "f", "l"), ("0", "2", "4")]
+
+
+def test_a_time_of_day_is_one_on_the_day_of_the_smallest_value() -> None:
+    result = ask(
+        """
+        CREATE STREAM s (v INT, a TIMESTAMP, t INT) ORDER BY t SLACK INTERVAL 1 HOUR ON a;
+        SELECT window_start, sum(v) AS s FROM s [LANDMARK START AT '10:00:30' WATTR a]
+        """,
+        s="v | a | t\n1 | 10:00:20 | 1\n2 | 10:00:40 | 2",
+    )
+    assert shown(result, time=False) == [("window_start", "s"), ("10:00:30", "2")]
+
+
+@pytest.mark.parametrize(
+    ("derived", "closes"),
+    [
+        ("SELECT v, a AS b FROM s WHERE v > 0", True),
+        ("SELECT v, a AS b FROM s UNION ALL SELECT v, a FROM s", True),
+        ("SELECT v, a AS b FROM s UNION SELECT v, a FROM s", False),
+        ("SELECT sum(v) OVER (ROWS 1 PRECEDING) AS v, a AS b FROM s", False),
+    ],
+)
+def test_promises_go_with_an_attribute_while_tuples_pass_as_read(derived: str, closes: bool) -> None:
+    script = f"{BESIDE}; CREATE STREAM d AS {derived}; SELECT wid FROM d [TUMBLE 10 WATTR b] GROUP BY v % 1"
+    if not closes:
+        with pytest.raises(AnalysisError, match="nothing promises progress on 'b'"):
+            ask(script, s="v | a | t")
+        return
+    result = ask(script, s="v | a | t\n1 | 5 | 1\n1 | 25 | 2", ended=False)
+    assert shown(result, time=False) == [("wid",), ("0",)]
+
+
 # ---------------------------------------------------------------- late tuples
 
 

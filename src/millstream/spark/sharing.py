@@ -17,7 +17,8 @@ from millstream.spark.flows import Leg
 from millstream.spark.hidden import KEEP, TIME, column, hidden, is_hidden
 from millstream.spark.host import Route, Stage, shard_ids, stage_streams
 from millstream.spark.reports import Reports
-from millstream.spark.stages import Wanted, shipped_columns
+from millstream.spark.shipping import shipped_columns
+from millstream.spark.stages import Wanted
 from millstream.stage.shard import result_schema, tagged_name
 from millstream.stage.spec import TAG
 

@@ -1,10 +1,10 @@
-"""From stateful plan nodes to stages: what is shipped, what identifies a partition, which kernels run."""
+"""From stateful plan nodes to stages: what they need of their input, and which kernels run."""
 
 from __future__ import annotations
 
 import functools
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -12,52 +12,34 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own custom)
 from pyspark.sql import types as T  # noqa: N812
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from millstream.analysis.calls import COMPLETE, OverCall
 from millstream.analysis.expressions import ColumnRef, Expr, of_column
-from millstream.catalog.entries import Reader, Stream, TimestampKind
 from millstream.errors import NotExecutableError
-from millstream.kernels.base import KEY, KEY2, Kernel
+from millstream.kernels.base import Kernel
 from millstream.kernels.partitions import BY_PART, WHOLE
 from millstream.kernels.specs import OverSpec, SlideSpec, WindowSpec
 from millstream.plan import nodes
 from millstream.plan.attributes import attribute_beside_time
 from millstream.quantity import Rows
 from millstream.spark.aggregates import aggregate
-from millstream.spark.flows import Axis, Flow, Leg, named
-from millstream.spark.hidden import (
-    FILE,
-    KEEP,
-    LINE,
-    MARK,
-    NUMBER,
-    ORIGIN,
-    PARTITION,
-    PROMISE,
-    SEGMENT,
-    SORT,
-    STAMP,
-    SUBSTREAM,
-    TIME,
-)
+from millstream.spark.flows import Flow, Leg, named
+from millstream.spark.hidden import SORT
 from millstream.spark.host import Stage, shard_ids, stage_stream, stage_table
-from millstream.spark.promises import promises_of, promises_on, units
+from millstream.spark.promises import units
 from millstream.spark.reports import Reports
+from millstream.spark.shipping import has_value, hashes, is_integer, packed, time_type_of, type_of
 from millstream.spark.windows import Placer, counts_arrivals, is_contextual, partitioning
 from millstream.stage.shard import result_schema
-from millstream.stage.spec import Input, Line, Pipeline
+from millstream.stage.spec import Pipeline
 from millstream.windows.spec import LandmarkWindow, RangeWindow
 
 ONE = "__ms_one"
+ALONG = "__ms_along"
+"""The attribute of a window, where tuples come in the order of their timestamps."""
 
 MakeKernel = Callable[[], Kernel]
-
-ALONG = "__ms_along"
-_ARRIVAL = (PARTITION, SEGMENT, FILE, SUBSTREAM, PROMISE, LINE, KEEP)
-"""What tells the order and the promises of tuples that are still to be judged; some names have numbers."""
-_UNPROMISED = "none"
-"""The suffix of columns for an attribute about which nothing is promised: there are none."""
 
 
 @dataclass(frozen=True)
@@ -163,7 +145,7 @@ class Stages:
 
         frame = flow.legs[0].frame
         shipped = {f"c{i}": F.expr(ref.sql) for i, ref in enumerate(refs)}
-        time_type = _time_type(flow.legs[0])
+        time_type = time_type_of(flow.legs[0])
         specs = []
         for i, call in enumerate(calls):
             argument, spec = aggregate(frame, call.call, f"a{i}", f"r{i}")
@@ -222,7 +204,7 @@ class Stages:
         numbered = wanted(ColumnRef(windowed.alias, "wid"))
         beside = attribute_beside_time(windowed)
         retimed = beside is not None and leg.axis is None
-        time_type = _type_of(leg, beside) if retimed and beside is not None else _time_type(leg)
+        time_type = type_of(leg, beside) if retimed and beside is not None else time_type_of(leg)
         placement = Placer(self.spark, time_type).of(window, per, numbered=numbered)
         shipped |= placement.shipped
         before: list[MakeKernel] = list(placement.before)
@@ -230,9 +212,9 @@ class Stages:
             shipped[ALONG] = F.expr(beside.sql)
             before = [partial(Reorder), partial(Retimed, ALONG), *before]
         if beside is not None and counts_arrivals(window):
-            shipped[PLACED] = _has_value(leg, beside)
+            shipped[PLACED] = has_value(leg, beside)
         if per == BY_PART:
-            shipped |= dict(zip(BY_PART, _hashes(leg.frame, parts), strict=True))
+            shipped |= dict(zip(BY_PART, hashes(leg.frame, parts), strict=True))
         if flow.inside:
             conditions = (F.expr(condition.sql) for condition in flow.inside)
             shipped[INSIDE] = functools.reduce(lambda one, other: one & other, conditions)
@@ -322,7 +304,7 @@ class Stages:
         else:
             ties = []
         frames, inputs = [], []
-        if key is not None and not _is_integer(flow.legs[0].frame, shipped[key]):
+        if key is not None and not is_integer(flow.legs[0].frame, shipped[key]):
             key = None
         for leg in flow.legs:
             frame, source = packed(leg, shipped, keys, key, spread=spread)
@@ -372,130 +354,6 @@ def _made(kernels: tuple[MakeKernel, ...]) -> list[Kernel]:
     return [make() for make in kernels]
 
 
-def shipped_columns(
-    leg: Leg, shipped: Mapping[str, Column], keys: Sequence[Column] | None, key: str | None
-) -> dict[str, Column]:
-    """What is shipped of every tuple of a leg: the columns, what identifies its partition, and its time."""
-    guarded = {name: leg.guarded(expr) for name, expr in shipped.items()}
-    if key is None:
-        guarded |= {name: leg.guarded(expr) for name, expr in _identity(leg.frame, keys or ()).items()}
-    if leg.axis is not None and leg.stream is not None:
-        return {**guarded, **_along(leg, leg.axis, leg.stream)}
-    latent = leg.stream is not None and leg.stream.timestamp.kind is TimestampKind.LATENT
-    # Spark writes the time of a micro-batch down before running it, and uses it again in a replay.
-    return {**guarded, TIME: F.current_timestamp() if latent else F.col(TIME)}
-
-
-def _along(leg: Leg, axis: Axis, stream: Stream) -> dict[str, Column]:
-    """The attribute of a window as the time of tuples, and their timestamp beside it.
-
-    What is promised binds tuples too that the query does not want, and of which it has no columns.
-    """
-    if axis.is_time:
-        return {TIME: F.col(TIME).cast(_type_of(leg, axis.column))}
-    time = leg.guarded(F.expr(axis.column.sql))
-    if axis.attribute is not None:
-        number = list(stream.promises_on_others).index(axis.attribute)
-        time = F.col(f"{LINE}{number}").cast(_type_of(leg, axis.column))
-    external = stream.timestamp.kind is TimestampKind.EXTERNAL
-    return {TIME: time, **({STAMP: F.col(TIME)} if external else {})}
-
-
-def packed(
-    leg: Leg, shipped: Mapping[str, Column], keys: Sequence[Column] | None, key: str | None, *, spread: bool
-) -> tuple[DataFrame, Input]:
-    """A leg with what is shipped of it, and the description of that."""
-    frame, stream = leg.frame, leg.stream
-    columns = shipped_columns(leg, shipped, keys, key)
-    if frame.isStreaming or stream is not None:
-        travelling = (ORIGIN, NUMBER, MARK) if leg.staged else _ARRIVAL
-        present = [F.col(name) for name in frame.columns if name.startswith(travelling)]
-    else:
-        present = [F.spark_partition_id().cast("bigint").alias(SEGMENT)]
-    result = frame.select(*(expr.alias(name) for name, expr in columns.items()), *present)
-    names = [name for name in columns if name not in (TIME, STAMP)]
-    schema = to_arrow_schema(T.StructType([result.schema[name] for name in names]), timezone="UTC")
-    axis = leg.axis if stream is not None else None
-    own, *others = _lines(stream, axis, result.schema)
-    return result, Input(
-        name=stream.name if stream is not None else "",
-        columns=schema,
-        time_type=own.type,
-        promises=own.promises,
-        key=key,
-        chained=leg.staged,
-        spread=spread,
-        partitions=_partitions(stream),
-        stored=stream is None and not leg.staged,
-        attribute=own.attribute,
-        suffix=own.suffix,
-        others=tuple(others),
-    )
-
-
-def _lines(stream: Stream | None, axis: Axis | None, schema: T.StructType) -> list[Line]:
-    """The attributes about which something is promised, that of TIME first."""
-
-    def line(attribute: str | None, column: str, suffix: str) -> Line:
-        kind = schema[column].dataType
-        _check_time(kind)
-        if attribute is None or stream is None:
-            promises = promises_of(stream, kind)
-        else:
-            promises = promises_on(stream, attribute, kind)
-        type_ = to_arrow_schema(T.StructType([schema[column]]), timezone="UTC").field(0).type
-        return Line(attribute, column, type_, promises, suffix)
-
-    numbers = {} if stream is None else {a: str(i) for i, a in enumerate(stream.promises_on_others)}
-    if axis is None or axis.is_time:
-        lines = [line(None, TIME, "")]
-    else:
-        attribute = axis.attribute or axis.column.name.lower()
-        lines = [line(attribute, TIME, numbers.pop(axis.attribute or "", _UNPROMISED))]
-        lines += [line(None, STAMP, "")] if STAMP in schema.names else []
-    return lines + [line(attribute, f"{LINE}{number}", number) for attribute, number in numbers.items()]
-
-
-def _partitions(stream: Stream | None) -> int:
-    """How many source partitions there are: one, unless the source says otherwise."""
-    if stream is None or not isinstance(stream.origin, Reader):
-        return 1
-    return int(stream.origin.option("partitions") or 1)
-
-
-def _identity(frame: DataFrame, keys: Sequence[Column]) -> dict[str, Column]:
-    """What tells partitions apart: an integer by itself, anything else by 128 bits of hash."""
-    if not keys:
-        return {}
-    kinds = [
-        f.dataType for f in frame.select(*(key.alias(f"k{i}") for i, key in enumerate(keys))).schema.fields
-    ]
-    if len(keys) == 1 and isinstance(kinds[0], T.IntegralType):
-        return {KEY: keys[0].cast("bigint")}
-    return dict(zip((KEY, KEY2), _hashes(frame, keys), strict=True))
-
-
-def _hashes(frame: DataFrame, keys: Sequence[Column]) -> tuple[Column, Column]:
-    """128 bits of hash."""
-    fields = frame.select(*(key.alias(f"k{i}") for i, key in enumerate(keys))).schema.fields
-    parts: list[Column] = []
-    for key, field_ in zip(keys, fields, strict=True):
-        # Spark's hash passes over NULLs, so that (NULL, 1) would be (1, NULL).
-        parts += [key.isNull(), _hashable(key, field_.dataType)]
-    return F.xxhash64(*parts), F.xxhash64(F.lit(1), *parts)
-
-
-def _is_integer(frame: DataFrame, value: Column) -> bool:
-    return isinstance(frame.select(value.alias("k")).schema["k"].dataType, T.IntegralType)
-
-
-def _hashable(key: Column, kind: T.DataType) -> Column:
-    if isinstance(kind, T.DoubleType | T.FloatType):
-        # There are two zeros, which are one group.
-        return F.when(key == 0, F.lit(0.0)).otherwise(key)
-    return key if isinstance(kind, T.AtomicType) else F.to_json(F.struct(key))
-
-
 def _slide(call: OverCall, time_type: T.DataType, complete: str | None) -> SlideSpec | None:
     emit = None if call.emit_every is None else int(units(call.emit_every, time_type))
     match call.slide:
@@ -515,31 +373,3 @@ def _columns(calls: Iterable[OverCall]) -> Iterable[ColumnRef]:
             *((call.call.filter,) if call.call.filter else ()),
         ):
             yield from expr.columns()
-
-
-def _type_of(leg: Leg, column: ColumnRef) -> T.DataType:
-    return leg.frame.select(F.expr(column.sql).alias("a")).schema["a"].dataType
-
-
-def _has_value(leg: Leg, column: ColumnRef) -> Column:
-    value = F.expr(column.sql)
-    if isinstance(_type_of(leg, column), T.DoubleType | T.FloatType):
-        return value.isNotNull() & ~F.isnan(value) & (F.abs(value) != float("inf"))
-    return value.isNotNull()
-
-
-def _time_type(leg: Leg) -> T.DataType:
-    stream = leg.stream
-    if stream is not None and leg.axis is not None:
-        return _type_of(leg, leg.axis.column)
-    if stream is not None and stream.timestamp.kind is TimestampKind.LATENT:
-        return T.TimestampType()
-    return leg.frame.schema[TIME].dataType
-
-
-def _check_time(kind: T.DataType) -> None:
-    if isinstance(kind, T.DecimalType) and kind.precision > 18:
-        raise NotExecutableError(
-            f"a stream ordered by {kind.simpleString()} cannot be aggregated or checked for late tuples",
-            hint="order it by a decimal of at most 18 digits",
-        )
