@@ -40,13 +40,12 @@ class Landmark:
 
 @dataclass(frozen=True)
 class Now:
-    """A window for each instant that has a tuple; where instants are integers, that is its number."""
+    """A window for each instant that has a tuple."""
 
     is_float: bool = False
-    is_integer: bool = True
 
     def __call__(self) -> Placing:
-        return _NowPlacing(self.is_float, self.is_integer and not self.is_float)
+        return _NowPlacing(self.is_float)
 
 
 class _LandmarkPlacing(Placing):
@@ -200,9 +199,8 @@ class _LandmarkPlacing(Placing):
 class _NowPlacing(Placing):
     """Visits are numbered as instants are ordered; those without a tuple are never made."""
 
-    def __init__(self, is_float: bool, is_integer: bool) -> None:
+    def __init__(self, is_float: bool) -> None:
         self._is_float = is_float
-        self._is_integer = is_integer
         self._done = LEAST
 
     def place(self, tuples: Tuples, frontier: Frontier) -> Placed:
@@ -224,12 +222,7 @@ class _NowPlacing(Placing):
 
     def edges(self, visits: Integers, partitions: Codes) -> Edges:
         instants = from_order(visits, self._is_float)
-<<<<<<< HEAD
         return Edges(instants, instants, instants, instants)
-=======
-        wid = visits if self._is_integer else np.zeros(len(visits), np.int64)
-        return Edges(instants, instants, wid, instants)
->>>>>>> attrs
 
     def passes(self, frontier: Frontier) -> Frontier:
         return frontier if frontier.is_end else Frontier(frontier.time, -1)

@@ -108,12 +108,7 @@ class Placer:
                 marks = (partial(Numbering, every, per),) if is_marked else ()
                 return Placement(placing, self._edge_type, self._edge_type, marks)
             case NowWindow():
-<<<<<<< HEAD
                 return Placement(Now(self._is_float), self._edge_type, self._edge_type)
-=======
-                is_integer = isinstance(self.time_type, T.IntegralType)
-                return Placement(Now(self._is_float, is_integer), self._edge_type)
->>>>>>> attrs
             case LandmarkWindow(start=start, end=end, slide=slide):
                 of_day = is_time_of_day(start), is_time_of_day(end)
                 landmark = Landmark(
