@@ -25,6 +25,9 @@ KEY2 = "__ms_key2"
 """Columns (int64) that identify the partition of a tuple: the value itself, or two hashes of it. A NULL in
 the first is a key of its own; without the columns all tuples are of one partition."""
 
+STREAM = "__ms_stream"
+"""A column that has the number of each tuple's sub-stream, where these make promises of their own."""
+
 LAST = np.iinfo(np.int64).max
 
 
@@ -40,6 +43,8 @@ class Frontier:
     origin: int = 0
     newest: int | float | None = field(default=None, compare=False)
     """At the end of the input: the largest time of any tuple in it, whichever shard it went to."""
+    own: Times | None = field(default=None, compare=False, repr=False)
+    """Of sub-streams that make promises of their own: what each has promised, by its number (see STREAM)."""
 
     @property
     def is_end(self) -> bool:

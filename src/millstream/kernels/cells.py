@@ -11,7 +11,7 @@ from numba import njit
 
 from millstream.kernels.aggregates import argument_types, plan, with_arguments
 from millstream.kernels.arrays import Codes, Integers, frozen
-from millstream.kernels.base import KEY, KEY2, Tuples
+from millstream.kernels.base import KEY, KEY2, STREAM, Tuples
 from millstream.kernels.keys import PART, PART2, KeyTable
 from millstream.kernels.placing import Placed
 from millstream.kernels.sorting import changes, ordering
@@ -44,7 +44,7 @@ def to_cells(
     codes = frozen(keys.of(tuples.columns))
     groups, rows = _groups(codes, enters, untils, len(keys))
     present = tuples.columns.column_names
-    names = [name for name in (KEY, KEY2, PART, PART2) if name in present]
+    names = [name for name in (KEY, KEY2, PART, PART2, STREAM) if name in present]
     kept = tuples.columns.select([*names, *group_by]).take(pa.array(rows))
     columns = dict(zip(kept.column_names, kept.columns, strict=True))
     columns |= {ENTER: pa.array(enters[rows]), UNTIL: pa.array(untils[rows])}

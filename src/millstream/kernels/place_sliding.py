@@ -31,17 +31,22 @@ class Sliding:
         if self.range <= 0 or self.slide <= 0:
             raise ValueError("RANGE and SLIDE must be positive")
 
+    @property
+    def ticks(self) -> Ticks | DoubleTicks:
+        """Where windows end, and when they are looked at."""
+        numbers = self.range, self.slide, self.origin, self.emit
+        if any(isinstance(number, float) for number in numbers):
+            return DoubleTicks(*numbers)  # type: ignore[arg-type]
+        return Ticks(*numbers)  # type: ignore[arg-type]
+
     def __call__(self) -> Placing:
         return _SlidingPlacing(self)
 
 
 class _SlidingPlacing(Placing):
     def __init__(self, spec: Sliding) -> None:
-        numbers = spec.range, spec.slide, spec.origin, spec.emit
         self._emits = spec.emit is not None
-        self._ticks: Ticks | DoubleTicks = (
-            DoubleTicks(*numbers) if any(isinstance(number, float) for number in numbers) else Ticks(*numbers)  # type: ignore[arg-type]
-        )
+        self._ticks = spec.ticks
         self._done = LEAST
         """The last visit that was made."""
 

@@ -129,6 +129,15 @@ class Tracker:
                 part.promised = max(part.promised, time)
         self._settle()
 
+    def of_streams(self, count: int) -> Times:
+        """What each of the first so many sub-streams has promised, by its code."""
+        promised = np.full(count, self.promised, np.float64 if self.is_float else np.int64)
+        for part in self.parts:
+            if isinstance(part, _PerStream | _PromisedPerStream):
+                own = part.own()[:count]
+                np.maximum(promised[: len(own)], own, out=promised[: len(own)])
+        return promised
+
     def _settle(self) -> None:
         self.promised = max([self.promised, *(part.promised for part in self.parts)])
         self.promised = float(self.promised) if self.is_float else int(self.promised)
@@ -333,6 +342,10 @@ class _PerStream:
         )
         return late, before
 
+    def own(self) -> Times:
+        """What each sub-stream has promised: its newest."""
+        return self.newest
+
 
 @njit(cache=True)
 def _per_stream(time, streams, counts, newest, tree, idle, values, late, before):  # type: ignore[no-untyped-def] # pragma: no cover
@@ -402,6 +415,12 @@ class _PromisedPerStream:
             before,
         )
         return late, before
+
+    def own(self) -> Times:
+        """What each sub-stream has promised; one that has ended promises everything."""
+        leaves = len(self.minima.tree) // 2
+        promised = self.minima.tree[leaves : leaves + len(self.seen)]
+        return np.where(self.seen, promised, self.lowest)
 
 
 @njit(cache=True)

@@ -30,7 +30,7 @@ from millstream.spark.host import Stage, shard_ids, stage_stream, stage_table
 from millstream.spark.promises import units
 from millstream.spark.reports import Reports
 from millstream.spark.shipping import has_value, hashes, is_integer, packed, time_type_of, type_of
-from millstream.spark.windows import Placer, counts_arrivals, is_contextual, partitioning
+from millstream.spark.windows import Placer, counts_arrivals, is_apart, is_contextual, partitioning
 from millstream.stage.shard import result_schema
 from millstream.stage.spec import Pipeline
 from millstream.windows.spec import LandmarkWindow, RangeWindow
@@ -205,7 +205,8 @@ class Stages:
         beside = attribute_beside_time(windowed)
         retimed = beside is not None and leg.axis is None
         time_type = type_of(leg, beside) if retimed and beside is not None else time_type_of(leg)
-        placement = Placer(self.spark, time_type).of(window, per, numbered=numbered)
+        apart = beside is None and len(flow.legs) == 1 and is_apart(leg.stream, windowed, keys)
+        placement = Placer(self.spark, time_type).of(window, per, numbered=numbered, apart=apart)
         shipped |= placement.shipped
         before: list[MakeKernel] = list(placement.before)
         if retimed and beside is not None:
@@ -254,6 +255,7 @@ class Stages:
             parallel=(per != WHOLE or not is_contextual(window))
             and not (retimed and isinstance(window, LandmarkWindow)),
             generous=placement.generous,
+            apart=apart,
             time_type=placement.edge_type if retimed else None,
         )
         groups = [f.name for f in frame.schema.fields[: len(keys)] if isinstance(f.dataType, T.AtomicType)]
@@ -283,6 +285,7 @@ class Stages:
         regroups: bool = False,
         parallel: bool = True,
         generous: bool = False,
+        apart: bool = False,
         time_type: pa.DataType | None = None,
     ) -> DataFrame:
         """A stage over a flow: its first ``keep`` columns (or all) come out again, and those that it adds.
@@ -311,7 +314,7 @@ class Stages:
             # Only windows count late tuples; for everybody else they are just late.
             source = source if generous else source.without_generosity()
             frames.append(frame)
-            inputs.append(replace(source, ties=tuple(ties)))
+            inputs.append(replace(source, ties=tuple(ties), apart=apart))
         output = pa.schema([*(inputs[0].columns.field(name) for name in passed), *add])
         pipeline = Pipeline(
             tuple(inputs),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -13,12 +13,16 @@ from pyspark.sql import functions as F  # noqa: N812 (Spark's own custom)
 from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from millstream.analysis.expressions import Expr
+from millstream.analysis.expressions import ColumnRef, Expr
+from millstream.catalog.entries import OrderedPerPromise, Promise, PunctuationPromise, Stream
 from millstream.kernels.base import Kernel
 from millstream.kernels.partitions import BY_KEY, BY_PART, WHOLE, Columns
 from millstream.kernels.placing import Placing
+from millstream.plan import nodes
+from millstream.plan.attributes import arrives, sources_of
 from millstream.quantity import Quantity, Rows
 from millstream.spark.promises import units
+from millstream.types import Kind
 from millstream.windows.spec import (
     LandmarkWindow,
     NowWindow,
@@ -74,6 +78,33 @@ def partitioning(window: Window, group_by: Sequence[str]) -> Columns:
     return BY_KEY if groups <= {name.lower() for name in window.partition_by} else BY_PART
 
 
+def is_apart(stream: Stream | None, windowed: nodes.Windowed, keys: Iterable[ColumnRef]) -> bool:
+    """Whether groups belong to sub-streams that make promises of their own, so that each can go by its own.
+
+    They do if what tells sub-streams apart is among what tells groups apart.
+    """
+    window = windowed.window
+    if stream is None or not isinstance(window, RangeWindow) or window.emit_every is not None:
+        return False
+    own = {c.name.lower(): c for c in windowed.input.schema}
+    if not arrives(windowed.input):
+        return False
+    grouped = {
+        sources_of(windowed.input, own[key.name.lower()])[0] for key in keys if key.name.lower() in own
+    }
+    # Two zeros are one group and two sub-streams.
+    plain = {f.name.lower() for f in stream.schema if f.type.kind not in (Kind.FLOAT, Kind.DOUBLE)}
+    return any(per and per <= grouped & plain for per in map(_told_apart, stream.promises))
+
+
+def _told_apart(promise: Promise) -> set[str]:
+    """What tells apart the sub-streams of a promise about the timestamp."""
+    match promise:
+        case OrderedPerPromise(columns=columns, on=None) | PunctuationPromise(per=columns, on=None):
+            return {name.lower() for name in columns}
+    return set()
+
+
 @dataclass(frozen=True)
 class Placer:
     """Finds the placement of windows over an attribute of a type."""
@@ -81,13 +112,17 @@ class Placer:
     spark: SparkSession
     time_type: T.DataType
 
-    def of(self, window: Window, per: Columns, *, numbered: bool) -> Placement:
-        """``numbered`` says whether somebody wants to see the ids of windows."""
+    def of(self, window: Window, per: Columns, *, numbered: bool, apart: bool = False) -> Placement:
+        """``numbered`` says whether somebody wants to see the ids of windows.
+
+        With ``apart``, groups need only wait for their own sub-stream.
+        """
         from millstream.kernels.numbering import Numbering
         from millstream.kernels.place_landmark import Landmark, Now
         from millstream.kernels.place_rows import Rows as RowWindows
         from millstream.kernels.place_runs import ENDS, STARTS, Runs
         from millstream.kernels.place_sliding import Sliding
+        from millstream.kernels.place_streams import SlidingApart
         from millstream.kernels.place_tuples import TupleSlide
         from millstream.kernels.reorder import Reorder
 
@@ -97,7 +132,9 @@ class Placer:
                 assert slide is not None
                 begin = 0 if origin is None else self._instant(origin)
                 sizes = self._units(range_), self._units(slide), self._same_kind(begin), self._emit(window)
-                return Placement(Sliding(*sizes), self._edge_type, generous=True)
+                sliding = Sliding(*sizes)
+                placing = SlidingApart(sliding) if apart else sliding
+                return Placement(placing, self._edge_type, generous=True)
             case RowWindow(range=Rows(count), slide=Rows(slide_)):
                 emit = window.emit_every.count if isinstance(window.emit_every, Rows) else None
                 before = () if window.by_arrival else in_order

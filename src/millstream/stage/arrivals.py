@@ -15,9 +15,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millstream.kernels.base import BEGINNING, END, KEY, Frontier, Tuples
+from millstream.kernels.base import BEGINNING, END, KEY, STREAM, Frontier, Times, Tuples
 from millstream.progress.tracking import Tracker, Verdict
-from millstream.stage.lines import Followed, Judged, judged, promises_in
+from millstream.stage.lines import Followed, Judged, judged, numbered, promises_in
 from millstream.stage.packing import BEFORE, BROKEN, POSITION
 from millstream.stage.spec import NUMBER, ORIGIN, ORIGINS_PER_INPUT, TIME, Input
 from millstream.stage.times import instants, is_float
@@ -87,6 +87,8 @@ class Arrivals:
         self.seen = 0
         """Rows of the input, whether tuples or not; the first shard counts those of all."""
         self.bad = 0
+        self._streams: dict[Any, int] = {}
+        """The sub-streams of all partitions, numbered, where somebody wants to tell them apart."""
         self.newest: Any = None
         """The largest time of a tuple."""
         self.newest_stamp: Any = None
@@ -115,6 +117,23 @@ class Arrivals:
         if len(self._partitions) < self._input.partitions:
             return BEGINNING
         return min(Frontier(p.tracker.promised, self._base + n) for n, p in self._partitions.items())
+
+    @property
+    def own(self) -> Times | None:
+        """What each sub-stream has promised for itself, whichever source partitions it comes from."""
+        if not self._input.apart or len(self._partitions) < self._input.partitions:
+            return None
+        kind = np.float64 if is_float(self._input.time_type) else np.int64
+        promised: list[Times] = []
+        for partition in self._partitions.values():
+            self._number(partition)
+        for partition in self._partitions.values():
+            followed = partition.lines[0]
+            all_ = np.full(len(self._streams), partition.tracker.promised, kind)
+            numbers = [self._streams[stream] for stream in followed.codes]
+            all_[numbers] = partition.tracker.of_streams(len(numbers))
+            promised.append(all_)
+        return np.minimum.reduce(promised) if promised else None
 
     @property
     def state_rows(self) -> int:
@@ -183,10 +202,22 @@ class Arrivals:
             # Every shard sees them all: one of them counts.
             self.late += int(full.late.sum()) if piece.first else 0
             if part is not None:
-                verdict = full.take(np.asarray(part.column(POSITION).combine_chunks()))
+                at = np.asarray(part.column(POSITION).combine_chunks())
+                verdict = full.take(at)
+                if self._input.apart:
+                    part = part.append_column(STREAM, pa.array(self._numbers(partition, whole)[at]))
         if part is not None and verdict is not None:
             self._sort_out(number, partition, part, verdict, kept, late)
         partition.arrived += piece.rows
+
+    def _numbers(self, partition: _Partition, rows: pa.Table) -> npt.NDArray[np.int64]:
+        """The sub-streams of rows."""
+        self._number(partition)
+        return numbered(rows.column(partition.lines[0].line.substream), self._streams)
+
+    def _number(self, partition: _Partition) -> None:
+        for stream in partition.lines[0].codes:
+            self._streams.setdefault(stream, len(self._streams))
 
     def _after_the_end(self, partition: _Partition, whole: pa.Table) -> Judged:
         promises = promises_in(whole, self._input.lines)
@@ -266,7 +297,8 @@ class Arrivals:
         return Tuples(self._columns(part), instants(part.column(TIME)), origin, number)
 
     def _columns(self, part: pa.Table) -> pa.Table:
-        columns = part.select(self._input.columns.names)
+        names = [*self._input.columns.names, *((STREAM,) if self._input.apart else ())]
+        columns = part.select(names)
         if self._input.key is not None and KEY not in columns.column_names:
             columns = columns.append_column(KEY, part.column(self._input.key).cast(pa.int64()))
         return columns

@@ -56,7 +56,7 @@ class Followed:
     def _piece(self, rows: pa.Table, own: Mask | None, missing: Mask) -> Piece:
         streams = None
         if self.line.substream in rows.column_names:
-            streams = _coded(rows.column(self.line.substream), self.codes)
+            streams = numbered(rows.column(self.line.substream), self.codes)
         ends = None if own is None else own & missing
         return Piece(instants(rows.column(self.line.column)), streams, own, ends)
 
@@ -104,7 +104,7 @@ def _mask(column: pa.ChunkedArray) -> Mask:
     return np.asarray(column.combine_chunks().to_numpy(zero_copy_only=False), np.bool_)
 
 
-def _coded(column: pa.ChunkedArray, codes: dict[Any, int]) -> npt.NDArray[np.int64]:
+def numbered(column: pa.ChunkedArray, codes: dict[Any, int]) -> npt.NDArray[np.int64]:
     """Sub-streams as small integers, the same ones for ever."""
     encoded = pc.dictionary_encode(column.combine_chunks(), null_encoding="encode")
     table = np.array(

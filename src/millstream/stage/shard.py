@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from millstream.kernels.base import END, KEY, LAST, Change, Frontier, Kernel, Times, Tuples
+from millstream.kernels.base import END, KEY, LAST, STREAM, Change, Frontier, Kernel, Times, Tuples
 from millstream.stage.arrivals import Arrivals, Blob, joined
 from millstream.stage.spec import MARK, NUMBER, ORIGIN, TAG, TIME, Input, Pipeline
 from millstream.stage.times import is_float, timestamps
@@ -97,9 +97,10 @@ class Shard:
         before = self.frontier
         self.frontier = max(before, min(arrivals.frontier for arrivals in self._arrivals))
         if before.is_end or not self.frontier.is_end:
-            result, passed = self._through(tuples, self.frontier)
+            result, passed = self._through(tuples, replace(self.frontier, own=self._arrivals[0].own))
             return result, passed, passed
         promised = max(before, min(arrivals.reached for arrivals in self._arrivals))
+        promised = replace(promised, own=self._arrivals[0].own)
         result, reached = self._through(tuples, promised)
         newest = [arrivals.newest for arrivals in self._arrivals if arrivals.newest is not None]
         end = replace(self.frontier, newest=max(newest, default=None))
@@ -131,6 +132,8 @@ class Shard:
         schema = source.columns
         if source.key is not None and KEY not in schema.names:
             schema = schema.append(pa.field(KEY, pa.int64()))
+        if source.apart:
+            schema = schema.append(pa.field(STREAM, pa.int64()))
         time: Times = np.empty(0, np.float64) if is_float(source.time_type) else np.empty(0, np.int64)
         return Tuples(schema.empty_table(), time, np.empty(0, np.int32), np.empty(0, np.int64))
 
