@@ -36,7 +36,7 @@ class Sliding:
         """Where windows end, and when they are looked at."""
         numbers = self.range, self.slide, self.origin, self.emit
         if any(isinstance(number, float) for number in numbers):
-            return DoubleTicks(*numbers)  # type: ignore[arg-type]
+            return DoubleTicks(*numbers)
         return Ticks(*numbers)  # type: ignore[arg-type]
 
     def __call__(self) -> Placing:

@@ -60,8 +60,8 @@ class _ApartPlacing(Placing):
                 self._all = max(min(self._ticks.reached(frontier.time), MOST - 1), self._all)
             np.maximum(self._last, self._all, out=self._last)
             if frontier.own is not None and len(done):
-                numbers = np.asarray(self._parts.table(np.arange(len(done)))[STREAM])
-                reached = self._ticks.first_after(frontier.own[numbers]) - 1  # type: ignore[arg-type]
+                numbers = np.asarray(self._parts.table(np.arange(len(done), dtype=np.int32))[STREAM])
+                reached = self._ticks.first_after(frontier.own[numbers]) - 1
                 np.maximum(self._last, np.minimum(reached, MOST - 1), out=self._last)
         if not len(done):
             return Due(np.full(1, self._all), np.full(1, self._all))

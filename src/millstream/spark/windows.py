@@ -133,8 +133,8 @@ class Placer:
                 begin = 0 if origin is None else self._instant(origin)
                 sizes = self._units(range_), self._units(slide), self._same_kind(begin), self._emit(window)
                 sliding = Sliding(*sizes)
-                placing = SlidingApart(sliding) if apart else sliding
-                return Placement(placing, self._edge_type, generous=True)
+                whole = SlidingApart(sliding) if apart else sliding
+                return Placement(whole, self._edge_type, generous=True)
             case RowWindow(range=Rows(count), slide=Rows(slide_)):
                 emit = window.emit_every.count if isinstance(window.emit_every, Rows) else None
                 before = () if window.by_arrival else in_order

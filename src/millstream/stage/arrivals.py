@@ -124,7 +124,7 @@ class Arrivals:
         if not self._input.apart or len(self._partitions) < self._input.partitions:
             return None
         kind = np.float64 if is_float(self._input.time_type) else np.int64
-        promised: list[Times] = []
+        promised: list[Any] = []
         for partition in self._partitions.values():
             self._number(partition)
         for partition in self._partitions.values():
