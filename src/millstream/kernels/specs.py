@@ -10,6 +10,7 @@ import pyarrow as pa
 
 if TYPE_CHECKING:
     from millstream.kernels.placing import Placing
+    from millstream.uda.program import Program
 
 Function = Literal[
     "count", "sum", "avg", "try_sum", "try_avg", "min", "max", "first", "last", "min_by", "max_by",
@@ -130,3 +131,12 @@ class WindowSpec:
 
     aggregates: tuple[AggregateSpec, ...]
     wid_type: pa.DataType = field(default_factory=pa.int64)
+
+
+@dataclass(frozen=True)
+class UserSpec:
+    """An aggregate of the user's: its program, the columns of its arguments, and those of its results."""
+
+    program: Program
+    arguments: tuple[str, ...]
+    results: tuple[str, ...]
