@@ -17,6 +17,7 @@ from millstream.analysis.body_expressions import BodyNames, LocalTable
 from millstream.analysis.body_queries import BodyQueries
 from millstream.analysis.body_selects import CheckedSelect
 from millstream.analysis.body_statements import RETURN, StatementChecker, inserted_rows
+from millstream.analysis.calls import Bodies
 from millstream.analysis.body_values import Scans, Values, converted, with_outputs
 from millstream.analysis.open_types import OpenTypes
 from millstream.analysis.scope import Scope, ScopeRelation
@@ -38,6 +39,21 @@ def checked_body(aggregate: Aggregate, arguments: Sequence[Type], catalog: Catal
     body = aggregate.definition
     assert isinstance(body, AggregateBody), "it is written in ESL"
     return _Checker(aggregate, body, catalog).check(arguments)
+
+
+def bodies_of(name: str, arguments: Sequence[Type], catalog: Catalog) -> Bodies:
+    """Both versions of an aggregate in ESL, for arguments of these types."""
+    versions: list[checked.Body | None] = []
+    for window in (False, True):
+        entry = catalog.aggregate(name, window=window)
+        if entry is None or entry.python is not None:
+            versions.append(None)
+            continue
+        try:
+            versions.append(checked_body(entry, arguments, catalog))
+        except AnalysisError as error:
+            return Bodies(unfit=f"in aggregate '{name}', {error.message}")
+    return Bodies(*versions)
 
 
 class _Checker:

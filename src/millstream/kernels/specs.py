@@ -140,3 +140,12 @@ class UserSpec:
     program: Program
     arguments: tuple[str, ...]
     results: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class UserOverSpec:
+    """An aggregate of the user's over the tuple and those before it, as in OverSpec."""
+
+    user: UserSpec
+    rows: int | None = None
+    range: int | float | None = None

@@ -1,69 +1,56 @@
-"""BaseAggregate: a base aggregate of the user's, on a stream or a table, for each group an instance."""
+"""BaseAggregate: base aggregates of the user's on a stream, with an instance for each group."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from millstream.kernels.base import Change, Frontier, Kernel, Tuples
 from millstream.kernels.specs import UserSpec
 from millstream.kernels.user_machine import UserFailure
+from millstream.kernels.user_rows import expanded, located
 from millstream.kernels.user_state import UserState
 
 
 class BaseAggregate(Kernel):
-    """Takes tuples in order; each comes out as often as the aggregate returns something for it.
+    """Takes tuples in order; each comes out as often as the aggregates return something for it."""
 
-    At the end of the input TERMINATE runs for each group; what it returns comes with the group's last tuple.
-    """
-
-    def __init__(self, spec: UserSpec, *, terminates: bool = False) -> None:
-        self._spec = spec
-        self._state = UserState(spec.program, "user")
-        self._terminates = terminates
-        self._lasts: Tuples | None = None
+    def __init__(self, specs: Sequence[UserSpec]) -> None:
+        self._specs = tuple(specs)
+        self._states = [UserState(spec.program, f"user{i}") for i, spec in enumerate(specs)]
 
     def process(self, tuples: Tuples, frontier: Frontier) -> Tuples:
-        state = self._state
-        codes = state.codes(tuples.columns)
-        machine = state.machine
-        parameters = machine.encoded(tuples.columns, self._spec.arguments)
-        try:
-            returned = machine.call("run", len(tuples), (codes,), parameters)
-        except UserFailure as failure:
-            raise located(failure, tuples) from None
-        out = expanded(tuples, returned, self._spec)
-        if state.is_wasteful() and not frontier.is_end:
-            state.start_over()
-        return out
+        returned = []
+        for spec, state in zip(self._specs, self._states, strict=True):
+            codes = state.codes(tuples.columns)
+            parameters = state.machine.encoded(tuples.columns, spec.arguments)
+            try:
+                returned.append(state.machine.call("run", len(tuples), (codes,), parameters))
+            except UserFailure as failure:
+                raise located(failure, tuples) from None
+            if state.is_wasteful() and not frontier.is_end:
+                state.start_over()
+        return expanded(tuples, returned, self._specs)
 
     def snapshot(self) -> Change:
-        return self._state.snapshot()
+        return merged(state.snapshot() for state in self._states)
 
     def restore(self, meta: Mapping[str, Any], chunks: Mapping[str, pa.Table]) -> None:
-        self._state.restore(meta, chunks)
+        for state in self._states:
+            state.restore(meta, chunks)
 
     @property
     def rows(self) -> int:
-        return self._state.rows
+        return sum(state.rows for state in self._states)
 
 
-def expanded(tuples: Tuples, returned: Any, spec: UserSpec) -> Tuples:
-    """Tuples with what was returned for them."""
-    out = tuples.take(np.asarray(returned.sources, np.int64))
-    columns = out.columns
-    for name, column in zip(spec.results, returned.columns, strict=True):
-        columns = columns.append_column(name, column)
-    return Tuples(columns, out.time, out.origin, out.number)
-
-
-def located(failure: UserFailure, tuples: Tuples) -> UserFailure:
-    """A failure that names the tuple at which it happened."""
-    row = tuples.columns.slice(failure.row, 1)
-    shown = ", ".join(
-        f"{name}={row[name][0].as_py()!r}" for name in row.column_names if not name.startswith("__ms")
+def merged(changes: Any) -> Change:
+    """What several parts of a kernel write, as one."""
+    changes = list(changes)
+    return Change(
+        {name: table for change in changes for name, table in change.added.items()},
+        tuple(name for change in changes for name in change.dropped),
+        {name: value for change in changes for name, value in change.meta.items()},
     )
-    return UserFailure(failure.aggregate, failure.statement, f"{failure.reason} (for the tuple {shown})", failure.row)

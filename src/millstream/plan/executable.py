@@ -25,7 +25,6 @@ from millstream.windows.spec import (
 )
 
 NOT_YET: dict[type[nodes.Node], str] = {
-    nodes.BaseAggregate: "a user-defined aggregate on a stream",
     nodes.PatternMatch: "a sequence pattern",
     nodes.WindowJoin: "a join of windows",
     nodes.Distinct: "DISTINCT over a window",
@@ -49,6 +48,8 @@ def why_not(plan: nodes.Node) -> str | None:
         match node:
             case nodes.TableScan(table=View()):
                 reason: str | None = "reading a view"
+            case nodes.BaseAggregate():
+                reason = next(filter(None, map(_user, node.aggregates)), None) or _input(node)
             case nodes.OverAggregate():
                 reason = next(filter(None, map(_over, node.calls)), None) or _input(node)
             case nodes.WindowAggregate():
@@ -72,7 +73,24 @@ def _input(node: nodes.Node) -> str | None:
 def _over(over: OverCall) -> str | None:
     if over.active_expiration:
         return "ACTIVE EXPIRATION"
+    if over.call.user is not None:
+        if over.slide is not None:
+            return f"SLIDE with the user-defined aggregate '{over.call.name}'"
+        return _user(over.call, is_finite=over.frame.preceding is not None)
     return _aggregate(over.call)
+
+
+def _user(call: AggregateCall, *, is_finite: bool = False) -> str | None:
+    """Why an aggregate of the user's cannot be run."""
+    if call.bodies is None:
+        return f"the aggregate '{call.name}', which is in Python,"
+    if call.bodies.unfit is not None:
+        return call.bodies.unfit
+    if call.filter is not None or call.distinct:
+        return f"FILTER or DISTINCT with the user-defined aggregate '{call.name}'"
+    if is_finite and call.bodies.window is None:
+        return f"the user-defined aggregate '{call.name}', which has no window version, over a finite window"
+    return None
 
 
 def _aggregate(call: AggregateCall) -> str | None:
