@@ -20,7 +20,7 @@ Function = Literal[
     "regr_slope", "regr_intercept", "regr_r2",
     "percentile", "percentile_disc", "percentile_approx", "mode",
     "collect_list", "collect_set", "listagg", "histogram_numeric", "percentile_of_counts",
-    "collect_union", "approx_top_k", "vector_sum", "vector_avg",
+    "collect_union", "approx_top_k", "vector_sum", "vector_avg", "user",
 ]  # fmt: skip
 
 
@@ -54,7 +54,8 @@ class AggregateSpec:
     """The columns of further arguments."""
 
     parameters: tuple[Any, ...] = ()
-    """Arguments that are constants: percentages, a separator, how many are wanted."""
+    """Arguments that are constants: percentages, a separator, how many are wanted; of the user's aggregates
+    their program."""
 
     distinct: bool = False
     """Of equal values only the first counts."""

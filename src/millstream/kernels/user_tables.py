@@ -148,7 +148,7 @@ class TableState:
             self._chain_again()
         for i, column_ in enumerate(self.layout.ordered):
             known = rows[self[f"n{column_}"][:count] == 0]
-            arrays = (self[f"{name}{i}"] for name in ("root", "left", "right", "up"))
+            arrays = (self[f"{name}{i}"] for name in ("root", "last", "left", "right", "up"))
             _plant(known, frozen(owners), self[f"c{column_}"], self["id"], *arrays)
 
 
@@ -178,9 +178,9 @@ def _link(owners, head, tail, count, following, previous):  # type: ignore[no-un
 
 
 @njit(cache=True)
-def _plant(rows, owners, values, ids, root, left, right, up):  # type: ignore[no-untyped-def] # pragma: no cover
+def _plant(rows, owners, values, ids, root, last, left, right, up):  # type: ignore[no-untyped-def] # pragma: no cover
     for row in rows:
-        _tree_add(row, owners[row], values, ids, root, left, right, up)
+        _tree_add(row, owners[row], values, ids, root, last, left, right, up)
 
 
 @njit(cache=True)

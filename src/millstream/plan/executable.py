@@ -74,13 +74,13 @@ def _over(over: OverCall) -> str | None:
     if over.active_expiration:
         return "ACTIVE EXPIRATION"
     if over.call.user is not None:
-        if over.slide is not None:
-            return f"SLIDE with the user-defined aggregate '{over.call.name}'"
-        return _user(over.call, is_finite=over.frame.preceding is not None)
+        if over.slide is not None and over.frame.preceding is None:
+            return f"SLIDE with '{over.call.name}' over an unbounded window"
+        return _user(over.call)
     return _aggregate(over.call)
 
 
-def _user(call: AggregateCall, *, is_finite: bool = False) -> str | None:
+def _user(call: AggregateCall) -> str | None:
     """Why an aggregate of the user's cannot be run."""
     if call.bodies is None:
         return f"the aggregate '{call.name}', which is in Python,"
@@ -88,15 +88,13 @@ def _user(call: AggregateCall, *, is_finite: bool = False) -> str | None:
         return call.bodies.unfit
     if call.filter is not None or call.distinct:
         return f"FILTER or DISTINCT with the user-defined aggregate '{call.name}'"
-    if is_finite and call.bodies.window is None:
-        return f"the user-defined aggregate '{call.name}', which has no window version, over a finite window"
-    return None
+    return None if call.arguments else f"the user-defined aggregate '{call.name}' without arguments"
 
 
 def _aggregate(call: AggregateCall) -> str | None:
     name = call.name.lower()
     if call.user is not None:
-        return f"the user-defined aggregate '{call.name}'"
+        return _user(call)
     if name not in AGGREGATES:
         return f"the aggregate '{call.name}' over a window"
     for argument in call.arguments if name != "count" else ():

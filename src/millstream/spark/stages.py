@@ -41,7 +41,15 @@ from millstream.spark.hidden import (
 from millstream.spark.host import Stage, shard_ids, stage_stream, stage_table
 from millstream.spark.promises import promises_of, units
 from millstream.spark.reports import Reports
-from millstream.spark.user_aggregates import over_spec, put_together, result_fields, user_spec
+from millstream.spark.user_aggregates import (
+    content_spec,
+    opened,
+    over_spec,
+    put_together,
+    result_fields,
+    runs_by_itself,
+    user_spec,
+)
 from millstream.spark.windows import Placer, is_contextual, partitioning
 from millstream.stage.shard import result_schema
 from millstream.stage.spec import Input, Pipeline
@@ -159,14 +167,19 @@ class Stages:
         specs = []
         users: list[tuple[AggregateCall, UserSpec, str]] = []
         windows: list[UserOverSpec] = []
+        listed: list[tuple[AggregateCall, str]] = []
         for i, call in enumerate(calls):
-            if call.call.user is not None:
+            if call.call.user is not None and runs_by_itself(call):
                 argument, window = over_spec(call, time_type, f"a{i}", f"r{i}")
                 shipped |= argument
                 windows.append(window)
                 users.append((call.call, window.user, f"r{i}"))
                 continue
-            argument, spec = aggregate(frame, call.call, f"a{i}", f"r{i}")
+            if call.call.user is not None:
+                argument, spec = content_spec(call.call, f"a{i}", f"r{i}")
+                listed.append((call.call, f"r{i}"))
+            else:
+                argument, spec = aggregate(frame, call.call, f"a{i}", f"r{i}")
             shipped |= argument
             reach = call.frame.preceding
             if reach is None:
@@ -191,7 +204,7 @@ class Stages:
         texts = [expr.sql for expr in calls[0].partition_by]
         key = next((f"c{i}" for i, ref in enumerate(refs) if texts == [ref.sql]), None)
         result = self._run(flow, shipped, keys, kernels, marked=marked, key=key, keep=len(refs), add=results)
-        result = put_together(result, users)
+        result = opened(put_together(result, users), listed)
         columns = [(ref, f"c{i}") for i, ref in enumerate(refs)]
         columns += [(call.call.result, f"r{i}") for i, call in enumerate(calls)]
         columns += [(COMPLETE, "complete")] if complete else []
@@ -253,8 +266,13 @@ class Stages:
         leg = flow.legs[0]
         shipped = {f"g{i}": F.expr(expr.sql) for i, expr in enumerate(keys.values())}
         specs = []
+        listed: list[tuple[AggregateCall, str]] = []
         for i, call in enumerate(node.aggregates):
-            argument, spec = aggregate(leg.frame, call, f"a{i}", f"r{i}")
+            if call.user is not None:
+                argument, spec = content_spec(call, f"a{i}", f"r{i}")
+                listed.append((call, f"r{i}"))
+            else:
+                argument, spec = aggregate(leg.frame, call, f"a{i}", f"r{i}")
             shipped |= argument
             specs.append(spec)
         per = partitioning(window, [ref.name for ref in keys])
@@ -304,7 +322,7 @@ class Stages:
         groups = [f.name for f in frame.schema.fields[: len(keys)] if isinstance(f.dataType, T.AtomicType)]
         order = [*(one.name for one in ranking), *groups]
         sorting = [F.col(name).alias(f"{SORT}{i:03}") for i, name in enumerate(order)]
-        frame = frame.select("*", *sorting)
+        frame = opened(frame.select("*", *sorting), listed)
         columns = [(ref, f"g{i}") for i, ref in enumerate(keys)]
         columns += [(ColumnRef(windowed.alias, bound.name), bound.name) for bound in bounds]
         columns += [(call.result, f"r{i}") for i, call in enumerate(node.aggregates)]

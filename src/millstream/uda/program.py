@@ -76,6 +76,7 @@ class TableLayout:
             yield Array(f"hash{i}", "int64", "row")
         for i in range(len(self.ordered)):
             yield Array(f"root{i}", "int32", "instance", -1)
+            yield Array(f"last{i}", "int32", "instance", -1)
             for side in ("left", "right", "up"):
                 yield Array(f"{side}{i}", "int32", "row", -1)
         for i in self.counted:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from millstream.types import BIGINT, DOUBLE as DOUBLE_TYPE, Kind, Type
+from millstream.types import BIGINT, Type
 from millstream.uda import checked
 from millstream.uda.access import ByHash, InOrder, access, depends_on
 from millstream.uda.checked import Expr
-from millstream.uda.expressions import Expressions, Known, Value
+from millstream.uda.expressions import Expressions, Value
 from millstream.uda.failures import ROWS
-from millstream.uda.kinds import DOUBLE, INTEGER, TRUTH, WORD, kind_of, zero
+from millstream.uda.kinds import DOUBLE, INTEGER, TRUTH, kind_of, zero
 from millstream.uda.tables import ManyRows
 
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ class Queries:
         self._body = body
         self._writer = body.writer
         self._expressions = Expressions(body)
+        self._holding: list[Expr] = []
+        """Conditions that have been tested on the way to the rows."""
 
     # ------------------------------------------------------------ rows
 
@@ -71,6 +73,7 @@ class Queries:
         any_order: bool,
     ) -> None:
         outer = frozenset(self._body.positions)
+        conditions = [c for c in conditions if c not in self._holding]
         ready = [c for c in conditions if depends_on(c) <= known | outer]
         rest = [c for c in conditions if c not in ready]
         opened = []
@@ -167,7 +170,9 @@ class Queries:
                     with self._writer.deeper(f"if not {test}:"):
                         self._writer.line(f"{over} = True")
                     with self._writer.deeper("else:"):
+                        self._holding.append(condition)
                         at_row()
+                        self._holding.remove(condition)
                     del positions[scan.number]
 
                 table.walk(column, ascending, along, stop)
@@ -466,6 +471,3 @@ def _is_one_row(query: checked.Query) -> bool:
     if query.is_grouped:
         return not query.keys
     return not query.scans and not query.where
-
-
-__all__ = ["DOUBLE_TYPE", "WORD", "Kind", "Known", "Queries"]

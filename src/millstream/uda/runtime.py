@@ -514,48 +514,6 @@ def _rotate_up(row, k, root, left, right, up):  # type: ignore[no-untyped-def] #
 
 
 @_both
-def tree_add(row, k, values, ids, root, left, right, up):  # type: ignore[no-untyped-def] # pragma: no cover
-    left[row] = right[row] = up[row] = -1
-    at = root[k]
-    if at < 0:
-        root[k] = row
-        return
-    while True:
-        if _is_before(row, at, values, ids):
-            if left[at] < 0:
-                left[at] = row
-                break
-            at = left[at]
-        else:
-            if right[at] < 0:
-                right[at] = row
-                break
-            at = right[at]
-    up[row] = at
-    own = _priority(ids[row])
-    while up[row] >= 0 and _priority(ids[up[row]]) < own:
-        _rotate_up(row, k, root, left, right, up)
-
-
-@_both
-def tree_remove(row, k, values, ids, root, left, right, up):  # type: ignore[no-untyped-def] # pragma: no cover
-    while left[row] >= 0 or right[row] >= 0:
-        one, other = left[row], right[row]
-        if one >= 0 and (other < 0 or _priority(ids[one]) > _priority(ids[other])):
-            _rotate_up(one, k, root, left, right, up)
-        else:
-            _rotate_up(other, k, root, left, right, up)
-    parent = up[row]
-    if parent < 0:
-        root[k] = -1
-    elif left[parent] == row:
-        left[parent] = -1
-    else:
-        right[parent] = -1
-    up[row] = -1
-
-
-@_both
 def tree_first(at, left, right, up):  # type: ignore[no-untyped-def] # pragma: no cover
     while at >= 0 and left[at] >= 0:
         at = left[at]
@@ -591,6 +549,54 @@ def tree_preceding(at, left, right, up):  # type: ignore[no-untyped-def] # pragm
     while up[at] >= 0 and left[up[at]] == at:
         at = up[at]
     return up[at]
+
+
+@_both
+def tree_add(row, k, values, ids, root, last, left, right, up):  # type: ignore[no-untyped-def] # pragma: no cover
+    left[row] = right[row] = up[row] = -1
+    at = root[k]
+    if at < 0:
+        root[k] = last[k] = row
+        return
+    if not _is_before(row, last[k], values, ids):
+        # What rises with time is added at the end, of which there is no need to look for the place.
+        at = last[k]
+        last[k] = row
+    while True:
+        if _is_before(row, at, values, ids):
+            if left[at] < 0:
+                left[at] = row
+                break
+            at = left[at]
+        else:
+            if right[at] < 0:
+                right[at] = row
+                break
+            at = right[at]
+    up[row] = at
+    own = _priority(ids[row])
+    while up[row] >= 0 and _priority(ids[up[row]]) < own:
+        _rotate_up(row, k, root, left, right, up)
+
+
+@_both
+def tree_remove(row, k, values, ids, root, last, left, right, up):  # type: ignore[no-untyped-def] # pragma: no cover
+    if last[k] == row:
+        last[k] = tree_preceding(row, left, right, up)
+    while left[row] >= 0 or right[row] >= 0:
+        one, other = left[row], right[row]
+        if one >= 0 and (other < 0 or _priority(ids[one]) > _priority(ids[other])):
+            _rotate_up(one, k, root, left, right, up)
+        else:
+            _rotate_up(other, k, root, left, right, up)
+    parent = up[row]
+    if parent < 0:
+        root[k] = -1
+    elif left[parent] == row:
+        left[parent] = -1
+    else:
+        right[parent] = -1
+    up[row] = -1
 
 
 # ---------------------------------------------------------------- sorting and grouping

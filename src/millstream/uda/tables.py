@@ -311,7 +311,7 @@ class ManyRows(TableCode):
 
     def _change_tree(self, row: str, number: int, function: str) -> None:
         column = self.needs.ordered[number]
-        names = (f"c{column}", "id", f"root{number}", f"left{number}", f"right{number}", f"up{number}")
+        names = (f"c{column}", "id", f"root{number}", f"last{number}", f"left{number}", f"right{number}", f"up{number}")
         with self._writer.deeper(f"if {self.name(f'n{column}')}[{row}] == 0:"):
             self._writer.line(f"{function}({row}, {self.instance}, {', '.join(map(self.name, names))})")
 
