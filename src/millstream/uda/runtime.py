@@ -346,6 +346,15 @@ def day_of_year(days):  # type: ignore[no-untyped-def] # pragma: no cover
 
 
 @_both
+def bits_of(value):  # type: ignore[no-untyped-def] # pragma: no cover
+    """The bits of a double; there is one NaN and one zero."""
+    if value != value:
+        return np.int64(9221120237041090560)
+    plain = np.float64(value + 0.0)
+    return plain.view(np.int64)
+
+
+@_both
 def hash_start(k):  # type: ignore[no-untyped-def] # pragma: no cover
     return np.int64(k) * np.int64(-7046029254386353131)
 
@@ -358,8 +367,7 @@ def hash_integer(h, value):  # type: ignore[no-untyped-def] # pragma: no cover
 
 @_both
 def hash_double(h, value):  # type: ignore[no-untyped-def] # pragma: no cover
-    plain = np.float64(np.nan) if value != value else np.float64(value) + 0.0
-    mixed = (np.int64(h) ^ plain.view(np.int64)) * np.int64(-4417276706812531889)
+    mixed = (np.int64(h) ^ bits_of(value)) * np.int64(-4417276706812531889)
     return mixed ^ (mixed >> np.int64(32))
 
 
@@ -651,8 +659,7 @@ PLAIN["grouped_rows"] = COMPILED["grouped_rows"]
 @_both
 def order_of_double(x):  # type: ignore[no-untyped-def] # pragma: no cover
     """An integer that compares as the double does; NaN is the largest, and -0.0 equals 0.0."""
-    plain = np.float64(np.nan) if x != x else np.float64(x) + 0.0
-    bits = plain.view(np.int64)
+    bits = bits_of(x)
     return bits ^ np.int64(9223372036854775807) if bits < 0 else bits
 
 
@@ -692,8 +699,7 @@ def xx_long(value, seed):  # type: ignore[no-untyped-def] # pragma: no cover
 
 @_both
 def xx_double(value, seed):  # type: ignore[no-untyped-def] # pragma: no cover
-    plain = np.float64(np.nan) if value != value else np.float64(value) + 0.0
-    return xx_long(plain.view(np.int64), seed)
+    return xx_long(bits_of(value), seed)
 
 
 @_both
@@ -732,5 +738,4 @@ def murmur_long(value, seed):  # type: ignore[no-untyped-def] # pragma: no cover
 
 @_both
 def murmur_double(value, seed):  # type: ignore[no-untyped-def] # pragma: no cover
-    plain = np.float64(np.nan) if value != value else np.float64(value) + 0.0
-    return murmur_long(plain.view(np.int64), seed)
+    return murmur_long(bits_of(value), seed)
