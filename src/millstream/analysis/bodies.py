@@ -69,7 +69,8 @@ class _Checker:
     def _opened(self, what: str, fields: Fields) -> Fields:
         """What is still unknown after the aggregate was made is open again."""
         return tuple(
-            f if f.type.is_known else Field(f.name, self._types.new(f"{what}.{f.name}".lower())) for f in fields
+            f if f.type.is_known else Field(f.name, self._types.new(f"{what}.{f.name}".lower()))
+            for f in fields
         )
 
     def check(self, arguments: Sequence[Type]) -> checked.Body:
@@ -100,7 +101,9 @@ class _Checker:
             "expire": ("EXPIRE", self._body.expire),
         }
         made = {
-            name: tuple(_Statements(self._names.inside(block), body, self._numbers, self._body).of(s) for s in given)
+            name: tuple(
+                _Statements(self._names.inside(block), body, self._numbers, self._body).of(s) for s in given
+            )
             for name, (block, given) in blocks.items()
         }
         return replace(body, **made)
@@ -181,7 +184,9 @@ class _Statements:
         values = self._values(Scans(Scope()))
         rows = []
         for row in inserted_rows(node):
-            given = {i: values.as_(value, type_) for i, value, type_ in zip(positions, row, types, strict=True)}
+            given = {
+                i: values.as_(value, type_) for i, value, type_ in zip(positions, row, types, strict=True)
+            }
             rows.append(tuple(given.get(i, checked.Constant(None, f.type)) for i, f in enumerate(fields)))
         where = node.args.get("where")
         condition = None if where is None else values.condition(where)

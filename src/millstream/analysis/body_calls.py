@@ -101,7 +101,9 @@ CALLS: dict[str, Rule] = {
     "isnotnull": _isnotnull,
     **dict.fromkeys(_ON_DOUBLES, _of(DOUBLE)),
     "sign": _other_name("signum", _of(DOUBLE)),
-    "log": lambda name, arguments, result: _of(DOUBLE)("ln" if len(arguments) == 1 else "log", arguments, result),
+    "log": lambda name, arguments, result: _of(DOUBLE)(
+        "ln" if len(arguments) == 1 else "log", arguments, result
+    ),
     **dict.fromkeys(("pow", "power"), _other_name("pow", _of(DOUBLE))),
     "pi": _as_they_are,
     "e": _as_they_are,

@@ -242,7 +242,9 @@ class CheckedSelect:
             call = call.this
         name = aggregate_name(call).lower()
         if not isinstance(call, exp.Anonymous):
-            raise AnalysisError(f"this form of '{name}' cannot be used in an aggregate yet", span=span_of(node))
+            raise AnalysisError(
+                f"this form of '{name}' cannot be used in an aggregate yet", span=span_of(node)
+            )
         written = list(call.expressions)
         distinct = bool(written) and isinstance(written[0], exp.Distinct)
         if distinct:

@@ -128,7 +128,9 @@ class Values:
                 if len(node.parts) > 1:
                     raise self.refused(node, "a part of a struct")
                 position = [p.name.lower() for p in names.parameters].index(head.lower())
-                return checked.Parameter(position, self._known(names.open_types.settled(parameter.type), node))
+                return checked.Parameter(
+                    position, self._known(names.open_types.settled(parameter.type), node)
+                )
             if len(node.parts) == 1 and head.lower() == SQLCODE:
                 return checked.SqlCode()
         named = self._typer.scope.resolve(node)
@@ -204,7 +206,9 @@ class Values:
         left, right = (self.of(operand) for operand in operands)
         if Kind.STRING in (left.type.kind, right.type.kind) and result.is_numeric:
             left, right = converted(left, result), converted(right, result)
-        if result.kind is Kind.DECIMAL or (operator == "div" and Kind.DECIMAL in (left.type.kind, right.type.kind)):
+        if result.kind is Kind.DECIMAL or (
+            operator == "div" and Kind.DECIMAL in (left.type.kind, right.type.kind)
+        ):
             types = (
                 beside(right.type, left.type, operands[0]),
                 beside(left.type, right.type, operands[1]),
@@ -406,7 +410,9 @@ def _fits(value: int, type_: Type) -> bool:
 
 
 def _shown(node: exp.Expr) -> str:
-    return ".".join(part.name for part in node.parts) if isinstance(node, exp.Column) else node.name or node.key
+    return (
+        ".".join(part.name for part in node.parts) if isinstance(node, exp.Column) else node.name or node.key
+    )
 
 
 _COMPARISONS: dict[type[exp.Expr], str] = {

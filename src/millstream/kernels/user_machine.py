@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -38,10 +38,11 @@ class UserFailure(Exception):
 
 @dataclass(frozen=True)
 class Returned:
-    """The rows that a program returned: for which tuple each, and their columns."""
+    """The rows that a program returned: for which tuple each, their columns, and when, if that is not plain."""
 
     sources: Integers
     columns: tuple[pa.Array, ...]
+    times: Integers = field(default_factory=lambda: NO_INTEGERS)
 
     def __len__(self) -> int:
         return len(self.sources)
@@ -102,10 +103,18 @@ class Machine:
         return arrays
 
     def call(
-        self, function: str, count: int, arguments: Iterable[Any], parameters: Mapping[str, Array] | None = None
+        self,
+        function: str,
+        count: int,
+        arguments: Iterable[Any],
+        parameters: Mapping[str, Array] | None = None,
+        more: int = 0,
     ) -> Returned:
-        """Call a function of the program on so many tuples (or instances, or windows)."""
-        outputs = self._outputs(count)
+        """Call a function of the program on so many tuples (or instances, or windows).
+
+        ``more`` is how many other things may happen meanwhile that can return something.
+        """
+        outputs = self._outputs(count + more)
         given = self._arrays({**(parameters or self._nothing()), **outputs})
         fail = np.zeros(3, np.int64)
         try:
@@ -119,7 +128,8 @@ class Machine:
             written(outputs[f"o_c{i}"][:returned], outputs[f"o_n{i}"][:returned], column, self.column)
             for i, column in enumerate(self.program.returns)
         )
-        return Returned(outputs["o_src"][:returned], columns)
+        times = outputs["o_time"][:returned] if "o_time" in outputs else NO_INTEGERS
+        return Returned(outputs["o_src"][:returned], columns, times)
 
     def _failure(self, reason: str, fail: Integers) -> UserFailure:
         return UserFailure(self.program.name, self.program.texts[int(fail[1])], reason, int(fail[2]))
@@ -135,6 +145,8 @@ class Machine:
         bound = self.program.returned
         size = 16 + ((count + 1) * bound if bound is not None else 2 * count)
         outputs: dict[str, Array] = {"o_src": np.empty(size, np.int64)}
+        if "o_time" in self.program.arrays:
+            outputs["o_time"] = np.empty(size, np.int64)
         for i, column in enumerate(self.program.returns):
             outputs[f"o_c{i}"] = np.empty(size, dtype_of(column.type))
             outputs[f"o_n{i}"] = np.empty(size, np.uint8)
@@ -142,7 +154,9 @@ class Machine:
 
     def _arrays(self, given: Mapping[str, Array]) -> tuple[Array, ...]:
         if len(self._words) < len(self.program.words):
-            self._words = np.array([self._word(value, type_) for value, type_ in self.program.words], np.int64)
+            self._words = np.array(
+                [self._word(value, type_) for value, type_ in self.program.words], np.int64
+            )
         known = {**given, **self.instances, "words": frozen(self._words)}
         for i, type_ in enumerate(self.program.labelled):
             dictionary = self.column(arrow_type(type_)).dictionary
@@ -169,7 +183,9 @@ class Machine:
     @property
     def rows(self) -> int:
         alive = int(self.instances["alive"].sum()) if "alive" in self.instances else 0
-        return alive + sum(int(t["count"].sum()) for t in self.tables if not t.layout.single and not t.layout.passing)
+        return alive + sum(
+            int(t["count"].sum()) for t in self.tables if not t.layout.single and not t.layout.passing
+        )
 
     @property
     def kept(self) -> list[TableState]:

@@ -99,7 +99,9 @@ class _Window:
         try:
             self.state.machine.call("sweep", len(codes), (codes, bounds))
         except UserFailure as failure:
-            raise UserFailure(failure.aggregate, failure.statement, f"{failure.reason} (as a tuple leaves)", -1) from None
+            raise UserFailure(
+                failure.aggregate, failure.statement, f"{failure.reason} (as a tuple leaves)", -1
+            ) from None
 
     def _remember(self) -> None:
         """The times of tuples in the window, from what is known of instances and their tuples."""

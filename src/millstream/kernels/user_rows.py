@@ -37,7 +37,9 @@ def _together(
     several = (counts > 1).sum(axis=0)
     if (several > 1).any():
         row = int(np.argmax(several > 1))
-        names = " and ".join(spec.program.name for spec, n in zip(specs, counts[:, row], strict=True) if n > 1)
+        names = " and ".join(
+            spec.program.name for spec, n in zip(specs, counts[:, row], strict=True) if n > 1
+        )
         raise located(UserFailure(names, "", "both return several rows for one tuple", row), tuples)
     each = np.where((counts > 0).all(axis=0), counts.max(axis=0), 0)
     sources = np.repeat(np.arange(count), each)

@@ -94,7 +94,9 @@ class TableState:
             heads = np.full(self._buckets, -1, np.int32)
             tails = np.full(self._buckets, -1, np.int32)
             self.arrays[f"heads{i}"], self.arrays[f"tails{i}"] = heads, tails
-            _chain(rows[known], heads, tails, self[f"after{i}"], self[f"before{i}"], self[f"hash{i}"], self["id"])
+            _chain(
+                rows[known], heads, tails, self[f"after{i}"], self[f"before{i}"], self[f"hash{i}"], self["id"]
+            )
 
     # ------------------------------------------------------------ state
 
@@ -109,7 +111,9 @@ class TableState:
         meta[TOUCHED] = meta[GONE] = 0
         return rows, gone
 
-    def table(self, rows: Integers, key: Callable[[Codes], Mapping[str, pa.Array]], columns: Columns) -> pa.Table:
+    def table(
+        self, rows: Integers, key: Callable[[Codes], Mapping[str, pa.Array]], columns: Columns
+    ) -> pa.Table:
         """Rows with their numbers and the keys of their instances."""
         content: dict[str, Any] = {ID: pa.array(self["id"][rows])}
         content |= key(self["owner"][rows])

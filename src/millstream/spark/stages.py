@@ -197,7 +197,12 @@ class Stages:
         if windows:
             from millstream.kernels.user_over import UserOver
 
-            kernels.append(partial(UserOver, tuple(windows)))
+            if calls[0].active_expiration:
+                from millstream.kernels.user_active import UserActive
+
+                kernels.append(partial(UserActive, windows[0]))
+            else:
+                kernels.append(partial(UserOver, tuple(windows)))
             results += [one for window in windows for one in result_fields(window.user)]
         if complete:
             results.append(pa.field("complete", pa.bool_()))

@@ -19,7 +19,9 @@ from millstream.uda import compiler
 from millstream.uda.checked import Body
 
 
-def user_spec(call: AggregateCall, body: Body, mode: str, name: str, result: str) -> tuple[dict[str, Column], UserSpec]:
+def user_spec(
+    call: AggregateCall, body: Body, mode: str, name: str, result: str, left: Body | None = None
+) -> tuple[dict[str, Column], UserSpec]:
     """A call in one mode: what it is shipped, and what kernels need to know."""
     arguments = {}
     for i, (argument, parameter) in enumerate(zip(call.arguments, body.parameters, strict=True)):
@@ -28,13 +30,15 @@ def user_spec(call: AggregateCall, body: Body, mode: str, name: str, result: str
             column = column.cast(str(parameter.type))
         arguments[f"{name}_{i}"] = column
     results = tuple(f"{result}_{i}" for i in range(len(body.returns)))
-    return arguments, UserSpec(compiler.compiled(body, mode), tuple(arguments), results)
+    return arguments, UserSpec(compiler.compiled(body, mode, left), tuple(arguments), results)
 
 
 def runs_by_itself(call: OverCall) -> bool:
     """Whether an aggregate goes along with its window, rather than looking at the content of each anew."""
     bodies = call.call.bodies
     assert bodies is not None
+    if call.active_expiration:
+        return True
     return call.slide is None and (call.frame.preceding is None or bodies.window is not None)
 
 
@@ -46,10 +50,18 @@ def over_spec(
     assert bodies is not None
     reach = call.frame.preceding
     if reach is None:
-        body, mode = (bodies.base, compiler.RUNNING) if bodies.base is not None else (bodies.window, compiler.ROWS)
+        body, mode = (
+            (bodies.base, compiler.RUNNING) if bodies.base is not None else (bodies.window, compiler.ROWS)
+        )
         assert body is not None
         shipped, user = user_spec(call.call, body, mode, name, result)
         return shipped, UserOverSpec(user, 2**62 if bodies.base is None else None)
+    if call.active_expiration:
+        # Without a window version nothing is said when a tuple comes but what the base version makes of it.
+        body = bodies.window or bodies.base
+        assert body is not None
+        arguments, user = user_spec(call.call, body, compiler.ACTIVE, name, result, bodies.base)
+        return arguments, UserOverSpec(user, range=units(reach, time_type))
     assert bodies.window is not None
     if call.frame.rows:
         shipped, user = user_spec(call.call, bodies.window, compiler.ROWS, name, result)
@@ -58,9 +70,7 @@ def over_spec(
     return shipped, UserOverSpec(user, range=units(reach, time_type))
 
 
-def content_spec(
-    call: AggregateCall, name: str, result: str
-) -> tuple[dict[str, Column], AggregateSpec]:
+def content_spec(call: AggregateCall, name: str, result: str) -> tuple[dict[str, Column], AggregateSpec]:
     """A call over the content of windows, as kernels compute aggregates that need all of it."""
     assert call.bodies is not None
     body = call.bodies.base or call.bodies.window
@@ -96,6 +106,8 @@ def put_together(frame: DataFrame, specs: Sequence[tuple[AggregateCall, UserSpec
     """The columns of each result as one column, a struct if it is a row."""
     for call, spec, name in specs:
         parts = [F.col(n).alias(f.name) for n, f in zip(spec.results, spec.program.returns, strict=True)]
-        whole = F.struct(*parts) if call.user is not None and call.user.returns_row else F.col(spec.results[0])
+        whole = (
+            F.struct(*parts) if call.user is not None and call.user.returns_row else F.col(spec.results[0])
+        )
         frame = frame.withColumn(name, whole).drop(*spec.results)
     return frame

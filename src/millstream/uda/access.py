@@ -77,7 +77,10 @@ def _column(expr: Expr, scan: int) -> int | None:
 def _monotone(expr: Expr, scan: checked.Scan, known: Set[int]) -> tuple[int, bool] | None:
     """The column with which an expression rises (or falls), everything else in it being known."""
     match expr:
-        case checked.Column(number, index, type_) if number == scan.number and kind_of(type_) in (INTEGER, DOUBLE):
+        case checked.Column(number, index, type_) if number == scan.number and kind_of(type_) in (
+            INTEGER,
+            DOUBLE,
+        ):
             return index, True
         case _ if kind_of(expr.type) == DOUBLE:
             return None  # infinities that cancel out are in no order

@@ -30,7 +30,9 @@ class Accumulator(ABC):
         """Write what a row does; a row that the FILTER does not want does nothing."""
         if self.aggregate.filter is not None:
             with self._writer.deeper(f"if {self.expressions.truth(self.aggregate.filter)}:"):
-                self.take([self.expressions.kept(self.expressions.value(a)) for a in self.aggregate.arguments])
+                self.take(
+                    [self.expressions.kept(self.expressions.value(a)) for a in self.aggregate.arguments]
+                )
         else:
             self.take([self.expressions.kept(self.expressions.value(a)) for a in self.aggregate.arguments])
 
@@ -146,7 +148,9 @@ class Edge(Accumulator):
     def begin(self) -> None:
         self._name, self._null, self._seen = (self._writer.name(prefix) for prefix in ("v", "n", "m"))
         self._writer.lines(
-            f"{self._name} = {zero(kind_of(self.aggregate.type))}", f"{self._null} = True", f"{self._seen} = False"
+            f"{self._name} = {zero(kind_of(self.aggregate.type))}",
+            f"{self._null} = True",
+            f"{self._seen} = False",
         )
 
     def take(self, arguments: list[Value]) -> None:
@@ -175,7 +179,9 @@ class User(Accumulator):
         assert body is not None
         self._name, self._null, self._first = (self._writer.name(prefix) for prefix in ("v", "n", "m"))
         self._writer.lines(
-            f"{self._name} = {zero(kind_of(self.aggregate.type))}", f"{self._null} = True", f"{self._first} = True"
+            f"{self._name} = {zero(kind_of(self.aggregate.type))}",
+            f"{self._null} = True",
+            f"{self._first} = True",
         )
         self._inner = self._body.called(body, self._returned)
         self._inner.clear()

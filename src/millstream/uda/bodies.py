@@ -90,7 +90,14 @@ class BodyCode(Surroundings):
         if single:
             return SingleRow(table, prefix, self.writer, self.instance, needs)
         return ManyRows(
-            table, prefix, self.writer, self.instance, needs, grows=bound is None, placed=placed, passing=passing
+            table,
+            prefix,
+            self.writer,
+            self.instance,
+            needs,
+            grows=bound is None,
+            placed=placed,
+            passing=passing,
         )
 
     def table_of(self, scan: checked.Scan) -> TableCode:
@@ -217,7 +224,10 @@ class BodyCode(Surroundings):
                 tests += [f"{chosen[0]}[{row}] != 0 and {chosen[1]}[{row}] == 0"] if chosen else []
                 with self.writer.deeper(f"if {' and '.join(tests)}:"):
                     given = [
-                        Value(f"({v}[{row}] != 0)" if kind_of(t) == TRUTH else f"{v}[{row}]", f"({n}[{row}] != 0)")
+                        Value(
+                            f"({v}[{row}] != 0)" if kind_of(t) == TRUTH else f"{v}[{row}]",
+                            f"({n}[{row}] != 0)",
+                        )
                         for (v, n), t in zip(arrays, types, strict=True)
                     ]
                     accumulator.take(given)
@@ -238,7 +248,9 @@ class BodyCode(Surroundings):
         """The statements of a block, for a tuple with these arguments."""
         self._parameters = list(parameters)
         statements = self.body.blocks[name]
-        uses_code = any(isinstance(part, checked.SqlCode) for s in self.body.statements() for part in checked.walk(s))
+        uses_code = any(
+            isinstance(part, checked.SqlCode) for s in self.body.statements() for part in checked.walk(s)
+        )
         if uses_code:
             self.writer.line("sqlcode = 0")
         for statement in statements:
@@ -296,7 +308,8 @@ class BodyCode(Surroundings):
         def rows() -> None:
             # All rows are computed before the first is there.
             all_values = [
-                [self._expressions.kept(self._expressions.value(value)) for value in row] for row in statement.rows
+                [self._expressions.kept(self._expressions.value(value)) for value in row]
+                for row in statement.rows
             ]
             for values in all_values:
                 self._put(statement.table, values, changed)

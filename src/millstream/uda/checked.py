@@ -118,18 +118,7 @@ class Grouped:
 
 
 Expr = (
-    Constant
-    | Parameter
-    | Column
-    | SqlCode
-    | Oldest
-    | Call
-    | Cast
-    | Case
-    | Scalar
-    | Exists
-    | Among
-    | Grouped
+    Constant | Parameter | Column | SqlCode | Oldest | Call | Cast | Case | Scalar | Exists | Among | Grouped
 )
 
 # ---------------------------------------------------------------- queries

@@ -7,6 +7,7 @@ There is a way to run an aggregate for each row of the table "which version runs
 | base | INITIALIZE or ITERATE; what they return goes out |
 | running | the same, then TERMINATE |
 | rows, range | EXPIRE for the tuples that have left, then INITIALIZE or ITERATE |
+| active | the same, but EXPIRE runs when a tuple leaves, and what it returns goes out too |
 | content | for a whole window: INITIALIZE, ITERATE for each further tuple, TERMINATE |
 """
 
@@ -20,19 +21,24 @@ from millstream.uda.bodies import BodyCode, Shared, most_added
 from millstream.uda.expressions import Value
 from millstream.uda.kinds import TRUTH, kind_of
 from millstream.uda.program import Program
+from millstream.uda.tables import TableCode
 from millstream.uda.writer import Writer
 
-BASE, RUNNING, ROWS, RANGE, CONTENT = "base", "running", "rows", "range", "content"
+BASE, RUNNING, ROWS, RANGE, ACTIVE, CONTENT = "base", "running", "rows", "range", "active", "content"
+_WINDOWS = (ROWS, RANGE, ACTIVE)
 
 
-def compiled(body: checked.Body, mode: str) -> Program:
-    """The program of an aggregate in a mode."""
-    if body.window and mode in (ROWS, RANGE):
+def compiled(body: checked.Body, mode: str, left: checked.Body | None = None) -> Program:
+    """The program of an aggregate in a mode.
+
+    ``left`` is what is run over what is left when a tuple has left and EXPIRE itself says nothing.
+    """
+    if mode in _WINDOWS:
         body = _with_window(body)
     shared = Shared(Writer())
     while True:
         learnt = shared.learnt
-        code = _Code(body, mode, shared)
+        code = _Code(body, mode, shared, left)
         program = code.program()
         if shared.learnt == learnt:
             return program
@@ -46,9 +52,12 @@ def _with_window(body: checked.Body) -> checked.Body:
     return replace(body, tables=(*body.tables, checked.Table(checked.INWINDOW, body.parameters)))
 
 
+_QUEUE = ("q_when", "q_code", "q_row", "q_id")
+
+
 class _Code:
-    def __init__(self, body: checked.Body, mode: str, shared: Shared) -> None:
-        self._body, self._mode, self._shared = body, mode, shared
+    def __init__(self, body: checked.Body, mode: str, shared: Shared, left: checked.Body | None) -> None:
+        self._body, self._mode, self._shared, self._left = body, mode, shared, left
         self._writer = shared.writer
         shared.failed = "return out, returned"
         self._code = BodyCode(
@@ -87,7 +96,8 @@ class _Code:
         names += ["words", *(f"labels{i}" for i in range(len(self._shared.labelled)))]
         names += ["o_src", *(f"{p}{i}" for i in range(len(self._body.returns)) for p in ("o_c", "o_n"))]
         names += [] if self._mode == CONTENT else ["alive"]
-        names += ["latest", "seen"] if self._mode in (ROWS, RANGE) else []
+        names += ["latest", "seen"] if self._mode in _WINDOWS else []
+        names += ["o_time", *_QUEUE] if self._mode == ACTIVE else []
         for layout in self._shared.layouts.values():
             names += [f"{layout.prefix}_{array.name}" for array in layout.arrays()]
         return names
@@ -118,7 +128,11 @@ class _Code:
             with writer.deeper("if out == len(o_src):"):
                 for name in ("o_src", *(f"{p}{i}" for i in range(len(values)) for p in ("o_c", "o_n"))):
                     writer.line(f"{name} = grown({name})")
-        writer.line("o_src[out] = i")
+                if self._mode == ACTIVE:
+                    writer.line("o_time = grown(o_time)")
+        writer.line("o_src[out] = source" if self._mode == ACTIVE else "o_src[out] = i")
+        if self._mode == ACTIVE:
+            writer.line("o_time[out] = now")
         for i, (value, column) in enumerate(zip(values, self._body.returns, strict=True)):
             code = f"int({value.code})" if kind_of(column.type) == TRUTH else value.code
             null = {"": "0", "True": "1", "False": "0"}.get(value.null, f"1 if {value.null} else 0")
@@ -142,6 +156,8 @@ class _Code:
             case "rows" | "range":
                 self._window()
                 self._sweep()
+            case "active":
+                self._active()
             case _:
                 self._content()
 
@@ -224,6 +240,86 @@ class _Code:
             with writer.deeper("if alive[k] != 0:"):
                 self._expire()
         writer.line("    return out, returned")
+
+    def _active(self) -> None:
+        """Tuples and expiries as they come in time; an expiry comes after the tuples of its own instant.
+
+        The queue has what is to leave: when, of which instance, in which row and under which number.
+        """
+        writer, table = self._writer, self._code.tables[checked.INWINDOW]
+        self._start("run", "count, codes, places, leaving, upto, span")
+        with writer.deeper():
+            writer.lines("i = 0", "first, last = span[0], span[1]")
+            with writer.deeper("while True:"):
+                writer.line("until = places[i] if i < count else upto")
+                with writer.deeper("while first < last and q_when[first] < until:"):
+                    self._leave(table)
+                with writer.deeper("if i >= count:"):
+                    writer.line("break")
+                self._trace()
+                writer.lines("k = codes[i]", "source = i", "now = places[i]")
+                parameters = self._parameters()
+                table.insert(parameters, "now")
+                writer.lines(
+                    f"row = {table.name('tail')}[k]",
+                    f"number = {table.name('id')}[row]",
+                    "q_when[last] = leaving[i]",
+                    "q_code[last] = k",
+                    "q_row[last] = row",
+                    "q_id[last] = number",
+                    "last += 1",
+                    "latest[k] = number",
+                )
+                with writer.deeper("if alive[k] == 0:"):
+                    writer.line("alive[k] = 1")
+                    self._code.block("INITIALIZE", parameters)
+                with writer.deeper("else:"):
+                    self._code.block("ITERATE", parameters)
+                writer.line("i += 1")
+            writer.lines("span[0] = first", "span[1] = last")
+        writer.line("    return out, returned")
+
+    def _leave(self, table: TableCode) -> None:
+        writer = self._writer
+        writer.lines(
+            "k = q_code[first]",
+            "row = q_row[first]",
+            "number = q_id[first]",
+            "now = q_when[first]",
+            "source = -1 - number",
+            "first += 1",
+        )
+        # A tuple that the body has deleted does not leave once more.
+        with writer.deeper(f"if row >= 0 and {table.name('id')}[row] == number:"):
+            self._code.block("EXPIRE", [])
+            with writer.deeper(f"if {table.name('id')}[row] == number:"):
+                table.remove("row")
+            if not any(isinstance(s, checked.Insert) and s.table is None for s in self._body.expire):
+                self._what_is_left(table)
+        with writer.deeper("if latest[k] == number:"):
+            self._code.clear()
+            writer.line("alive[k] = 0")
+
+    def _what_is_left(self, table: TableCode) -> None:
+        """The aggregate of what is left, from the beginning."""
+        writer = self._writer
+        inner = self._code.called(self._left or self._body, self._returned)
+        writer.lines("mark = out", "beginning = True")
+        inner.clear()
+
+        def each(row: str) -> None:
+            given = [table.column(row, i) for i in range(len(self._body.parameters))]
+            kept = [self._code._expressions.kept(value) for value in given]
+            writer.line("out = mark")
+            with writer.deeper("if beginning:"):
+                writer.line("beginning = False")
+                inner.block("INITIALIZE", kept)
+            with writer.deeper("else:"):
+                inner.block("ITERATE", kept)
+
+        table.scan(each)
+        with writer.deeper("if not beginning:"):
+            inner.block("TERMINATE", [])
 
     def _content(self) -> None:
         writer = self._writer

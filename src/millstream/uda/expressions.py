@@ -131,7 +131,9 @@ class Expressions:
             case "word":
                 return Value(self._around.word(expr.value, expr.type))
             case "double":
-                return Value(f"float({str(float(expr.value))!r})" if _is_odd(expr.value) else repr(float(expr.value)))
+                return Value(
+                    f"float({str(float(expr.value))!r})" if _is_odd(expr.value) else repr(float(expr.value))
+                )
             case "truth":
                 return Value(str(bool(expr.value)))
             case _:
@@ -542,7 +544,9 @@ class Expressions:
                 over = self._writer.name("o")
                 low, high = LIMITS[wanted.kind]
                 lines = [f"{{v}}, {over} = whole({code})"]
-                return self._checked(null, wanted, lines, f"{over} or {{v}} < {low} or {{v}} > {high}", OVERFLOW)
+                return self._checked(
+                    null, wanted, lines, f"{over} or {{v}} < {low} or {{v}} > {high}", OVERFLOW
+                )
             case ("integer", "double") if given.is_integral:
                 return Value(self._single(f"float({code})", wanted), null)
             case ("integer", "double") if given.kind is Kind.DECIMAL and given.precision <= 15:
@@ -557,7 +561,9 @@ class Expressions:
             if LIMITS[given.kind][1] <= LIMITS[wanted.kind][1]:
                 return value
             low, high = LIMITS[wanted.kind]
-            return self._checked(null, wanted, [f"{{v}} = {code}"], f"{{v}} < {low} or {{v}} > {high}", OVERFLOW)
+            return self._checked(
+                null, wanted, [f"{{v}} = {code}"], f"{{v}} < {low} or {{v}} > {high}", OVERFLOW
+            )
         if wanted.kind is Kind.DECIMAL and (given.is_integral or given.kind is Kind.DECIMAL):
             shift = wanted.scale - (given.scale if given.kind is Kind.DECIMAL else 0)
             if shift >= 0:
@@ -596,7 +602,11 @@ def may_be_null(expr: Expr) -> bool:
         case Call("coalesce", arguments):
             return all(map(may_be_null, arguments))
         case Case(branches, otherwise):
-            return otherwise is None or any(may_be_null(value) for _, value in branches) or may_be_null(otherwise)
+            return (
+                otherwise is None
+                or any(may_be_null(value) for _, value in branches)
+                or may_be_null(otherwise)
+            )
         case Call(_, arguments):
             return any(map(may_be_null, arguments))
         case Cast(argument, _, gently):
@@ -666,4 +676,3 @@ _RULES = {
     ),
     **dict.fromkeys(("hash", "xxhash64"), Expressions._hash),
 }
-

@@ -49,7 +49,10 @@ class Boxes:
 
 def outside_functions(calls: Sequence[Any], boxes: Boxes) -> dict[str, Callable[..., Any]]:
     """The functions that a program calls, under the names by which it does."""
-    return {f"outside{i}": _function(call.name, call.arguments, call.result, boxes) for i, call in enumerate(calls)}
+    return {
+        f"outside{i}": _function(call.name, call.arguments, call.result, boxes)
+        for i, call in enumerate(calls)
+    }
 
 
 def _function(name: str, types: tuple[Type, ...], result: Type, boxes: Boxes) -> Callable[..., Any]:
@@ -194,7 +197,9 @@ def _from_text(text: str, wanted: Type) -> Any:
                 raise ValueError(text)
             return _fitted(Decimal(int(Decimal(text))), wanted)
         if wanted.kind in (Kind.DOUBLE, Kind.FLOAT):
-            if not re.fullmatch(r"[+-]?(\d+\.?\d*([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?|NaN|Infinity|Inf)[dDfF]?", text):
+            if not re.fullmatch(
+                r"[+-]?(\d+\.?\d*([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?|NaN|Infinity|Inf)[dDfF]?", text
+            ):
                 raise ValueError(text)
             return float(text.rstrip("dDfF") if text[-1:] in "dDfF" and text[-3:].lower() != "inf" else text)
         if wanted.kind is Kind.DECIMAL:

@@ -32,7 +32,9 @@ class Queries:
 
     # ------------------------------------------------------------ rows
 
-    def rows(self, query: checked.Query, consume: Consume, *, stop: str = "", any_order: bool = False) -> None:
+    def rows(
+        self, query: checked.Query, consume: Consume, *, stop: str = "", any_order: bool = False
+    ) -> None:
         """Hand over every row of a query; ``stop`` names a condition that ends it early."""
         for part in (query, *query.united):
             self._part(part, consume, stop=stop, any_order=any_order)
@@ -43,7 +45,9 @@ class Queries:
         else:
             self._unarranged(query, consume, stop=stop, any_order=any_order)
 
-    def _unarranged(self, query: checked.Query, consume: Consume, *, stop: str = "", any_order: bool = False) -> None:
+    def _unarranged(
+        self, query: checked.Query, consume: Consume, *, stop: str = "", any_order: bool = False
+    ) -> None:
         """Without DISTINCT, ORDER BY and LIMIT."""
         if not query.is_grouped:
             self.loops(query, lambda: consume(self._values(query.outputs)), stop=stop, any_order=any_order)
@@ -150,7 +154,9 @@ class Queries:
             return
         table = self._body.table_of(scan)
         available = known | frozenset(positions)
-        way = access(scan, conditions, available, any_order=any_order) if isinstance(table, ManyRows) else None
+        way = (
+            access(scan, conditions, available, any_order=any_order) if isinstance(table, ManyRows) else None
+        )
         match way:
             case ByHash(columns, values):
                 assert isinstance(table, ManyRows)
@@ -249,7 +255,9 @@ class Queries:
 
     # ------------------------------------------------------------ rows put aside
 
-    def _gathered(self, types: Sequence[Type]) -> tuple[list[tuple[str, str]], str, Callable[[Sequence[Value]], None]]:
+    def _gathered(
+        self, types: Sequence[Type]
+    ) -> tuple[list[tuple[str, str]], str, Callable[[Sequence[Value]], None]]:
         """Arrays for rows of these types: their names, that of their number, and what adds a row."""
         arrays = [(self._writer.name("g"), self._writer.name("b")) for _ in types]
         count = self._writer.name("c")
@@ -328,7 +336,9 @@ class Queries:
                 chosen = arrays[filter_place]
                 filter_place += 1
             results.append(
-                self._body.group_accumulator(aggregate, own, own_types, chosen, (groups, number, count), self._keys)
+                self._body.group_accumulator(
+                    aggregate, own, own_types, chosen, (groups, number, count), self._keys
+                )
             )
         group = self._writer.name("j")
         with self._writer.deeper(f"for {group} in range({number}):"):
@@ -377,7 +387,12 @@ class Queries:
         at, row = self._writer.name("j"), self._writer.name("x")
         with self._writer.deeper(f"for {at} in range({limit}):"):
             self._writer.line(f"{row} = {order}[{at}]")
-            consume([self._expressions.kept(self._gathered_value(a, row, t)) for a, t in zip(arrays, types, strict=False)])
+            consume(
+                [
+                    self._expressions.kept(self._gathered_value(a, row, t))
+                    for a, t in zip(arrays, types, strict=False)
+                ]
+            )
 
     # ------------------------------------------------------------ in expressions
 

@@ -692,7 +692,9 @@ def xx_int(value, seed):  # type: ignore[no-untyped-def] # pragma: no cover
 @_both
 def xx_long(value, seed):  # type: ignore[no-untyped-def] # pragma: no cover
     h = np.uint64(np.int64(seed)) + np.uint64(0x27D4EB2F165667C5) + np.uint64(8)
-    h ^= _rotated(np.uint64(np.int64(value)) * np.uint64(0xC2B2AE3D27D4EB4F), 31) * np.uint64(0x9E3779B185EBCA87)
+    h ^= _rotated(np.uint64(np.int64(value)) * np.uint64(0xC2B2AE3D27D4EB4F), 31) * np.uint64(
+        0x9E3779B185EBCA87
+    )
     h = _rotated(h, 27) * np.uint64(0x9E3779B185EBCA87) + np.uint64(0x85EBCA77C2B2AE63)
     return _mixed(h)
 

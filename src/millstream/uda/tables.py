@@ -202,7 +202,6 @@ class ManyRows(TableCode):
             writer.line(f"{self.name('place')}[{row}] = {place}")
         links = ", ".join(self.name(n) for n in ("meta", "id", "head", "tail", "count", "next", "prev"))
         writer.line(f"link_row({row}, {self.instance}, {links})")
-        writer.line(f"{self.name('mark')}[{row}] = 0")
         self._touch(row)
         for index in range(len(self.table.fields)):
             self._count(row, index, "+")
@@ -311,7 +310,15 @@ class ManyRows(TableCode):
 
     def _change_tree(self, row: str, number: int, function: str) -> None:
         column = self.needs.ordered[number]
-        names = (f"c{column}", "id", f"root{number}", f"last{number}", f"left{number}", f"right{number}", f"up{number}")
+        names = (
+            f"c{column}",
+            "id",
+            f"root{number}",
+            f"last{number}",
+            f"left{number}",
+            f"right{number}",
+            f"up{number}",
+        )
         with self._writer.deeper(f"if {self.name(f'n{column}')}[{row}] == 0:"):
             self._writer.line(f"{function}({row}, {self.instance}, {', '.join(map(self.name, names))})")
 
