@@ -17,8 +17,8 @@ from millstream.analysis.body_expressions import BodyNames, LocalTable
 from millstream.analysis.body_queries import BodyQueries
 from millstream.analysis.body_selects import CheckedSelect
 from millstream.analysis.body_statements import RETURN, StatementChecker, inserted_rows
-from millstream.analysis.calls import Bodies
 from millstream.analysis.body_values import Scans, Values, converted, with_outputs
+from millstream.analysis.calls import Bodies
 from millstream.analysis.open_types import OpenTypes
 from millstream.analysis.scope import Scope, ScopeRelation
 from millstream.errors import AnalysisError
@@ -127,7 +127,7 @@ class _Checker:
         for column in closed:
             if not column.type.is_known:
                 raise AnalysisError(
-                    f"aggregate '{self._aggregate.name}': the type of '{column.name}' in {what} cannot be told",
+                    f"'{self._aggregate.name}': the type of '{column.name}' in {what} cannot be told",
                     hint="declare it",
                 )
         return closed

@@ -71,7 +71,7 @@ def _rounding(name: str, arguments: tuple[Expr, ...], result: Type) -> Expr:
 
 
 def _whole(name: str, arguments: tuple[Expr, ...], result: Type) -> Expr:
-    """floor and ceil: integers are whole already."""
+    """Floor and ceil: integers are whole already."""
     value = arguments[0]
     name = "ceil" if name == "ceiling" else name
     return _as(value, result) if value.type.is_integral else Call(name, (value,), result)
@@ -121,7 +121,7 @@ CALLS: dict[str, Rule] = {
         "instr", (_as(arguments[1], STRING), _as(arguments[0], STRING)), result
     ),
     **dict.fromkeys(("hash", "xxhash64"), _as_they_are),
-    **dict.fromkeys(_PARTS_OF_TIME, lambda name, arguments, result: Call(name, arguments, result)),
+    **dict.fromkeys(_PARTS_OF_TIME, _as_they_are),
     **dict.fromkeys(("dayofmonth",), _other_name("day", _as_they_are)),
     **dict.fromkeys(("unix_micros", "unix_millis", "unix_seconds"), _of(TIMESTAMP)),
     **dict.fromkeys(("timestamp_micros", "timestamp_millis", "timestamp_seconds"), _of(BIGINT)),

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from millstream.analysis.body_expressions import walk
 from millstream.analysis.body_queries import BodyQueries
-from millstream.analysis.body_values import Scans, Values, with_outputs, converted
+from millstream.analysis.body_values import Scans, Values, converted, with_outputs
 from millstream.analysis.coercion import common_type
 from millstream.analysis.resolver import aggregate_name, is_aggregate_call
 from millstream.analysis.scope import Scope, ScopeRelation
@@ -126,16 +126,15 @@ class CheckedSelect:
         clause = self._node.args.get("from_")
         if clause is None:
             return ()
-        scans = [self._scan(clause.this)]
-        for join in (*(clause.this.args.get("joins") or ()), *(self._node.args.get("joins") or ())):
-            scans.append(self._join(join))
-        return tuple(scans)
+        joins = (*(clause.this.args.get("joins") or ()), *(self._node.args.get("joins") or ()))
+        first = self._scan(clause.this)
+        return (first, *(self._join(join) for join in joins))
 
     def _join(self, join: exp.Join) -> checked.Scan:
         side, kind = (join.side or "").upper(), (join.kind or "").upper()
         if side not in ("", "LEFT") or kind not in ("", "INNER", "CROSS", "OUTER"):
             raise AnalysisError(
-                f"{' '.join((side, kind)).strip()} JOIN cannot be used in an aggregate yet",
+                f"{f'{side} {kind}'.strip()} JOIN cannot be used in an aggregate yet",
                 span=span_of(join.this),
                 hint="LEFT and INNER joins can; EXISTS and NOT EXISTS do the work of SEMI and ANTI",
             )

@@ -12,7 +12,7 @@ from sqlglot import exp
 from millstream.analysis.body_calls import CALLS, UNITS
 from millstream.analysis.body_expressions import OLDEST, SQLCODE, BodyTyper
 from millstream.analysis.builtins.call import beside
-from millstream.analysis.coercion import Widening, as_decimal, common_type, common_type_of
+from millstream.analysis.coercion import Widening, as_decimal, common_type_of
 from millstream.analysis.datatypes import from_datatype
 from millstream.analysis.quantities import quantity
 from millstream.errors import AnalysisError
@@ -23,7 +23,6 @@ from millstream.types import (
     BOOLEAN,
     DATE,
     DOUBLE,
-    INT,
     NULL,
     STRING,
     TIMESTAMP,

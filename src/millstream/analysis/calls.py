@@ -22,7 +22,7 @@ class SortKey:
 
 @dataclass(frozen=True)
 class Bodies:
-    """The checked versions of an aggregate, or why there are none: it has something that cannot be run yet."""
+    """The checked versions of an aggregate, or why there are none: something in it cannot be run yet."""
 
     base: Body | None = None
     window: Body | None = None

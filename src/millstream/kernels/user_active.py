@@ -14,7 +14,7 @@ from millstream.kernels.chunks import Ledger
 from millstream.kernels.specs import UserOverSpec
 from millstream.kernels.times import MOST, as_order, from_order, order_of
 from millstream.kernels.user_base import merged
-from millstream.kernels.user_machine import UserFailure
+from millstream.kernels.user_machine import UserAggregateError
 from millstream.kernels.user_rows import located
 from millstream.kernels.user_state import UserState
 
@@ -74,7 +74,7 @@ class UserActive(Kernel):
             returned = state.machine.call(
                 "run", len(tuples), arguments, {**parameters, **arrays}, pending + len(tuples)
             )
-        except UserFailure as failure:
+        except UserAggregateError as failure:
             raise located(failure, tuples) from None
         first, last = span.tolist()
         state.touch(np.unique(arrays["q_code"][:first]))
@@ -139,7 +139,7 @@ class UserActive(Kernel):
         return Tuples(columns, from_order(returned.times, self._is_float), origin, number)
 
     def passes(self, frontier: Frontier) -> Frontier:
-        """What leaves at the frontier itself leaves after all tuples of that instant, which are still to come."""
+        """What leaves at the frontier leaves after all tuples of that instant, which are still to come."""
         return frontier if frontier.is_end else Frontier(frontier.time, -1)
 
     # ------------------------------------------------------------ state

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from millstream.kernels.base import Change, Frontier, Kernel, Tuples
 from millstream.kernels.specs import UserSpec
-from millstream.kernels.user_machine import UserFailure
+from millstream.kernels.user_machine import UserAggregateError
 from millstream.kernels.user_rows import expanded, located
 from millstream.kernels.user_state import UserState
 
@@ -28,7 +28,7 @@ class BaseAggregate(Kernel):
             parameters = state.machine.encoded(tuples.columns, spec.arguments)
             try:
                 returned.append(state.machine.call("run", len(tuples), (codes,), parameters))
-            except UserFailure as failure:
+            except UserAggregateError as failure:
                 raise located(failure, tuples) from None
             if state.is_wasteful() and not frontier.is_end:
                 state.start_over()

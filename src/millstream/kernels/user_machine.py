@@ -14,7 +14,7 @@ from millstream.kernels.columns import Column
 from millstream.kernels.typed import arrow_type
 from millstream.kernels.user_tables import ID, TableState, read, written
 from millstream.types import Field
-from millstream.uda.failures import MESSAGES, OutsideFailure
+from millstream.uda.failures import MESSAGES, OutsideError
 from millstream.uda.kinds import DOUBLE, kind_of
 from millstream.uda.loading import functions
 from millstream.uda.outside import Boxes, outside_functions
@@ -24,7 +24,7 @@ Keys = Callable[[Codes], Mapping[str, pa.Array]]
 """The key columns of instances."""
 
 
-class UserFailure(Exception):
+class UserAggregateError(Exception):
     """An aggregate could not do its work on a tuple; ``row`` is its number among those that it was given."""
 
     def __init__(self, aggregate: str, statement: str, reason: str, row: int) -> None:
@@ -38,7 +38,7 @@ class UserFailure(Exception):
 
 @dataclass(frozen=True)
 class Returned:
-    """The rows that a program returned: for which tuple each, their columns, and when, if that is not plain."""
+    """The rows that a program returned: for which tuple each, their columns, and when, if it says."""
 
     sources: Integers
     columns: tuple[pa.Array, ...]
@@ -119,7 +119,7 @@ class Machine:
         fail = np.zeros(3, np.int64)
         try:
             *grown, returned = self._functions[function](count, *arguments, fail, given)
-        except OutsideFailure as failure:
+        except OutsideError as failure:
             raise self._failure(str(failure), fail) from None
         if fail[0]:
             raise self._failure(MESSAGES[int(fail[0])], fail)
@@ -131,8 +131,8 @@ class Machine:
         times = outputs["o_time"][:returned] if "o_time" in outputs else NO_INTEGERS
         return Returned(outputs["o_src"][:returned], columns, times)
 
-    def _failure(self, reason: str, fail: Integers) -> UserFailure:
-        return UserFailure(self.program.name, self.program.texts[int(fail[1])], reason, int(fail[2]))
+    def _failure(self, reason: str, fail: Integers) -> UserAggregateError:
+        return UserAggregateError(self.program.name, self.program.texts[int(fail[1])], reason, int(fail[2]))
 
     def _nothing(self) -> dict[str, Array]:
         arrays: dict[str, Array] = {}
@@ -227,4 +227,4 @@ def is_double(column: Field) -> bool:
     return kind_of(column.type) == DOUBLE
 
 
-__all__ = ["ID", "Keys", "Machine", "Returned", "UserFailure", "is_double", "returned_fields"]
+__all__ = ["ID", "Keys", "Machine", "Returned", "UserAggregateError", "is_double", "returned_fields"]

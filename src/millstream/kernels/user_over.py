@@ -13,7 +13,7 @@ from millstream.kernels.base import Change, Frontier, Kernel, Tuples
 from millstream.kernels.specs import UserOverSpec
 from millstream.kernels.times import as_order, earlier, order_of
 from millstream.kernels.user_base import merged
-from millstream.kernels.user_machine import Returned, UserFailure
+from millstream.kernels.user_machine import Returned, UserAggregateError
 from millstream.kernels.user_rows import expanded, located
 from millstream.kernels.user_state import UserState
 
@@ -62,7 +62,7 @@ class _Window:
         parameters = state.machine.encoded(tuples.columns, spec.user.arguments)
         try:
             returned = state.machine.call("run", len(tuples), arguments, parameters)
-        except UserFailure as failure:
+        except UserAggregateError as failure:
             raise located(failure, tuples) from None
         if not frontier.is_end:
             if spec.range is not None:
@@ -98,8 +98,8 @@ class _Window:
         bounds = frozen(np.full(len(codes), bound))
         try:
             self.state.machine.call("sweep", len(codes), (codes, bounds))
-        except UserFailure as failure:
-            raise UserFailure(
+        except UserAggregateError as failure:
+            raise UserAggregateError(
                 failure.aggregate, failure.statement, f"{failure.reason} (as a tuple leaves)", -1
             ) from None
 

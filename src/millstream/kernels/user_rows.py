@@ -9,7 +9,7 @@ import numpy as np
 from millstream.kernels.arrays import Integers
 from millstream.kernels.base import Tuples
 from millstream.kernels.specs import UserSpec
-from millstream.kernels.user_machine import Returned, UserFailure
+from millstream.kernels.user_machine import Returned, UserAggregateError
 
 
 def expanded(tuples: Tuples, returned: Sequence[Returned], specs: Sequence[UserSpec]) -> Tuples:
@@ -40,17 +40,17 @@ def _together(
         names = " and ".join(
             spec.program.name for spec, n in zip(specs, counts[:, row], strict=True) if n > 1
         )
-        raise located(UserFailure(names, "", "both return several rows for one tuple", row), tuples)
+        raise located(UserAggregateError(names, "", "both return several rows for one tuple", row), tuples)
     each = np.where((counts > 0).all(axis=0), counts.max(axis=0), 0)
     sources = np.repeat(np.arange(count), each)
     within = np.arange(len(sources)) - np.repeat(np.cumsum(each) - each, each)
     rows = []
-    for own, number in zip(returned, counts, strict=True):
+    for number in counts:
         firsts = np.cumsum(number) - number
         rows.append(firsts[sources] + np.where(number[sources] > 1, within, 0))
     return sources, rows
 
 
-def located(failure: UserFailure, tuples: Tuples) -> UserFailure:
+def located(failure: UserAggregateError, tuples: Tuples) -> UserAggregateError:
     """A failure that names the tuple at which it happened."""
-    return UserFailure(failure.aggregate, failure.statement, failure.reason, failure.row)
+    return UserAggregateError(failure.aggregate, failure.statement, failure.reason, failure.row)

@@ -1,4 +1,4 @@
-"""The local tables of aggregates, of all instances of a shard: arrays for programs, rows for the state store."""
+"""The local tables of aggregates, of all instances of a shard: arrays for programs, rows for the state."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ Access = ByHash | InOrder | None
 
 
 def access(scan: checked.Scan, conditions: Sequence[Expr], known: Set[int], *, any_order: bool) -> Access:
-    """The best way to the rows of a scan for which conditions hold, given the scans that are ``known`` before.
+    """The best way to the rows of a scan for which conditions hold, given the scans ``known`` before.
 
     Along an order rows come in that order, not in which they were inserted; so that must not matter.
     """

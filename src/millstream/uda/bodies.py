@@ -74,7 +74,7 @@ class BodyCode(Surroundings):
         needs = self._shared.needs.setdefault(prefix, Needs())
         placed = table.name == checked.INWINDOW
         single = not placed and is_single(table.name, self.body)
-        bound = 1 if placed else None if passing else most_added(table.name, self.body)
+        bound = None if passing else 1 if placed else most_added(table.name, self.body)
         self._shared.layouts[prefix] = TableLayout(
             table.name,
             prefix,
@@ -139,9 +139,9 @@ class BodyCode(Surroundings):
                 with self.writer.deeper(f"if {position.null}:"):
                     self.writer.line(f"{row} = -1")
             step = self.writer.name("j")
-            with self.writer.deeper(f"for {step} in range(1, {position.code}):"):
-                with self.writer.deeper(f"if {row} >= 0:"):
-                    self.writer.line(f"{row} = {table.name('next')}[{row}]")
+            walk = self.writer.deeper(f"for {step} in range(1, {position.code}):")
+            with walk, self.writer.deeper(f"if {row} >= 0:"):
+                self.writer.line(f"{row} = {table.name('next')}[{row}]")
         value = table.column(row, index)
         return self._expressions.kept(Value(value.code, f"({row} < 0 or {value.null})"))
 

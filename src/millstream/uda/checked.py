@@ -1,7 +1,7 @@
 """The checked form of an aggregate's body: what its statements do, with every name and type settled.
 
-Conversions that SQL makes unasked are explicit here, conditions are taken apart at their ANDs, and a column is
-known by the scan that reads it. Whoever compiles or explains a body looks at nothing else.
+Conversions that SQL makes unasked are explicit here, conditions are taken apart at their ANDs, and a column
+is known by the scan that reads it. Whoever compiles or explains a body looks at nothing else.
 """
 
 from __future__ import annotations
@@ -281,7 +281,7 @@ def walk(part: object) -> Iterator[object]:
         yield part
         for field_ in fields(part):
             value = getattr(part, field_.name)
-            if isinstance(value, tuple) or isinstance(value, _PARTS):
+            if isinstance(value, (tuple, *_PARTS)):
                 yield from walk(value)
 
 

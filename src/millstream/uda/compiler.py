@@ -120,7 +120,7 @@ class _Code:
         initialize, iterate, terminate, expire = (block or 0 for block in blocks)
         return max(initialize, iterate) + terminate + expire
 
-    # ------------------------------------------------------------ what is returned
+    # ------------------------------------------------------------ returned rows
 
     def _returned(self, values: Sequence[Value]) -> None:
         writer = self._writer
@@ -311,6 +311,7 @@ class _Code:
             given = [table.column(row, i) for i in range(len(self._body.parameters))]
             kept = [self._code._expressions.kept(value) for value in given]
             writer.line("out = mark")
+            self._enter(inner, kept)
             with writer.deeper("if beginning:"):
                 writer.line("beginning = False")
                 inner.block("INITIALIZE", kept)
@@ -320,6 +321,11 @@ class _Code:
         table.scan(each)
         with writer.deeper("if not beginning:"):
             inner.block("TERMINATE", [])
+
+    def _enter(self, code: BodyCode, parameters: list[Value]) -> None:
+        """A window version that sees the content of a window from the beginning finds its tuples in it."""
+        if checked.INWINDOW in code.tables:
+            code.tables[checked.INWINDOW].insert(parameters, "0")
 
     def _content(self) -> None:
         writer = self._writer
@@ -332,6 +338,7 @@ class _Code:
                 # Of what tuples return, only the last one's counts.
                 writer.line("out = mark")
                 parameters = self._parameters("at")
+                self._enter(self._code, parameters)
                 with writer.deeper("if at == starts[i]:"):
                     self._code.block("INITIALIZE", parameters)
                 with writer.deeper("else:"):

@@ -163,7 +163,7 @@ class Expressions:
     # ------------------------------------------------------------ conditions
 
     def truth(self, expr: Expr) -> str:
-        """A condition that is true where the expression is, so neither where it is false nor where it is NULL."""
+        """A condition that is true where the expression is: neither where it is false nor where it is NULL."""
         match expr:
             case Constant(value):
                 return str(value is True)
@@ -261,7 +261,6 @@ class Expressions:
     def _case(self, expr: Case) -> Value:
         result, null = self._writer.name("v"), self._writer.name("n")
         nullable = may_be_null(expr)
-        depth = 0
         writer = self._writer
         contexts = []
         for condition, value in expr.branches:
@@ -272,10 +271,9 @@ class Expressions:
             context = writer.deeper()
             context.__enter__()
             contexts.append(context)
-            depth += 1
-        otherwise = NULL if expr.otherwise is None else self.value(expr.otherwise)
-        if expr.otherwise is None:
-            otherwise = Value(zero(kind_of(expr.type)), "True")
+        otherwise = Value(zero(kind_of(expr.type)), "True")
+        if expr.otherwise is not None:
+            otherwise = self.value(expr.otherwise)
         self._assign(result, null if nullable else "", otherwise)
         for context in reversed(contexts):
             context.__exit__(None, None, None)
@@ -293,7 +291,7 @@ class Expressions:
         return self._case(Case(branches, expr.arguments[-1], expr.type))
 
     def _extreme(self, expr: Call) -> Value:
-        """greatest and least, which pass over NULLs."""
+        """Greatest and least, which pass over NULLs."""
         result, null = self._writer.name("v"), self._writer.name("n")
         self._writer.lines(f"{result} = {zero(kind_of(expr.type))}", f"{null} = True")
         operator = ">" if expr.name == "greatest" else "<"
@@ -334,7 +332,7 @@ class Expressions:
         return [value.code for value in values], _either(*nulls) if nulls else ""
 
     def _checked(self, null: str, type_: Type, lines: list[str], failing: str, failure: int) -> Value:
-        """A value computed by lines (with ``{v}`` for its name) that may fail; not where something is NULL."""
+        """A value computed by lines (``{v}`` is its name) that may fail; not where something is NULL."""
         name = self._writer.name("v")
         if null:
             null = self._kept(null)
@@ -450,7 +448,7 @@ class Expressions:
         return Value(f"f_{expr.name}({', '.join(codes)})", null)
 
     def _whole(self, expr: Call) -> Value:
-        """floor and ceil of doubles, as BIGINT."""
+        """Floor and ceil of doubles, as BIGINT."""
         if kind_of(expr.arguments[0].type) != DOUBLE or expr.type != BIGINT:
             return self._outside(expr.name, expr.arguments, expr.type)
         (a,), null = self._operands(expr)
@@ -580,7 +578,7 @@ class Expressions:
             return Value(f"({code} * 86400000000)", null)
         if given.is_time and wanted.kind is Kind.DATE:
             return Value(f"({code} // 86400000000)", null)
-        if given.is_time and wanted.is_time or given.is_interval:
+        if (given.is_time and wanted.is_time) or given.is_interval:
             return value
         if given.kind is Kind.TIMESTAMP and wanted == BIGINT:
             return Value(f"({code} // 1000000)", null)

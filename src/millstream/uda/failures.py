@@ -12,5 +12,5 @@ MESSAGES = {
 }
 
 
-class OutsideFailure(Exception):
+class OutsideError(Exception):
     """A function that is not compiled could not do its work."""

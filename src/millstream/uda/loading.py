@@ -93,8 +93,8 @@ def _runtime_digest() -> str:
 
 def cache_directory() -> Path:
     """Where generated source and compiled code are kept between runs."""
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    path = Path(home) / "millstream" / "aggregates"
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    path = home / "millstream" / "aggregates"
     try:
         path.mkdir(parents=True, exist_ok=True)
         return path

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any, Protocol
 
 from millstream.types import Kind, Type
-from millstream.uda.failures import CONVERSION, DIVISION, MESSAGES, OVERFLOW, OutsideFailure
+from millstream.uda.failures import CONVERSION, DIVISION, MESSAGES, OVERFLOW, OutsideError
 from millstream.uda.kinds import LIMITS, WORD, kind_of
 
 _CONTEXT = Context(prec=80, rounding=ROUND_HALF_UP)
@@ -73,7 +73,7 @@ def _function(name: str, types: tuple[Type, ...], result: Type, boxes: Boxes) ->
         opened = [boxes.opened(value, type_) for value, type_ in zip(given[::2], types, strict=True)]
         try:
             value = inner(*opened)
-        except OutsideFailure:
+        except OutsideError:
             if gently:
                 return zero, True
             raise
@@ -87,7 +87,7 @@ def _function(name: str, types: tuple[Type, ...], result: Type, boxes: Boxes) ->
 
 def _decimal(operator: str, a: Decimal, b: Decimal, result: Type) -> Any:
     if operator in ("/", "%", "div") and b == 0:
-        raise OutsideFailure(MESSAGES[DIVISION])
+        raise OutsideError(MESSAGES[DIVISION])
     match operator:
         case "+":
             value = _CONTEXT.add(a, b)
@@ -109,14 +109,14 @@ def _fitted(value: Decimal, result: Type) -> Any:
         whole = int(value)
         low, high = LIMITS[result.kind]
         if not low <= whole <= high:
-            raise OutsideFailure(MESSAGES[OVERFLOW])
+            raise OutsideError(MESSAGES[OVERFLOW])
         return whole
     try:
         rounded = value.quantize(Decimal(1).scaleb(-result.scale), context=_CONTEXT)
     except InvalidOperation:
-        raise OutsideFailure(MESSAGES[OVERFLOW]) from None
+        raise OutsideError(MESSAGES[OVERFLOW]) from None
     if abs(rounded.scaleb(result.scale, _CONTEXT)) >= 10**result.precision:
-        raise OutsideFailure(MESSAGES[OVERFLOW])
+        raise OutsideError(MESSAGES[OVERFLOW])
     return rounded
 
 
@@ -133,7 +133,7 @@ def cast(value: Any, given: Type, wanted: Type) -> Any:
         if isinstance(value, float):
             value = Decimal(repr(value))
         if not Decimal(value).is_finite():
-            raise OutsideFailure(MESSAGES[OVERFLOW])
+            raise OutsideError(MESSAGES[OVERFLOW])
         return _fitted(Decimal(value), wanted)
     if wanted.kind in (Kind.DOUBLE, Kind.FLOAT):
         return float(value)
@@ -141,7 +141,7 @@ def cast(value: Any, given: Type, wanted: Type) -> Any:
         return _fitted(Decimal(int(value)), wanted)
     if wanted.kind is Kind.BOOLEAN:
         return value != 0
-    raise OutsideFailure(f"{given} cannot be converted to {wanted} inside an aggregate yet")
+    raise OutsideError(f"{given} cannot be converted to {wanted} inside an aggregate yet")
 
 
 def to_text(value: Any, given: Type) -> str:
@@ -166,7 +166,7 @@ def to_text(value: Any, given: Type) -> str:
             return str(value)
         case _ if given.is_integral:
             return str(value)
-    raise OutsideFailure(f"{given} cannot be converted to a string inside an aggregate yet")
+    raise OutsideError(f"{given} cannot be converted to a string inside an aggregate yet")
 
 
 def _double_text(value: float) -> str:
@@ -213,8 +213,8 @@ def _from_text(text: str, wanted: Type) -> Any:
         if wanted.kind in (Kind.TIMESTAMP, Kind.TIMESTAMP_NTZ):
             return _instant(text)
     except (ValueError, KeyError, InvalidOperation):
-        raise OutsideFailure(f"{MESSAGES[CONVERSION]}: '{text}' is no {wanted}") from None
-    raise OutsideFailure(f"a string cannot be converted to {wanted} inside an aggregate yet")
+        raise OutsideError(f"{MESSAGES[CONVERSION]}: '{text}' is no {wanted}") from None
+    raise OutsideError(f"a string cannot be converted to {wanted} inside an aggregate yet")
 
 
 def _days(text: str) -> int:

@@ -33,9 +33,9 @@ class TableLayout:
 
     A table of at most one ``single`` row is a value for each instance. Others are rows linked in the order in
     which they were inserted, with ``hashes`` (the columns of each index), ``ordered`` columns with a tree and
-    columns whose values are ``counted``. ``bound`` is how many rows a tuple can add, None if that is not
-    known. Rows of a window have a ``place``: their time, or their number. A ``passing`` table lives only while
-    a statement runs.
+    columns whose values are ``counted``. ``bound`` is how many rows a tuple can add, None if nobody knows.
+    Rows of a window have a ``place``: their time, or their number. A ``passing`` table lives only while a
+    statement runs.
     """
 
     name: str

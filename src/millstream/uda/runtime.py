@@ -1,4 +1,4 @@
-"""What generated source calls: numbers with Spark's rules, rows in linked lists, chains of a hash index, trees.
+"""What generated source calls: numbers with Spark's rules, rows in lists, chains of a hash index, trees.
 
 Every function is compiled for compiled programs, and is itself for the others. Where integers wrap around in
 compiled code and do not in Python, there is a version for either.

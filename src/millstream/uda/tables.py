@@ -159,7 +159,8 @@ class ManyRows(TableCode):
         code = self._writer.name("h")
         self._writer.line(f"{code} = {self._hashed(columns, values)}")
         heads = self.name(f"heads{index}")
-        test = f"{self.name(f'hash{index}')}[{{row}}] == {code} and {self.name('owner')}[{{row}}] == {self.instance}"
+        own = f"{self.name('owner')}[{{row}}] == {self.instance}"
+        test = f"{self.name(f'hash{index}')}[{{row}}] == {code} and {own}"
         first = f"{heads}[{code} & (len({heads}) - 1)]"
         self._loop(first, f"{self.name(f'after{index}')}[{{row}}]", consume, stop, test)
 
@@ -280,8 +281,8 @@ class ManyRows(TableCode):
         for column, value in zip(columns, values, strict=True):
             kind = kind_of(self.table.fields[column].type)
             function = "hash_double" if kind == DOUBLE else "hash_integer"
-            value = f"int({value})" if kind == TRUTH else value
-            code = f"{function}({code}, {value})"
+            number = f"int({value})" if kind == TRUTH else value
+            code = f"{function}({code}, {number})"
         return code
 
     def _add_to_hash(self, row: str, number: int) -> None:
