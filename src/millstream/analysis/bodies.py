@@ -53,7 +53,8 @@ def bodies_of(name: str, arguments: Sequence[Type], catalog: Catalog) -> Bodies:
             versions.append(checked_body(entry, arguments, catalog))
         except AnalysisError as error:
             return Bodies(unfit=f"in aggregate '{name}', {error.message}")
-    return Bodies(*versions)
+    base, window_version = versions
+    return Bodies(base, window_version)
 
 
 class _Checker:
@@ -106,7 +107,13 @@ class _Checker:
             )
             for name, (block, given) in blocks.items()
         }
-        return replace(body, **made)
+        return replace(
+            body,
+            initialize=made["initialize"],
+            iterate=made["iterate"],
+            terminate=made["terminate"],
+            expire=made["expire"],
+        )
 
     def _settle(self) -> None:
         known = -1
@@ -162,7 +169,7 @@ class _Statements:
     def _values(self, scans: Scans) -> Values:
         return Values(self._queries.typer(scans.scope), scans, self.query)
 
-    def query(self, node: exp.Query, outer: Scans | None = None) -> checked.Query:
+    def query(self, node: exp.Expr, outer: Scans | None = None) -> checked.Query:
         return CheckedSelect.query(node, self._queries, self._body, self._numbers, outer)
 
     def _insert(self, node: nodes.InsertInto) -> checked.Insert:

@@ -105,7 +105,7 @@ class CheckedSelect:
         )
 
     def _values(self, grouped: bool = False) -> Values:
-        def inner(node: exp.Query, outer: Scans) -> checked.Query:
+        def inner(node: exp.Expr, outer: Scans) -> checked.Query:
             return self.query(node, self._queries, self._body, self._numbers, outer)
 
         if not grouped:

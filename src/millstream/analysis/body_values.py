@@ -31,6 +31,7 @@ from millstream.types import (
 )
 from millstream.uda import checked
 from millstream.uda.checked import Call, Case, Cast, Constant, Expr
+from millstream.uda.kinds import LIMITS
 
 if TYPE_CHECKING:
     from millstream.analysis.scope import Scope
@@ -71,7 +72,7 @@ class Values:
         self,
         typer: BodyTyper,
         scans: Scans,
-        query: Callable[[exp.Query, Scans], checked.Query],
+        query: Callable[[exp.Expr, Scans], checked.Query],
         found: Found = nobody,
     ) -> None:
         self._typer = typer
@@ -401,11 +402,9 @@ def with_outputs(query: checked.Query, outputs: Sequence[Expr]) -> checked.Query
     return replace(query, outputs=tuple(outputs), united=united)
 
 
-_BITS = {Kind.TINYINT: 7, Kind.SMALLINT: 15, Kind.INT: 31, Kind.BIGINT: 63}
-
-
 def _fits(value: int, type_: Type) -> bool:
-    return -(2 ** _BITS[type_.kind]) <= value < 2 ** _BITS[type_.kind]
+    low, high = LIMITS[type_.kind]
+    return low <= value <= high
 
 
 def _shown(node: exp.Expr) -> str:

@@ -163,7 +163,7 @@ class Expressions:
     # ------------------------------------------------------------ conditions
 
     def truth(self, expr: Expr) -> str:
-        """A condition that is true where the expression is: neither where it is false nor where it is NULL."""
+        """A condition that is true where the expression is, and not where it is false or NULL."""
         match expr:
             case Constant(value):
                 return str(value is True)
@@ -220,7 +220,7 @@ class Expressions:
 
     def _shortly(self, first: str, second: Expr, word: str, side: object) -> str:
         """Two conditions, of which the second is computed only where it matters."""
-        before = self._writer.length
+        before, name = self._writer.length, ""
         with self._writer.deeper():
             code = side(second)  # type: ignore[operator]
             own = self._writer.length - before
