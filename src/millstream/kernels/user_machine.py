@@ -13,7 +13,7 @@ from millstream.kernels.arrays import NO_INTEGERS, Array, Codes, Integers, froze
 from millstream.kernels.columns import Column
 from millstream.kernels.typed import arrow_type
 from millstream.kernels.user_tables import ID, TableState, read, written
-from millstream.types import Field
+from millstream.types import Field, Type
 from millstream.uda.failures import MESSAGES, OutsideError
 from millstream.uda.kinds import DOUBLE, kind_of
 from millstream.uda.loading import functions
@@ -60,7 +60,7 @@ class Machine:
             for name, dtype in (("alive", np.uint8), ("latest", np.int64), ("seen", np.int64))
             if name in program.arrays
         }
-        self._functions = functions(program, outside_functions(program.outside, Boxes(self.column)))
+        self._functions = functions(program, outside_functions(program.outside, Boxes(self._dictionary)))
         self._words = NO_INTEGERS
         self._count = 1
 
@@ -69,13 +69,18 @@ class Machine:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        self._functions = functions(self.program, outside_functions(self.program.outside, Boxes(self.column)))
+        self._functions = functions(
+            self.program, outside_functions(self.program.outside, Boxes(self._dictionary))
+        )
 
     def column(self, type_: pa.DataType) -> Column:
         """The way in and out for values of a type; words of the same type have the same dictionary."""
         if type_ not in self._dictionaries:
             self._dictionaries[type_] = Column(type_)
         return self._dictionaries[type_]
+
+    def _dictionary(self, type_: Type) -> Any:
+        return self.column(arrow_type(type_)).dictionary
 
     @property
     def words(self) -> int:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any
 
 from millstream.types import Kind, Type
 from millstream.uda.failures import CONVERSION, DIVISION, MESSAGES, OVERFLOW, OutsideError
@@ -15,15 +15,11 @@ from millstream.uda.kinds import LIMITS, WORD, kind_of
 _CONTEXT = Context(prec=80, rounding=ROUND_HALF_UP)
 
 
-class _Dictionary(Protocol):
-    def encode(self, column: Any) -> Any: ...
-
-
 class Boxes:
     """Values as Python knows them, from what they are while a program runs, and back."""
 
-    def __init__(self, column: Callable[[Any], Any]) -> None:
-        self._column = column
+    def __init__(self, dictionary: Callable[[Type], Any]) -> None:
+        self._dictionary = dictionary
 
     def opened(self, value: Any, type_: Type) -> Any:
         if kind_of(type_) == WORD:
@@ -40,11 +36,6 @@ class Boxes:
         if type_.kind is Kind.DECIMAL:
             return int(value.scaleb(type_.scale, _CONTEXT))
         return value
-
-    def _dictionary(self, type_: Type) -> Any:
-        from millstream.kernels.typed import arrow_type
-
-        return self._column(arrow_type(type_)).dictionary
 
 
 def outside_functions(calls: Sequence[Any], boxes: Boxes) -> dict[str, Callable[..., Any]]:
