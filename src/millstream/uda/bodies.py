@@ -412,20 +412,22 @@ def is_single(name: str, body: checked.Body) -> bool:
     return all(block == "INITIALIZE" and _adds(s) == 1 for block, s in inserts) and len(inserts) <= 1
 
 
-def most_added(name: str | None, body: checked.Body, block: str | None = None) -> int | None:
-    """How many rows a block can add to a table (or to RETURN), or any block; None if nobody knows."""
+def most_added(name: str | None, body: checked.Body) -> int | None:
+    """How many rows a tuple can add to a table (or to RETURN); None if nobody knows.
+
+    A tuple makes others leave, and nobody knows how many.
+    """
     single = frozenset(table.name for table in body.tables if is_single(table.name, body))
-    most = 0
-    for label, statements in body.blocks.items():
-        added = 0
-        for statement in statements if block in (None, label) else ():
+    added: dict[str, int] = {}
+    for block, statements in body.blocks.items():
+        added[block] = 0
+        for statement in statements:
             if isinstance(statement, checked.Insert) and statement.table == name:
                 rows = _adds(statement, single)
-                if rows is None:
+                if rows is None or (block == "EXPIRE" and name is not None):
                     return None
-                added += rows
-        most = max(most, added)
-    return most
+                added[block] += rows
+    return max(added["INITIALIZE"], added["ITERATE"]) + added["TERMINATE"] + added["EXPIRE"]
 
 
 def _adds(statement: checked.Insert, single: frozenset[str] = frozenset()) -> int | None:

@@ -114,11 +114,7 @@ class _Code:
     @property
     def _bound(self) -> int | None:
         """How many rows a tuple can return."""
-        blocks = [most_added(None, self._body, block) for block in self._body.blocks]
-        if None in blocks:
-            return None
-        initialize, iterate, terminate, expire = (block or 0 for block in blocks)
-        return max(initialize, iterate) + terminate + expire
+        return most_added(None, self._body)
 
     # ------------------------------------------------------------ returned rows
 
