@@ -9,6 +9,7 @@ from millstream.catalog.entries import Aggregate
 from millstream.errors import Span
 from millstream.quantity import Distance, Duration, Rows
 from millstream.types import BOOLEAN, Type
+from millstream.uda.checked import Body
 
 
 @dataclass(frozen=True)
@@ -17,6 +18,15 @@ class SortKey:
 
     descending: bool = False
     nulls_first: bool = True
+
+
+@dataclass(frozen=True)
+class Bodies:
+    """The checked versions of an aggregate, or why there are none: something in it cannot be run yet."""
+
+    base: Body | None = None
+    window: Body | None = None
+    unfit: str | None = None
 
 
 @dataclass(frozen=True)
@@ -38,6 +48,8 @@ class AggregateCall:
     """Of those that would take the NULL of a tuple for a value: first, last, collect_list and the like."""
     within: tuple[SortKey, ...] = ()
     """The order in WITHIN GROUP."""
+    bodies: Bodies | None = field(default=None, compare=False, repr=False)
+    """Of an aggregate in ESL: its versions, for arguments of these types."""
     text: str = field(default="", compare=False)
     span: Span | None = field(default=None, compare=False, repr=False)
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from millstream.errors import Span
-from millstream.types import UNKNOWN, Type
+from millstream.types import UNKNOWN, Field, Type
 
 
 @dataclass(frozen=True)
@@ -86,6 +86,11 @@ class Expr:
 
 def of_column(column: ColumnRef) -> Expr:
     return Expr((column,), column.type)
+
+
+def part_of(whole: Expr, part: Field) -> Expr:
+    """A field of a struct."""
+    return Expr((*whole.parts, f".{_quoted(part.name)}"), part.type, span=whole.span)
 
 
 def cut(text: str, span: Span, holes: Iterable[tuple[Span, ColumnRef | Expr]]) -> tuple[Part, ...]:

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from millstream.analysis.bodies import bodies_of
 from millstream.analysis.calls import COMPLETE, AggregateCall, OverCall, SortKey
-from millstream.analysis.expressions import ColumnRef, Expr, of_column
+from millstream.analysis.expressions import ColumnRef, Expr, of_column, part_of
 from millstream.analysis.overs import analyse_over, check_together, refuse_on_table
 from millstream.analysis.resolved import (
     FromItem,
@@ -18,7 +19,7 @@ from millstream.analysis.resolved import (
     ReadStream,
     Select,
 )
-from millstream.analysis.resolver import Resolver, aggregate_name, is_call
+from millstream.analysis.resolver import Resolver, aggregate_name, is_aggregate_call, is_call
 from millstream.analysis.scope import Scope, ScopeRelation
 from millstream.analysis.typer import OF_GROUP
 from millstream.analysis.windows import StreamFacts
@@ -28,7 +29,7 @@ from millstream.errors import AnalysisError, did_you_mean
 from millstream.quantity import Duration
 from millstream.syntax import nodes
 from millstream.syntax.positions import span_of
-from millstream.types import Field, Type
+from millstream.types import Field, Kind, Type, struct
 from millstream.windows.spec import RowWindow, Window
 
 _OF_ONE_TUPLE = frozenset({"first", "last", "first_value", "last_value", "any_value"})
@@ -157,9 +158,19 @@ class SelectAnalyser:
         alias = item.alias if isinstance(item, exp.Alias) else None
         value = item.this if isinstance(item, exp.Alias) else item
         expr = resolver.resolve(value)
+        if alias is None and self._returns_row(value) and expr.type.kind is Kind.STRUCT:
+            return [Output(f.name, part_of(expr, f)) for f in expr.type.fields]
         if alias is None:
             alias = value.name if isinstance(value, exp.Column | exp.Dot) else str(self._written(value))
         return [Output(alias, expr)]
+
+    def _returns_row(self, node: exp.Expr) -> bool:
+        """Whether this is a call of an aggregate that returns rows, and nothing else."""
+        if not is_aggregate_call(node, self.resolver.catalog):
+            return False
+        name, catalog = aggregate_name(node), self.resolver.catalog
+        user = catalog.aggregate(name) or catalog.aggregate(name, window=True)
+        return user is not None and user.returns_row
 
     def _written(self, node: exp.Expr) -> str:
         span = span_of(node)
@@ -319,6 +330,12 @@ class SelectAnalyser:
         sorted_by = [part.this for part in ordered]
         arguments = [*sorted_by, *arguments] if name.lower() in OF_GROUP else [*arguments, *sorted_by]
         resolved = tuple(plain.resolve(a) for a in arguments if not isinstance(a, exp.Star))
+        bodies = None
+        if user is not None and user.python is None:
+            bodies = bodies_of(name, [argument.type for argument in resolved], self.resolver.catalog)
+            body = bodies.base or bodies.window
+            if body is not None:
+                type_ = struct(*body.returns) if user.returns_row else body.returns[0].type
         result = ColumnRef("", f"__agg{len(self.aggregates) + len(self.overs)}", type_)
         return AggregateCall(
             name.lower(),
@@ -330,6 +347,7 @@ class SelectAnalyser:
             user,
             ignore_nulls,
             tuple(map(_sort_key, ordered)),
+            bodies,
             self._written(whole),
             span_of(node),
         )

@@ -22,6 +22,7 @@ from millstream.kernels.order import WAYS, OrderStatistics
 from millstream.kernels.recomputed import DistinctValues, Recomputed
 from millstream.kernels.specs import AggregateSpec
 from millstream.kernels.summaries import summary
+from millstream.kernels.user_content import UserSummary
 
 ARGUMENTS = b"millstream.arguments"
 """Under which the types of arguments are kept with a table of state."""
@@ -30,7 +31,7 @@ _VARIANCES = ("var_pop", "var_samp", "stddev_pop", "stddev_samp", "regr_sxx", "r
 _SHAPES = ("skewness", "kurtosis")
 _PAIRED = ("covar_pop", "covar_samp", "corr", "regr_sxy", "regr_slope", "regr_intercept", "regr_r2")
 _LISTED = ("collect_list", "collect_set", "listagg", "histogram_numeric", "percentile_of_counts")
-_CONTENTS = (*_LISTED, "collect_union", "approx_top_k", "vector_sum", "vector_avg")
+_CONTENTS = (*_LISTED, "collect_union", "approx_top_k", "vector_sum", "vector_avg", "user")
 _SAME_IF_DISTINCT = ("min", "max", "first", "last", "min_by", "max_by", "bit_and", "bit_or")
 """Aggregates to which it makes no difference how often a value is there."""
 
@@ -138,13 +139,13 @@ def _recomputed(spec: AggregateSpec, types: pa.Schema, *, in_order: bool) -> Rec
     needed = [names[1]] if spec.function in ("min_by", "max_by") else names[:1]
     if spec.function == "percentile_of_counts":
         needed = names
-    takes_nulls = spec.function == "approx_top_k" or (
+    takes_nulls = spec.function in ("approx_top_k", "user") or (
         spec.function == "collect_list" and not spec.ignore_nulls
     )
     return Recomputed(
         _label(spec),
         {name: types.field(name).type for name in names},
-        summary(spec),
+        UserSummary(spec.parameters[0]) if spec.function == "user" else summary(spec),
         needed=[] if takes_nulls else needed,
         condition=spec.condition,
         distinct=spec.distinct or spec.function == "collect_set",
@@ -169,6 +170,7 @@ def _distinct(spec: AggregateSpec, types: pa.Schema, *, in_order: bool) -> Recom
 
 def _label(spec: AggregateSpec) -> str:
     """Tells contents apart; the order of arguments and all parameters matter."""
-    shown = [*spec.arguments, *map(repr, spec.parameters), *map(repr, spec.order)]
+    parameters = [spec.parameters[0].digest] if spec.function == "user" else map(repr, spec.parameters)
+    shown = [*spec.arguments, *parameters, *map(repr, spec.order)]
     kind = f"{'distinct ' if spec.distinct else ''}{'nonnull ' if spec.ignore_nulls else ''}"
     return f"{kind}{spec.function}({', '.join(shown)})"

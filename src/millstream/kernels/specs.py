@@ -10,6 +10,7 @@ import pyarrow as pa
 
 if TYPE_CHECKING:
     from millstream.kernels.placing import Placing
+    from millstream.uda.program import Program
 
 Function = Literal[
     "count", "sum", "avg", "try_sum", "try_avg", "min", "max", "first", "last", "min_by", "max_by",
@@ -19,7 +20,7 @@ Function = Literal[
     "regr_slope", "regr_intercept", "regr_r2",
     "percentile", "percentile_disc", "percentile_approx", "mode",
     "collect_list", "collect_set", "listagg", "histogram_numeric", "percentile_of_counts",
-    "collect_union", "approx_top_k", "vector_sum", "vector_avg",
+    "collect_union", "approx_top_k", "vector_sum", "vector_avg", "user",
 ]  # fmt: skip
 
 
@@ -53,7 +54,8 @@ class AggregateSpec:
     """The columns of further arguments."""
 
     parameters: tuple[Any, ...] = ()
-    """Arguments that are constants: percentages, a separator, how many are wanted."""
+    """Arguments that are constants: percentages, a separator, how many are wanted; of the user's aggregates
+    their program."""
 
     distinct: bool = False
     """Of equal values only the first counts."""
@@ -130,3 +132,21 @@ class WindowSpec:
 
     aggregates: tuple[AggregateSpec, ...]
     wid_type: pa.DataType = field(default_factory=pa.int64)
+
+
+@dataclass(frozen=True)
+class UserSpec:
+    """An aggregate of the user's: its program, the columns of its arguments, and those of its results."""
+
+    program: Program
+    arguments: tuple[str, ...]
+    results: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class UserOverSpec:
+    """An aggregate of the user's over the tuple and those before it, as in OverSpec."""
+
+    user: UserSpec
+    rows: int | None = None
+    range: int | float | None = None

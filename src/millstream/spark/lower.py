@@ -129,6 +129,13 @@ class Lowerer:
                 passed = [c for c in node.input.schema if _is_needed(c, above.needed) and c not in results]
                 complete = COMPLETE in node.schema and _is_needed(COMPLETE, above.needed)
                 return self.stages.over(flow, node, passed, marked=above.staged, complete=complete)
+            case nodes.BaseAggregate():
+                exprs = [key.expr for key in node.group_by]
+                exprs += [argument for call in node.aggregates for argument in call.arguments]
+                below = above.wanting(*exprs)
+                flow = self._lower(node.input, replace(below, staged=True))
+                passed = [c for c in node.input.schema if _is_needed(c, above.needed)]
+                return self.stages.base(flow, node, passed, marked=above.staged)
             case _:
                 raise AssertionError(f"{type(node).__name__} has passed the list of what can be run")
 

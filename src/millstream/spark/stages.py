@@ -14,12 +14,12 @@ from pyspark.sql import functions as F  # noqa: N812 (Spark's own custom)
 from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from millstream.analysis.calls import COMPLETE, OverCall
+from millstream.analysis.calls import COMPLETE, AggregateCall, OverCall
 from millstream.analysis.expressions import ColumnRef, Expr, of_column
 from millstream.errors import NotExecutableError
 from millstream.kernels.base import Kernel
 from millstream.kernels.partitions import BY_PART, WHOLE
-from millstream.kernels.specs import OverSpec, SlideSpec, WindowSpec
+from millstream.kernels.specs import OverSpec, SlideSpec, UserOverSpec, UserSpec, WindowSpec
 from millstream.plan import nodes
 from millstream.plan.attributes import attribute_beside_time
 from millstream.quantity import Rows
@@ -30,9 +30,19 @@ from millstream.spark.host import Stage, shard_ids, stage_stream, stage_table
 from millstream.spark.promises import units
 from millstream.spark.reports import Reports
 from millstream.spark.shipping import has_value, hashes, is_integer, packed, time_type_of, type_of
+from millstream.spark.user_aggregates import (
+    content_spec,
+    opened,
+    over_spec,
+    put_together,
+    result_fields,
+    runs_by_itself,
+    user_spec,
+)
 from millstream.spark.windows import Placer, counts_arrivals, is_apart, is_contextual, partitioning
 from millstream.stage.shard import result_schema
 from millstream.stage.spec import Pipeline
+from millstream.uda.compiler import BASE
 from millstream.windows.spec import LandmarkWindow, RangeWindow
 
 ONE = "__ms_one"
@@ -147,8 +157,21 @@ class Stages:
         shipped = {f"c{i}": F.expr(ref.sql) for i, ref in enumerate(refs)}
         time_type = time_type_of(flow.legs[0])
         specs = []
+        users: list[tuple[AggregateCall, UserSpec, str]] = []
+        windows: list[UserOverSpec] = []
+        listed: list[tuple[AggregateCall, str]] = []
         for i, call in enumerate(calls):
-            argument, spec = aggregate(frame, call.call, f"a{i}", f"r{i}")
+            if call.call.user is not None and runs_by_itself(call):
+                argument, window = over_spec(call, time_type, f"a{i}", f"r{i}")
+                shipped |= argument
+                windows.append(window)
+                users.append((call.call, window.user, f"r{i}"))
+                continue
+            if call.call.user is not None:
+                argument, spec = content_spec(call.call, f"a{i}", f"r{i}")
+                listed.append((call.call, f"r{i}"))
+            else:
+                argument, spec = aggregate(frame, call.call, f"a{i}", f"r{i}")
             shipped |= argument
             reach = call.frame.preceding
             if reach is None:
@@ -159,17 +182,64 @@ class Stages:
                 specs.append(OverSpec(spec, None, units(reach, time_type)))
         keys = [F.expr(expr.sql) for expr in calls[0].partition_by]
         slide = _slide(calls[0], time_type, "complete" if complete else None)
-        kernels: list[MakeKernel] = [partial(Reorder), partial(OverAggregate, tuple(specs), slide)]
+        kernels: list[MakeKernel] = [partial(Reorder)]
         results = [pa.field(spec.aggregate.result, spec.aggregate.type) for spec in specs]
+        if specs:
+            kernels.append(partial(OverAggregate, tuple(specs), slide))
+        if windows:
+            from millstream.kernels.user_over import UserOver
+
+            if calls[0].active_expiration:
+                from millstream.kernels.user_active import UserActive
+
+                kernels.append(partial(UserActive, windows[0]))
+            else:
+                kernels.append(partial(UserOver, tuple(windows)))
+            results += [one for window in windows for one in result_fields(window.user)]
         if complete:
             results.append(pa.field("complete", pa.bool_()))
         texts = [expr.sql for expr in calls[0].partition_by]
         key = next((f"c{i}" for i, ref in enumerate(refs) if texts == [ref.sql]), None)
         result = self._run(flow, shipped, keys, kernels, marked=marked, key=key, keep=len(refs), add=results)
+        result = opened(put_together(result, users), listed)
         columns = [(ref, f"c{i}") for i, ref in enumerate(refs)]
         columns += [(call.call.result, f"r{i}") for i, call in enumerate(calls)]
         columns += [(COMPLETE, "complete")] if complete else []
         return Flow((Leg(named(result, columns), marked=marked, staged=True),))
+
+    def base(
+        self, flow: Flow, node: nodes.BaseAggregate, needed: Sequence[ColumnRef], *, marked: bool
+    ) -> Flow:
+        """Base aggregates of the user's: a row for whatever they return."""
+        from millstream.kernels.reorder import Reorder
+        from millstream.kernels.user_base import BaseAggregate
+
+        refs = [ref for ref in node.input.schema if ref in needed]
+        shipped = {f"c{i}": F.expr(ref.sql) for i, ref in enumerate(refs)}
+        computed = [key for key in node.group_by if key.expr.column is None]
+        shipped |= {f"g{i}": F.expr(key.expr.sql) for i, key in enumerate(computed)}
+        kept = len(shipped)
+        users = []
+        for i, call in enumerate(node.aggregates):
+            assert call.bodies is not None
+            assert call.bodies.base is not None
+            arguments, spec = user_spec(call, call.bodies.base, BASE, f"a{i}", f"r{i}")
+            shipped |= arguments
+            users.append((call, spec, f"r{i}"))
+        keys = [F.expr(key.expr.sql) for key in node.group_by]
+        texts = [key.expr.sql for key in node.group_by]
+        key = next((f"c{i}" for i, ref in enumerate(refs) if texts == [ref.sql]), None)
+        kernels: list[MakeKernel] = [
+            partial(Reorder),
+            partial(BaseAggregate, tuple(spec for _, spec, _ in users)),
+        ]
+        results = [one for _, spec, _ in users for one in result_fields(spec)]
+        frame = self._run(flow, shipped, keys, kernels, marked=marked, key=key, keep=kept, add=results)
+        frame = put_together(frame, users)
+        columns = [(ref, f"c{i}") for i, ref in enumerate(refs)]
+        columns += [(ColumnRef("", k.name, k.expr.type), f"g{i}") for i, k in enumerate(computed)]
+        columns += [(call.result, name) for call, _, name in users]
+        return Flow((Leg(named(frame, columns), marked=marked, staged=True),))
 
     def window(
         self, flow: Flow, node: nodes.WindowAggregate, wanted: Callable[[ColumnRef], bool], *, marked: bool
@@ -196,8 +266,13 @@ class Stages:
         leg = flow.legs[0]
         shipped = {f"g{i}": F.expr(expr.sql) for i, expr in enumerate(keys.values())}
         specs = []
+        listed: list[tuple[AggregateCall, str]] = []
         for i, call in enumerate(node.aggregates):
-            argument, spec = aggregate(leg.frame, call, f"a{i}", f"r{i}")
+            if call.user is not None:
+                argument, spec = content_spec(call, f"a{i}", f"r{i}")
+                listed.append((call, f"r{i}"))
+            else:
+                argument, spec = aggregate(leg.frame, call, f"a{i}", f"r{i}")
             shipped |= argument
             specs.append(spec)
         per = partitioning(window, [ref.name for ref in keys])
@@ -261,7 +336,7 @@ class Stages:
         groups = [f.name for f in frame.schema.fields[: len(keys)] if isinstance(f.dataType, T.AtomicType)]
         order = [*(one.name for one in ranking), *groups]
         sorting = [F.col(name).alias(f"{SORT}{i:03}") for i, name in enumerate(order)]
-        frame = frame.select("*", *sorting)
+        frame = opened(frame.select("*", *sorting), listed)
         columns = [(ref, f"g{i}") for i, ref in enumerate(keys)]
         columns += [(ColumnRef(windowed.alias, bound.name), bound.name) for bound in bounds]
         columns += [(call.result, f"r{i}") for i, call in enumerate(node.aggregates)]

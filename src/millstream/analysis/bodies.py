@@ -1,0 +1,228 @@
+"""The checked form of an aggregate for the arguments of a call.
+
+Old listings leave out types; then the call has its say too, so the form is made for each call anew.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from millstream.analysis.aggregate_bodies import AggregateBody
+from millstream.analysis.body_expressions import BodyNames, LocalTable
+from millstream.analysis.body_queries import BodyQueries
+from millstream.analysis.body_selects import CheckedSelect
+from millstream.analysis.body_statements import RETURN, StatementChecker, inserted_rows
+from millstream.analysis.body_values import Scans, Values, converted, with_outputs
+from millstream.analysis.calls import Bodies
+from millstream.analysis.open_types import OpenTypes
+from millstream.analysis.scope import Scope, ScopeRelation
+from millstream.errors import AnalysisError
+from millstream.syntax import nodes
+from millstream.syntax.positions import span_of
+from millstream.types import Field, Type
+from millstream.uda import checked
+
+if TYPE_CHECKING:
+    from millstream.catalog import Catalog
+    from millstream.catalog.entries import Aggregate
+
+Fields = tuple[Field, ...]
+
+
+def checked_body(aggregate: Aggregate, arguments: Sequence[Type], catalog: Catalog) -> checked.Body:
+    """An aggregate in ESL, for arguments of these types."""
+    body = aggregate.definition
+    assert isinstance(body, AggregateBody), "it is written in ESL"
+    return _Checker(aggregate, body, catalog).check(arguments)
+
+
+def bodies_of(name: str, arguments: Sequence[Type], catalog: Catalog) -> Bodies:
+    """Both versions of an aggregate in ESL, for arguments of these types."""
+    versions: list[checked.Body | None] = []
+    for window in (False, True):
+        entry = catalog.aggregate(name, window=window)
+        if entry is None or entry.python is not None:
+            versions.append(None)
+            continue
+        try:
+            versions.append(checked_body(entry, arguments, catalog))
+        except AnalysisError as error:
+            return Bodies(unfit=f"in aggregate '{name}', {error.message}")
+    base, window_version = versions
+    return Bodies(base, window_version)
+
+
+class _Checker:
+    def __init__(self, aggregate: Aggregate, body: AggregateBody, catalog: Catalog) -> None:
+        self._aggregate, self._body = aggregate, body
+        self._types = OpenTypes()
+        parameters = self._opened("parameter", aggregate.parameters)
+        tables = tuple(LocalTable(t.name, self._opened(t.name, t.fields)) for t in body.tables)
+        self._returns = self._opened("result", aggregate.returns)
+        self._names = BodyNames(aggregate.name, aggregate.window, parameters, tables, catalog, self._types)
+        self._numbers = itertools.count()
+
+    def _opened(self, what: str, fields: Fields) -> Fields:
+        """What is still unknown after the aggregate was made is open again."""
+        return tuple(
+            f if f.type.is_known else Field(f.name, self._types.new(f"{what}.{f.name}".lower()))
+            for f in fields
+        )
+
+    def check(self, arguments: Sequence[Type]) -> checked.Body:
+        for parameter, type_ in zip(self._names.parameters, arguments, strict=True):
+            self._types.meet(parameter.type, type_)
+        for table in self._names.tables:
+            if table.name.lower() == checked.INWINDOW:
+                for column, parameter in zip(table.fields, self._names.parameters, strict=True):
+                    self._types.meet(column.type, parameter.type)
+        self._settle()
+        tables = tuple(
+            checked.Table(table.name.lower(), self._closed(f"table '{table.name}'", table.fields))
+            for table in self._names.tables
+        )
+        body = checked.Body(
+            self._aggregate.name,
+            self._aggregate.window,
+            self._closed("the parameters", self._names.parameters),
+            self._closed("the result", self._returns),
+            tables,
+            (),
+            (),
+        )
+        blocks = {
+            "initialize": ("INITIALIZE", self._body.initialize),
+            "iterate": ("ITERATE", self._body.iterate),
+            "terminate": ("TERMINATE", self._body.terminate),
+            "expire": ("EXPIRE", self._body.expire),
+        }
+        made = {
+            name: tuple(
+                _Statements(self._names.inside(block), body, self._numbers, self._body).of(s) for s in given
+            )
+            for name, (block, given) in blocks.items()
+        }
+        return replace(
+            body,
+            initialize=made["initialize"],
+            iterate=made["iterate"],
+            terminate=made["terminate"],
+            expire=made["expire"],
+        )
+
+    def _settle(self) -> None:
+        known = -1
+        while known != self._types.known or self._types.settle_by_literal():
+            known = self._types.known
+            for block, statements in (
+                ("INITIALIZE", self._body.initialize),
+                ("ITERATE", self._body.iterate),
+                ("TERMINATE", self._body.terminate),
+                ("EXPIRE", self._body.expire),
+            ):
+                checker = StatementChecker(self._names.inside(block), self._returns)
+                for statement in statements:
+                    checker.check(statement)
+
+    def _closed(self, what: str, fields: Fields) -> Fields:
+        closed = tuple(Field(f.name, self._types.closed(f.type)) for f in fields)
+        for column in closed:
+            if not column.type.is_known:
+                raise AnalysisError(
+                    f"'{self._aggregate.name}': the type of '{column.name}' in {what} cannot be told",
+                    hint="declare it",
+                )
+        return closed
+
+
+class _Statements:
+    """Makes the checked form of the statements of one block."""
+
+    def __init__(
+        self, names: BodyNames, body: checked.Body, numbers: Iterator[int], written: AggregateBody
+    ) -> None:
+        self._names, self._body, self._numbers, self._written = names, body, numbers, written
+        self._queries = BodyQueries(names)
+
+    def of(self, node: exp.Expr) -> checked.Statement:
+        match node:
+            case nodes.InsertInto():
+                return self._insert(node)
+            case exp.Update():
+                return self._update(node)
+            case exp.Delete():
+                scan, values = self._changed(node)
+                where = node.args.get("where")
+                conditions = values.conditions(where.this if where is not None else None)
+                return checked.Delete(scan, conditions, text=self._text(node), span=span_of(node))
+        raise AssertionError("the checker has seen to it")
+
+    def _text(self, node: exp.Expr) -> str:
+        span = span_of(node)
+        return "" if span is None else " ".join(self._written.source.text[span[0] : span[1] + 1].split())
+
+    def _values(self, scans: Scans) -> Values:
+        return Values(self._queries.typer(scans.scope), scans, self.query)
+
+    def query(self, node: exp.Expr, outer: Scans | None = None) -> checked.Query:
+        return CheckedSelect.query(node, self._queries, self._body, self._numbers, outer)
+
+    def _insert(self, node: nodes.InsertInto) -> checked.Insert:
+        table = None if node.name.lower() == RETURN else self._body.table(node.name.lower())
+        fields = self._body.returns if table is None else table.fields
+        listed = node.args.get("columns")
+        positions = list(range(len(fields)))
+        if listed:
+            names = [f.name.lower() for f in fields]
+            positions = [names.index(column.name.lower()) for column in listed]
+        types = [fields[i].type for i in positions]
+        facts = {"text": self._text(node), "span": span_of(node)}
+        name = None if table is None else table.name
+        if node.args.get("query") is not None:
+            query = self.query(node.args["query"].unnest())
+            outputs = [converted(o, t) for o, t in zip(query.outputs, types, strict=True)]
+            query = _spread(with_outputs(query, outputs), positions, fields)
+            return checked.Insert(name, query=query, **facts)  # type: ignore[arg-type]
+        values = self._values(Scans(Scope()))
+        rows = []
+        for row in inserted_rows(node):
+            given = {
+                i: values.as_(value, type_) for i, value, type_ in zip(positions, row, types, strict=True)
+            }
+            rows.append(tuple(given.get(i, checked.Constant(None, f.type)) for i, f in enumerate(fields)))
+        where = node.args.get("where")
+        condition = None if where is None else values.condition(where)
+        return checked.Insert(name, tuple(rows), condition, **facts)  # type: ignore[arg-type]
+
+    def _update(self, node: exp.Update) -> checked.Update:
+        scan, values = self._changed(node)
+        assigned = []
+        names = [f.name.lower() for f in scan.fields]
+        for assignment in node.expressions:
+            index = names.index(assignment.this.name.lower())
+            assigned.append((index, values.as_(assignment.expression, scan.fields[index].type)))
+        where = node.args.get("where")
+        conditions = values.conditions(where.this if where is not None else None)
+        return checked.Update(scan, tuple(assigned), conditions, text=self._text(node), span=span_of(node))
+
+    def _changed(self, node: exp.Expr) -> tuple[checked.Scan, Values]:
+        table = self._body.table(node.this.name.lower())
+        scan = checked.Scan(next(self._numbers), table.name, fields=table.fields)
+        alias = node.this.alias or table.name
+        scope = Scope([ScopeRelation(alias, table.fields)])
+        return scan, self._values(Scans(scope, {alias.lower(): scan}))
+
+
+def _spread(query: checked.Query, positions: Sequence[int], fields: Fields) -> checked.Query:
+    """Outputs at the places of the columns that they fill; the others are NULL."""
+    if list(positions) == list(range(len(fields))):
+        return query
+    given = dict(zip(positions, query.outputs, strict=True))
+    outputs = [given.get(i, checked.Constant(None, f.type)) for i, f in enumerate(fields)]
+    united = tuple(_spread(other, positions, fields) for other in query.united)
+    return replace(query, outputs=tuple(outputs), names=tuple(f.name for f in fields), united=united)

@@ -1,0 +1,304 @@
+"""Queries of an aggregate's body in their checked form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from millstream.analysis.body_expressions import walk
+from millstream.analysis.body_queries import BodyQueries
+from millstream.analysis.body_values import Scans, Values, converted, with_outputs
+from millstream.analysis.coercion import common_type
+from millstream.analysis.resolver import aggregate_name, is_aggregate_call
+from millstream.analysis.scope import Scope, ScopeRelation
+from millstream.errors import AnalysisError
+from millstream.syntax.positions import span_of
+from millstream.types import BIGINT, BOOLEAN
+from millstream.uda import checked
+
+if TYPE_CHECKING:
+    from millstream.catalog.entries import Table
+
+AGGREGATES = ("count", "sum", "avg", "min", "max", "first", "last", "any_value")
+"""The built-in aggregates of queries in bodies."""
+
+
+class CheckedSelect:
+    """One SELECT, read in the order in which it is computed."""
+
+    def __init__(
+        self,
+        node: exp.Select,
+        queries: BodyQueries,
+        body: checked.Body,
+        numbers: Iterator[int],
+        outer: Scans | None,
+    ) -> None:
+        self._node, self._queries, self._body, self._numbers = node, queries, body, numbers
+        self._scans = Scans(Scope(outer=None if outer is None else outer.scope), {}, outer)
+        self._typer = queries.typer(self._scans.scope)
+        self._aggregates: list[checked.Aggregation] = []
+        self._keys: list[exp.Expr] = []
+
+    @classmethod
+    def query(
+        cls,
+        node: exp.Expr,
+        queries: BodyQueries,
+        body: checked.Body,
+        numbers: Iterator[int],
+        outer: Scans | None = None,
+    ) -> checked.Query:
+        node = node.unnest()
+        if isinstance(node, exp.SetOperation):
+            if not isinstance(node, exp.Union) or node.args.get("distinct"):
+                raise AnalysisError(
+                    f"{node.key.upper()} cannot be used in an aggregate yet",
+                    span=span_of(node),
+                    hint="UNION ALL can; IN, NOT IN and EXISTS do the work of the others",
+                )
+            left, right = (
+                cls.query(side, queries, body, numbers, outer) for side in (node.this, node.expression)
+            )
+            return _united(left, right)
+        assert isinstance(node, exp.Select), "the checker has seen to it"
+        return cls(node, queries, body, numbers, outer)._query()
+
+    # ------------------------------------------------------------ the parts
+
+    def _query(self) -> checked.Query:
+        scans = self._from()
+        plain = self._values()
+        where = self._node.args.get("where")
+        conditions = plain.conditions(where.this if where is not None else None)
+        group = self._node.args.get("group")
+        self._keys = [self._selected(key) for key in group.expressions] if group else []
+        keys = tuple(plain.of(key) for key in self._keys)
+        is_grouped = bool(self._keys) or any(self._calls())
+        values = self._values(grouped=is_grouped)
+        outputs, names = self._outputs(values)
+        having = self._node.args.get("having")
+        order = self._node.args.get("order")
+        sorting = tuple(
+            checked.Sorting(
+                values.of(self._selected(part.this)),
+                bool(part.args.get("desc")),
+                bool(part.args.get("nulls_first", not part.args.get("desc"))),
+            )
+            for part in (order.expressions if order else ())
+        )
+        limit = self._node.args.get("limit")
+        return checked.Query(
+            scans,
+            conditions,
+            tuple(outputs),
+            tuple(names),
+            is_grouped,
+            keys,
+            having=None if having is None else values.condition(having.this),
+            distinct=bool(self._node.args.get("distinct")),
+            order=sorting,
+            limit=None if limit is None else self._values().as_(limit.expression, BIGINT),
+            aggregates=tuple(self._aggregates),
+        )
+
+    def _values(self, grouped: bool = False) -> Values:
+        def inner(node: exp.Expr, outer: Scans) -> checked.Query:
+            return self.query(node, self._queries, self._body, self._numbers, outer)
+
+        if not grouped:
+            return Values(self._typer, self._scans, inner)
+        return Values(self._typer, self._scans, inner, self._in_groups)
+
+    def _calls(self) -> Iterator[exp.Expr]:
+        having = self._node.args.get("having")
+        parts = [*self._node.expressions, *([having.this] if having is not None else ())]
+        order = self._node.args.get("order")
+        parts += [self._selected(ordered.this) for ordered in (order.expressions if order else ())]
+        catalog = self._queries.names.catalog
+        return (part for whole in parts for part in walk(whole) if is_aggregate_call(part, catalog))
+
+    # ------------------------------------------------------------ FROM
+
+    def _from(self) -> tuple[checked.Scan, ...]:
+        clause = self._node.args.get("from_")
+        if clause is None:
+            return ()
+        joins = (*(clause.this.args.get("joins") or ()), *(self._node.args.get("joins") or ()))
+        first = self._scan(clause.this)
+        return (first, *(self._join(join) for join in joins))
+
+    def _join(self, join: exp.Join) -> checked.Scan:
+        side, kind = (join.side or "").upper(), (join.kind or "").upper()
+        if side not in ("", "LEFT") or kind not in ("", "INNER", "CROSS", "OUTER"):
+            raise AnalysisError(
+                f"{f'{side} {kind}'.strip()} JOIN cannot be used in an aggregate yet",
+                span=span_of(join.this),
+                hint="LEFT and INNER joins can; EXISTS and NOT EXISTS do the work of SEMI and ANTI",
+            )
+        before = list(self._scans.scope.relations)
+        scan = self._scan(join.this, left=side == "LEFT")
+        on: list[checked.Expr] = []
+        for column in join.args.get("using") or ():
+            left = next(c for c in (r.find(column.name) for r in before) if c is not None)
+            one = self._scans.column(left.relation, left.name)
+            other = next(
+                checked.Column(scan.number, i, f.type)
+                for i, f in enumerate(scan.fields)
+                if f.name.lower() == column.name.lower()
+            )
+            assert one is not None
+            common = common_type(one.type, other.type)
+            assert common is not None
+            on.append(checked.Call("=", (converted(one, common), converted(other, common)), BOOLEAN))
+            self._scans.scope.merged[column.name.lower()] = left.relation
+        on += self._values().conditions(join.args.get("on"))
+        from dataclasses import replace
+
+        return replace(scan, on=tuple(on))
+
+    def _scan(self, node: exp.Expr, *, left: bool = False) -> checked.Scan:
+        number = next(self._numbers)
+        if isinstance(node, exp.Subquery):
+            query = self.query(node.this, self._queries, self._body, self._numbers)
+            alias = node.alias or f"__query{len(self._scans.scope.relations)}"
+            from millstream.types import Field
+
+            fields = tuple(Field(n, o.type) for n, o in zip(query.names, query.outputs, strict=True))
+            scan = checked.Scan(number, query=query, fields=fields, left=left)
+        else:
+            alias = node.alias or node.name
+            local = next((t for t in self._body.tables if t.name == node.name.lower()), None)
+            if local is not None:
+                scan = checked.Scan(number, local.name, fields=local.fields, left=left)
+            else:
+                scan = self._of_catalog(node, number, left=left)
+        self._scans.scope.add(ScopeRelation(alias, scan.fields), node)
+        self._scans.numbers[alias.lower()] = scan
+        return scan
+
+    def _of_catalog(self, node: exp.Expr, number: int, *, left: bool) -> checked.Scan:
+        entry: Table | None = self._queries.names.catalog.named(node.name)  # type: ignore[assignment]
+        assert entry is not None, "the checker has seen to it"
+        if entry.schema is None:
+            raise AnalysisError(
+                f"the columns of '{node.name}' are not known before it is read",
+                span=span_of(node),
+                hint="declare them in CREATE TABLE",
+            )
+        return checked.Scan(number, catalog=entry.name, fields=tuple(entry.schema), left=left)
+
+    # ------------------------------------------------------------ SELECT
+
+    def _outputs(self, values: Values) -> tuple[list[checked.Expr], list[str]]:
+        outputs: list[checked.Expr] = []
+        names: list[str] = []
+        for item in self._node.expressions:
+            if item.is_star:
+                table = item.table if isinstance(item, exp.Column) else ""
+                for alias, scan in self._scans.numbers.items():
+                    if table and alias != table.lower():
+                        continue
+                    for i, column in enumerate(scan.fields):
+                        home = self._scans.scope.merged.get(column.name.lower())
+                        if not table and home is not None and home.lower() != alias:
+                            continue
+                        outputs.append(checked.Column(scan.number, i, column.type))
+                        names.append(column.name)
+                continue
+            outputs.append(values.of(item.unalias()))
+            names.append(item.alias_or_name or f"column{len(names)}")
+        return outputs, names
+
+    def _selected(self, node: exp.Expr) -> exp.Expr:
+        """GROUP BY and ORDER BY may name a column of SELECT by its position or alias, as in Spark."""
+        items = self._node.expressions
+        if isinstance(node, exp.Literal) and node.name.isdigit():
+            chosen: exp.Expr = items[int(node.name) - 1]
+            return chosen.unalias()
+        if isinstance(node, exp.Column) and not any(r.find(node.name) for r in self._scans.scope.relations):
+            named = (i for i in items if isinstance(i, exp.Alias) and i.alias.lower() == node.name.lower())
+            return next((item.this for item in named), node)
+        return node
+
+    # ------------------------------------------------------------ groups
+
+    def _in_groups(self, node: exp.Expr) -> checked.Expr | None:
+        for i, key in enumerate(self._keys):
+            if node == key:
+                return checked.Grouped(i, self._values().of(key).type)
+        if is_aggregate_call(node, self._queries.names.catalog):
+            return self._aggregate(node)
+        return None
+
+    def _aggregate(self, node: exp.Expr) -> checked.Expr:
+        condition: checked.Expr | None = None
+        call = node
+        if isinstance(call, exp.Filter):
+            condition = self._values().condition(call.expression.this)
+            call = call.this
+        name = aggregate_name(call).lower()
+        if not isinstance(call, exp.Anonymous):
+            raise AnalysisError(
+                f"this form of '{name}' cannot be used in an aggregate yet", span=span_of(node)
+            )
+        written = list(call.expressions)
+        distinct = bool(written) and isinstance(written[0], exp.Distinct)
+        if distinct:
+            written = list(written[0].expressions)
+        values = self._values()
+        arguments = () if written and written[0].is_star else tuple(values.of(part) for part in written)
+        found = self._user(name, arguments, node)
+        if found is None:
+            if name not in AGGREGATES:
+                raise AnalysisError(
+                    f"'{name}' over a table cannot be used in an aggregate yet",
+                    span=span_of(node),
+                    hint=f"these can: {', '.join(AGGREGATES)}, and aggregates of your own",
+                )
+            type_ = values.type_of(node)
+            if name in ("sum", "avg", "min", "max", "first", "last", "any_value"):
+                wanted = type_ if name != "avg" else None
+                arguments = tuple(converted(a, wanted) if wanted is not None else a for a in arguments[:1])
+            found = checked.Aggregation(name, arguments, type_)
+        from dataclasses import replace
+
+        found = replace(found, distinct=distinct, filter=condition)
+        if found not in self._aggregates:
+            self._aggregates.append(found)
+        return checked.Grouped(len(self._keys) + self._aggregates.index(found), found.type)
+
+    def _user(
+        self, name: str, arguments: tuple[checked.Expr, ...], node: exp.Expr
+    ) -> checked.Aggregation | None:
+        from millstream.analysis.bodies import checked_body
+
+        entry = self._queries.names.catalog.aggregate(name)
+        if entry is None:
+            return None
+        if entry.python is not None:
+            raise AnalysisError(
+                f"'{name}' is in Python and cannot be called from an aggregate in ESL yet", span=span_of(node)
+            )
+        body = checked_body(entry, [a.type for a in arguments], self._queries.names.catalog)
+        given = tuple(converted(a, p.type) for a, p in zip(arguments, body.parameters, strict=True))
+        if len(body.returns) > 1:
+            raise AnalysisError(
+                f"'{name}' returns rows, which an aggregate cannot take from another yet", span=span_of(node)
+            )
+        return checked.Aggregation(name, given, body.returns[0].type, user=body)
+
+
+def _united(left: checked.Query, right: checked.Query) -> checked.Query:
+    from dataclasses import replace
+
+    types = []
+    for a, b in zip(left.outputs, right.outputs, strict=True):
+        common = common_type(a.type, b.type)
+        assert common is not None, "the checker has seen to it"
+        types.append(common)
+    one = with_outputs(left, [converted(o, t) for o, t in zip(left.outputs, types, strict=True)])
+    other = with_outputs(right, [converted(o, t) for o, t in zip(right.outputs, types, strict=True)])
+    return replace(one, united=(*one.united, replace(other, united=()), *other.united))

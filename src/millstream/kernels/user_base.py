@@ -1,0 +1,56 @@
+"""BaseAggregate: base aggregates of the user's on a stream, with an instance for each group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from millstream.kernels.base import Change, Frontier, Kernel, Tuples
+from millstream.kernels.specs import UserSpec
+from millstream.kernels.user_machine import UserAggregateError
+from millstream.kernels.user_rows import expanded, located
+from millstream.kernels.user_state import UserState
+
+
+class BaseAggregate(Kernel):
+    """Takes tuples in order; each comes out as often as the aggregates return something for it."""
+
+    def __init__(self, specs: Sequence[UserSpec]) -> None:
+        self._specs = tuple(specs)
+        self._states = [UserState(spec.program, f"user{i}") for i, spec in enumerate(specs)]
+
+    def process(self, tuples: Tuples, frontier: Frontier) -> Tuples:
+        returned = []
+        for spec, state in zip(self._specs, self._states, strict=True):
+            codes = state.codes(tuples.columns)
+            parameters = state.machine.encoded(tuples.columns, spec.arguments)
+            try:
+                returned.append(state.machine.call("run", len(tuples), (codes,), parameters))
+            except UserAggregateError as failure:
+                raise located(failure, tuples) from None
+            if state.is_wasteful() and not frontier.is_end:
+                state.start_over()
+        return expanded(tuples, returned, self._specs)
+
+    def snapshot(self) -> Change:
+        return merged(state.snapshot() for state in self._states)
+
+    def restore(self, meta: Mapping[str, Any], chunks: Mapping[str, pa.Table]) -> None:
+        for state in self._states:
+            state.restore(meta, chunks)
+
+    @property
+    def rows(self) -> int:
+        return sum(state.rows for state in self._states)
+
+
+def merged(changes: Any) -> Change:
+    """What several parts of a kernel write, as one."""
+    changes = list(changes)
+    return Change(
+        {name: table for change in changes for name, table in change.added.items()},
+        tuple(name for change in changes for name in change.dropped),
+        {name: value for change in changes for name, value in change.meta.items()},
+    )

@@ -1,0 +1,50 @@
+"""An aggregate of the user's over the content of windows, which it sees from the first tuple to the last."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from millstream.kernels.arrays import frozen
+from millstream.kernels.measures import Parts
+from millstream.kernels.recomputed import Elements
+from millstream.kernels.user_machine import Machine
+from millstream.uda.program import Program
+
+
+class UserSummary:
+    """Gives for each window the list of rows that the aggregate returned."""
+
+    def __init__(self, program: Program) -> None:
+        self._machine = Machine(program)
+
+    def __call__(self, elements: Elements) -> Parts:
+        machine = self._machine
+        if machine.words > 2 * len(elements.windows) + (1 << 16):
+            machine = self._machine = Machine(machine.program)
+        names = [str(i) for i in range(len(elements.columns))]
+        table = pa.table([elements.array(i) for i in range(len(names))], names)
+        machine.reserve(1, 0)
+        ends = np.cumsum(elements.lengths)
+        arguments = frozen(ends - elements.lengths), frozen(ends)
+        parameters = machine.encoded(table, names)
+        returned = machine.call("run", elements.count, arguments, parameters)
+        return (_lists(machine.program, elements.count, returned),)
+
+
+def rows_type(program: Program) -> pa.DataType:
+    """The type of what is given for a window."""
+    from millstream.kernels.typed import arrow_type
+
+    return pa.list_(pa.struct([pa.field(f"r{i}", arrow_type(f.type)) for i, f in enumerate(program.returns)]))
+
+
+def _lists(program: Program, count: int, returned: Any) -> pa.Array:
+    lengths = np.bincount(returned.sources, minlength=count)
+    offsets = np.zeros(count + 1, np.int32)
+    offsets[1:] = np.cumsum(lengths)
+    type_ = rows_type(program)
+    rows = pa.StructArray.from_arrays(list(returned.columns), fields=list(type_.value_type))
+    return pa.ListArray.from_arrays(pa.array(offsets), rows, type=type_)

@@ -1,0 +1,235 @@
+"""Runs the program of an aggregate: arrays in, arrays out, and the state of all instances of a shard."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from millstream.kernels.arrays import NO_INTEGERS, Array, Codes, Integers, frozen
+from millstream.kernels.columns import Column
+from millstream.kernels.typed import arrow_type
+from millstream.kernels.user_tables import ID, TableState, read, written
+from millstream.types import Field, Type
+from millstream.uda.failures import MESSAGES, OutsideError
+from millstream.uda.kinds import DOUBLE, kind_of
+from millstream.uda.loading import functions
+from millstream.uda.outside import Boxes, outside_functions
+from millstream.uda.program import Program, dtype_of
+
+Keys = Callable[[Codes], Mapping[str, pa.Array]]
+"""The key columns of instances."""
+
+
+class UserAggregateError(Exception):
+    """An aggregate could not do its work on a tuple; ``row`` is its number among those that it was given."""
+
+    def __init__(self, aggregate: str, statement: str, reason: str, row: int) -> None:
+        super().__init__(aggregate, statement, reason, row)
+        self.aggregate, self.statement, self.reason, self.row = aggregate, statement, reason, row
+
+    def __str__(self) -> str:
+        where = f" in {self.statement}" if self.statement else ""
+        return f"aggregate '{self.aggregate}': {self.reason}{where}"
+
+
+@dataclass(frozen=True)
+class Returned:
+    """The rows that a program returned: for which tuple each, their columns, and when, if it says."""
+
+    sources: Integers
+    columns: tuple[pa.Array, ...]
+    times: Integers = field(default_factory=lambda: NO_INTEGERS)
+
+    def __len__(self) -> int:
+        return len(self.sources)
+
+
+class Machine:
+    """One aggregate in one mode, for as many instances as there are keys."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self._dictionaries: dict[pa.DataType, Column] = {}
+        self.tables = [TableState(layout) for layout in program.tables]
+        self.instances = {
+            name: np.zeros(1, dtype)
+            for name, dtype in (("alive", np.uint8), ("latest", np.int64), ("seen", np.int64))
+            if name in program.arrays
+        }
+        self._functions = functions(program, outside_functions(program.outside, Boxes(self._dictionary)))
+        self._words = NO_INTEGERS
+        self._count = 1
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_functions"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._functions = functions(
+            self.program, outside_functions(self.program.outside, Boxes(self._dictionary))
+        )
+
+    def column(self, type_: pa.DataType) -> Column:
+        """The way in and out for values of a type; words of the same type have the same dictionary."""
+        if type_ not in self._dictionaries:
+            self._dictionaries[type_] = Column(type_)
+        return self._dictionaries[type_]
+
+    def _dictionary(self, type_: Type) -> Any:
+        return self.column(arrow_type(type_)).dictionary
+
+    @property
+    def words(self) -> int:
+        return max((column.words for column in self._dictionaries.values()), default=0)
+
+    # ------------------------------------------------------------ running
+
+    def reserve(self, instances: int, tuples: int) -> None:
+        self._count = max(self._count, instances)
+        for name, array in self.instances.items():
+            if instances > len(array):
+                grown = np.zeros(max(instances, 2 * len(array)), array.dtype)
+                grown[: len(array)] = array
+                self.instances[name] = grown
+        for table in self.tables:
+            bound = table.layout.bound
+            table.reserve(16 if bound is None else bound * tuples, 1 if table.layout.passing else instances)
+
+    def encoded(self, table: pa.Table, names: Sequence[str]) -> dict[str, Array]:
+        """The arguments of tuples as programs take them."""
+        arrays = {}
+        for i, (name, parameter) in enumerate(zip(names, self.program.parameters, strict=True)):
+            values, nulls = read(table[name], parameter, self.column)
+            arrays[f"p{i}"], arrays[f"pn{i}"] = frozen(values), frozen(nulls)
+        return arrays
+
+    def call(
+        self,
+        function: str,
+        count: int,
+        arguments: Iterable[Any],
+        parameters: Mapping[str, Array] | None = None,
+        more: int = 0,
+    ) -> Returned:
+        """Call a function of the program on so many tuples (or instances, or windows).
+
+        ``more`` is how many other things may happen meanwhile that can return something.
+        """
+        outputs = self._outputs(count + more)
+        given = self._arrays({**(parameters or self._nothing()), **outputs})
+        fail = np.zeros(3, np.int64)
+        try:
+            *grown, returned = self._functions[function](count, *arguments, fail, given)
+        except OutsideError as failure:
+            raise self._failure(str(failure), fail) from None
+        if fail[0]:
+            raise self._failure(MESSAGES[int(fail[0])], fail)
+        self._take_back(grown, outputs)
+        columns = tuple(
+            written(outputs[f"o_c{i}"][:returned], outputs[f"o_n{i}"][:returned], column, self.column)
+            for i, column in enumerate(self.program.returns)
+        )
+        times = outputs["o_time"][:returned] if "o_time" in outputs else NO_INTEGERS
+        return Returned(outputs["o_src"][:returned], columns, times)
+
+    def _failure(self, reason: str, fail: Integers) -> UserAggregateError:
+        return UserAggregateError(self.program.name, self.program.texts[int(fail[1])], reason, int(fail[2]))
+
+    def _nothing(self) -> dict[str, Array]:
+        arrays: dict[str, Array] = {}
+        for i, parameter in enumerate(self.program.parameters):
+            arrays[f"p{i}"] = frozen(np.zeros(0, dtype_of(parameter.type)))
+            arrays[f"pn{i}"] = frozen(np.zeros(0, np.uint8))
+        return arrays
+
+    def _outputs(self, count: int) -> dict[str, Array]:
+        bound = self.program.returned
+        size = 16 + ((count + 1) * bound if bound is not None else 2 * count)
+        outputs: dict[str, Array] = {"o_src": np.empty(size, np.int64)}
+        if "o_time" in self.program.arrays:
+            outputs["o_time"] = np.empty(size, np.int64)
+        for i, column in enumerate(self.program.returns):
+            outputs[f"o_c{i}"] = np.empty(size, dtype_of(column.type))
+            outputs[f"o_n{i}"] = np.empty(size, np.uint8)
+        return outputs
+
+    def _arrays(self, given: Mapping[str, Array]) -> tuple[Array, ...]:
+        if len(self._words) < len(self.program.words):
+            self._words = np.array(
+                [self._word(value, type_) for value, type_ in self.program.words], np.int64
+            )
+        known = {**given, **self.instances, "words": frozen(self._words)}
+        for i, type_ in enumerate(self.program.labelled):
+            dictionary = self.column(arrow_type(type_)).dictionary
+            assert dictionary is not None
+            known[f"labels{i}"] = frozen(dictionary.labels)
+        for table in self.tables:
+            known |= {f"{table.layout.prefix}_{name}": array for name, array in table.arrays.items()}
+        return tuple(known[name] for name in self.program.arrays)
+
+    def _word(self, value: object, type_: Any) -> int:
+        array = pa.array([value], arrow_type(type_))
+        return int(self.column(array.type).encode(array)[0][0])
+
+    def _take_back(self, grown: Sequence[Array], outputs: dict[str, Array]) -> None:
+        for name, array in zip(self.program.growing, grown, strict=True):
+            if name in outputs:
+                outputs[name] = array
+                continue
+            prefix, _, own = name.partition("_")
+            next(t for t in self.tables if t.layout.prefix == prefix).arrays[own] = array
+
+    # ------------------------------------------------------------ state
+
+    @property
+    def rows(self) -> int:
+        alive = int(self.instances["alive"].sum()) if "alive" in self.instances else 0
+        return alive + sum(
+            int(t["count"].sum()) for t in self.tables if not t.layout.single and not t.layout.passing
+        )
+
+    @property
+    def kept(self) -> list[TableState]:
+        """The tables whose rows are written down one by one."""
+        return [table for table in self.tables if not table.layout.single and not table.layout.passing]
+
+    def instance_table(self, codes: Codes, keys: Keys) -> pa.Table:
+        """What is known of instances: how far they are, and the tables that are one row at most."""
+        content: dict[str, Any] = dict(keys(codes))
+        for name, array in self.instances.items():
+            content[name] = pa.array(array[codes])
+        for table in self.tables:
+            if table.layout.single and not table.layout.passing:
+                prefix = table.layout.prefix
+                content[f"{prefix}_rows"] = pa.array(table["rows"][codes])
+                for i, column in enumerate(table.layout.fields):
+                    values, nulls = table[f"c{i}"][codes], table[f"n{i}"][codes]
+                    content[f"{prefix}_c{i}"] = written(values, nulls, column, self.column)
+        return pa.table(content)
+
+    def restore_instances(self, stored: pa.Table, codes: Codes) -> None:
+        for name, array in self.instances.items():
+            array[codes] = np.asarray(stored[name])
+        for table in self.tables:
+            if table.layout.single and not table.layout.passing:
+                prefix = table.layout.prefix
+                table["rows"][codes] = np.asarray(stored[f"{prefix}_rows"])
+                for i, column in enumerate(table.layout.fields):
+                    table[f"c{i}"][codes], table[f"n{i}"][codes] = read(
+                        stored[f"{prefix}_c{i}"], column, self.column
+                    )
+
+
+def returned_fields(program: Program, names: Sequence[str]) -> list[pa.Field]:
+    return [pa.field(n, arrow_type(f.type)) for n, f in zip(names, program.returns, strict=True)]
+
+
+def is_double(column: Field) -> bool:
+    return kind_of(column.type) == DOUBLE
+
+
+__all__ = ["ID", "Keys", "Machine", "Returned", "UserAggregateError", "is_double", "returned_fields"]

@@ -1,0 +1,138 @@
+"""UserOver: window aggregates of the user's, over the tuple and those before it in its partition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from millstream.kernels.arrays import NO_INTEGERS, Buffer, Codes, Integers, frozen
+from millstream.kernels.base import Change, Frontier, Kernel, Tuples
+from millstream.kernels.specs import UserOverSpec
+from millstream.kernels.times import as_order, earlier, order_of
+from millstream.kernels.user_base import merged
+from millstream.kernels.user_machine import Returned, UserAggregateError
+from millstream.kernels.user_rows import expanded, located
+from millstream.kernels.user_state import UserState
+
+
+class UserOver(Kernel):
+    """Takes tuples in order; each comes out as often as the aggregates return something for it."""
+
+    def __init__(self, specs: Sequence[UserOverSpec]) -> None:
+        self._specs = tuple(specs)
+        self._windows = [_Window(spec, f"user{i}") for i, spec in enumerate(specs)]
+
+    def process(self, tuples: Tuples, frontier: Frontier) -> Tuples:
+        returned = [window.process(tuples, frontier) for window in self._windows]
+        return expanded(tuples, returned, [spec.user for spec in self._specs])
+
+    def snapshot(self) -> Change:
+        return merged(window.snapshot() for window in self._windows)
+
+    def restore(self, meta: Mapping[str, Any], chunks: Mapping[str, pa.Table]) -> None:
+        for window in self._windows:
+            window.restore(meta, chunks)
+
+    @property
+    def rows(self) -> int:
+        return sum(window.state.rows for window in self._windows)
+
+
+class _Window:
+    """One call, with its window."""
+
+    def __init__(self, spec: UserOverSpec, prefix: str) -> None:
+        self._spec = spec
+        self.state = UserState(spec.user.program, prefix)
+        self._times, self._codes = Buffer(np.int64), Buffer(np.int32)
+        """Of a window of time: when each tuple came, and to which instance, until it has left."""
+
+        self._is_float = False
+
+    def process(self, tuples: Tuples, frontier: Frontier) -> Returned:
+        spec, state = self._spec, self.state
+        self._is_float = tuples.time.dtype == np.float64
+        codes = state.codes(tuples.columns)
+        arguments: tuple[Any, ...] = (codes,)
+        if spec.user.program.mode in ("rows", "range"):
+            arguments = self._bounds(tuples, codes)
+        parameters = state.machine.encoded(tuples.columns, spec.user.arguments)
+        try:
+            returned = state.machine.call("run", len(tuples), arguments, parameters)
+        except UserAggregateError as failure:
+            raise located(failure, tuples) from None
+        if not frontier.is_end:
+            if spec.range is not None:
+                self._expire(frontier)
+            if state.is_wasteful():
+                state.start_over()
+                self._remember()
+        return returned
+
+    def _bounds(self, tuples: Tuples, codes: Codes) -> tuple[Any, ...]:
+        """Where tuples are, where their windows begin, and which of them give results: all."""
+        gives = frozen(np.ones(len(tuples), np.uint8))
+        if self._spec.range is None:
+            none = frozen(NO_INTEGERS)
+            return codes, none, none, gives, np.int64(self._spec.rows or 0)
+        order = as_order(tuples.time)
+        bounds = earlier(order, self._is_float, self._spec.range)
+        self._times.extend(order)
+        self._codes.extend(codes)
+        return codes, frozen(order), frozen(bounds), gives, np.int64(0)
+
+    def _expire(self, frontier: Frontier) -> None:
+        """Tuples that are too old for all to come leave now, so that silent partitions are forgotten too."""
+        assert self._spec.range is not None
+        now = np.array([order_of(frontier.time, self._is_float)])
+        bound = int(earlier(now, self._is_float, self._spec.range)[0])
+        count = int(np.searchsorted(self._times.view, bound, "left"))
+        if not count:
+            return
+        codes = np.unique(self._codes.view[:count])
+        self._times, self._codes = _rest(self._times, count), _rest(self._codes, count)
+        self.state.touch(codes)
+        bounds = frozen(np.full(len(codes), bound))
+        try:
+            self.state.machine.call("sweep", len(codes), (codes, bounds))
+        except UserAggregateError as failure:
+            raise UserAggregateError(
+                failure.aggregate, failure.statement, f"{failure.reason} (as a tuple leaves)", -1
+            ) from None
+
+    def _remember(self) -> None:
+        """The times of tuples in the window, from what is known of instances and their tuples."""
+        self._times, self._codes = Buffer(np.int64), Buffer(np.int32)
+        if self._spec.range is None or self._spec.user.program.mode != "range":
+            return
+        machine = self.state.machine
+        alive = np.flatnonzero(machine.instances["alive"]).astype(np.int32)
+        times, codes = [machine.instances["latest"][alive]], [alive]
+        for table in machine.kept:
+            if table.layout.placed:
+                rows = table.live
+                times.append(table["place"][rows])
+                codes.append(table["owner"][rows])
+        every, whose = np.concatenate(times), np.concatenate(codes)
+        order = np.argsort(every, kind="stable")
+        self._times.extend(every[order])
+        self._codes.extend(whose[order])
+
+    def snapshot(self) -> Change:
+        return self.state.snapshot()
+
+    def restore(self, meta: Mapping[str, Any], chunks: Mapping[str, pa.Table]) -> None:
+        self.state.restore(meta, chunks)
+        self._remember()
+
+
+def _rest(buffer: Buffer, count: int) -> Buffer:
+    rest = Buffer(buffer.data.dtype)
+    rest.extend(buffer.view[count:])
+    return rest
+
+
+__all__ = ["Integers", "UserOver"]

@@ -1,0 +1,56 @@
+"""Tuples with what aggregates of the user's returned for them, and failures that name their tuple."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from millstream.kernels.arrays import Integers
+from millstream.kernels.base import Tuples
+from millstream.kernels.specs import UserSpec
+from millstream.kernels.user_machine import Returned, UserAggregateError
+
+
+def expanded(tuples: Tuples, returned: Sequence[Returned], specs: Sequence[UserSpec]) -> Tuples:
+    """Each tuple once for every row that was returned for it; none if some aggregate returned nothing.
+
+    Only one of several aggregates may return more than one row for a tuple: the others' row stands beside
+    each of them.
+    """
+    sources, rows = _together(len(tuples), returned, specs, tuples)
+    out = tuples.take(sources)
+    columns = out.columns
+    for spec, own, chosen in zip(specs, returned, rows, strict=True):
+        for name, column in zip(spec.results, own.columns, strict=True):
+            columns = columns.append_column(name, column.take(chosen) if len(returned) > 1 else column)
+    return Tuples(columns, out.time, out.origin, out.number)
+
+
+def _together(
+    count: int, returned: Sequence[Returned], specs: Sequence[UserSpec], tuples: Tuples
+) -> tuple[Integers, list[Integers]]:
+    if len(returned) == 1:
+        sources = np.asarray(returned[0].sources, np.int64)
+        return sources, [np.arange(len(sources))]
+    counts = np.stack([np.bincount(own.sources, minlength=count) for own in returned])
+    several = (counts > 1).sum(axis=0)
+    if (several > 1).any():
+        row = int(np.argmax(several > 1))
+        names = " and ".join(
+            spec.program.name for spec, n in zip(specs, counts[:, row], strict=True) if n > 1
+        )
+        raise located(UserAggregateError(names, "", "both return several rows for one tuple", row), tuples)
+    each = np.where((counts > 0).all(axis=0), counts.max(axis=0), 0)
+    sources = np.repeat(np.arange(count), each)
+    within = np.arange(len(sources)) - np.repeat(np.cumsum(each) - each, each)
+    rows = []
+    for number in counts:
+        firsts = np.cumsum(number) - number
+        rows.append(firsts[sources] + np.where(number[sources] > 1, within, 0))
+    return sources, rows
+
+
+def located(failure: UserAggregateError, tuples: Tuples) -> UserAggregateError:
+    """A failure that names the tuple at which it happened."""
+    return UserAggregateError(failure.aggregate, failure.statement, failure.reason, failure.row)

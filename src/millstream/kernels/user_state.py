@@ -1,0 +1,171 @@
+"""The state of a machine in chunks: what a micro-batch changed, and what is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from millstream.kernels.arrays import Codes
+from millstream.kernels.base import KEY, KEY2, Change
+from millstream.kernels.chunks import Ledger
+from millstream.kernels.keys import KeyTable
+from millstream.kernels.user_machine import Machine
+from millstream.kernels.user_tables import ID
+from millstream.uda.program import Program
+
+_NEVER = (2**63 - 1, 0)
+"""The mark of chunks that no frontier makes superfluous."""
+
+_NUMBER = "__ms_instance"
+
+
+class UserState:
+    """A machine, the keys of its instances, and what has been written down of both.
+
+    A chunk of instances has those that changed, as they were then; of several the last counts. A chunk of a
+    table has rows that changed, and one beside it the numbers of rows that are gone.
+    """
+
+    def __init__(self, program: Program, prefix: str) -> None:
+        self._program, self._prefix = program, prefix
+        self.machine = Machine(program)
+        self.keys = KeyTable()
+        self._touched: list[Codes] = []
+        tables = len(self.machine.kept)
+        self._instances = Ledger(f"{prefix}-instances")
+        self._rows = [Ledger(f"{prefix}-rows{i}") for i in range(tables)]
+        self._gone = [Ledger(f"{prefix}-gone{i}") for i in range(tables)]
+
+    def codes(self, table: pa.Table) -> Codes:
+        """The instances of tuples, which then may change."""
+        codes = self.keys.of(table)
+        self.machine.reserve(len(self.keys), table.num_rows)
+        self.touch(codes)
+        return codes
+
+    def touch(self, codes: Codes) -> None:
+        if len(codes):
+            self._touched.append(np.unique(codes))
+
+    @property
+    def rows(self) -> int:
+        return self.machine.rows
+
+    def is_wasteful(self) -> bool:
+        """Whether most of what is kept in memory is about nothing."""
+        from millstream.kernels.chunks import is_wasteful
+
+        rows = self.rows
+        return is_wasteful(max(len(self.keys), self.machine.words), 2 * rows)
+
+    def start_over(self) -> None:
+        """Keep what is needed, and nothing else."""
+        instances, tables = self._everything()
+        self.machine = Machine(self._program)
+        self.keys = KeyTable()
+        self._touched = []
+        self._load(instances, tables)
+
+    # ------------------------------------------------------------ writing
+
+    def _everything(self) -> tuple[pa.Table, list[pa.Table]]:
+        codes = np.flatnonzero(self.machine.instances["alive"][: len(self.keys)]).astype(np.int32)
+        instances = self.machine.instance_table(codes, self.keys.table)
+        tables = [t.table(t.live, self.keys.table, self.machine.column) for t in self.machine.kept]
+        return instances, tables
+
+    def snapshot(self) -> Change:
+        touched = np.unique(np.concatenate(self._touched)) if self._touched else np.zeros(0, np.int32)
+        self._touched = []
+        changed = [table.changed() for table in self.machine.kept]
+        added: dict[str, pa.Table] = {}
+        dropped: tuple[str, ...] = ()
+        fresh = len(touched) + sum(len(rows) + len(gone) for rows, gone in changed)
+        ledgers = [self._instances, *self._rows, *self._gone]
+        total = sum(ledger.total for ledger in ledgers)
+        alive = self.rows
+        if self._instances.should_be_rewritten(total - self._instances.total + fresh, alive):
+            for ledger in ledgers:
+                dropped += ledger.drop_all()
+            instances, tables = self._everything()
+            added |= self._instances.add(instances, _NEVER)
+            for ledger, table in zip(self._rows, tables, strict=True):
+                added |= ledger.add(table, _NEVER)
+        else:
+            instances = self.machine.instance_table(touched, self.keys.table)
+            added |= self._instances.add(instances, _NEVER)
+            for i, (table_, (rows, gone)) in enumerate(zip(self.machine.kept, changed, strict=True)):
+                table = table_.table(rows, self.keys.table, self.machine.column)
+                added |= self._rows[i].add(table, _NEVER)
+                added |= self._gone[i].add(pa.table({ID: pa.array(gone)}), _NEVER)
+        meta: dict[str, Any] = {}
+        for ledger in ledgers:
+            meta |= ledger.meta()
+        for i, table_ in enumerate(self.machine.kept):
+            meta[f"{self._prefix}-next{i}"] = int(table_["meta"][2])
+        meta[f"{self._prefix}-keys"] = list(self.keys.columns)
+        return Change(added, dropped, meta)
+
+    # ------------------------------------------------------------ reading
+
+    def restore(self, meta: Mapping[str, Any], chunks: Mapping[str, pa.Table]) -> None:
+        self.machine = Machine(self._program)
+        self.keys = KeyTable()
+        self._touched = []
+        found = []
+        for ledger in [self._instances, *self._rows, *self._gone]:
+            mine = ledger.restored(meta, chunks)
+            ledger.marks = {name: _NEVER for name, _ in mine}
+            found.append([table for _, table in mine])
+        if not any(found):
+            return
+        count = len(self._rows)
+        instances = _latest(pa.concat_tables(found[0])) if found[0] else None
+        tables = []
+        for rows, gone in zip(found[1 : 1 + count], found[1 + count :], strict=True):
+            tables.append(_remaining(rows, gone))
+        self._load(instances, tables)
+        for i, table in enumerate(self.machine.kept):
+            table["meta"][2] = int(meta[f"{self._prefix}-next{i}"])
+
+    def _load(self, instances: pa.Table | None, tables: list[pa.Table | None] | list[pa.Table]) -> None:
+        if instances is not None and instances.num_rows:
+            alive = np.asarray(instances["alive"]) != 0
+            instances = instances.filter(pa.array(alive))
+            codes = self.keys.of(instances)
+            self.machine.reserve(len(self.keys), 0)
+            self.machine.restore_instances(instances, codes)
+        for state, table in zip(self.machine.kept, tables, strict=True):
+            if table is not None and table.num_rows:
+                owners = self.keys.of(table)
+                self.machine.reserve(len(self.keys), 0)
+                next_id = int(state["meta"][2])
+                state.restore(table, owners, len(self.keys), self.machine.column)
+                state["meta"][2] = max(next_id, int(state["meta"][2]))
+
+
+def _latest(instances: pa.Table) -> pa.Table:
+    """Of each instance what was written last."""
+    keys = [name for name in (KEY, KEY2) if name in instances.column_names]
+    numbered = instances.append_column(_NUMBER, pa.array(np.arange(instances.num_rows)))
+    if not keys:
+        return instances.slice(instances.num_rows - 1, 1)
+    last = numbered.group_by(keys).aggregate([(_NUMBER, "max")])
+    return instances.take(last[f"{_NUMBER}_max"].combine_chunks().sort())
+
+
+def _remaining(rows: list[pa.Table], gone: list[pa.Table]) -> pa.Table | None:
+    """Rows as they were written last, without those that are gone, in the order of their numbers."""
+    if not rows:
+        return None
+    table = pa.concat_tables(rows)
+    if gone:
+        numbers = pa.concat_tables(gone)[ID].combine_chunks()
+        table = table.filter(pc.invert(pc.is_in(table[ID], value_set=numbers)))
+    ids = np.asarray(table[ID])
+    _, last = np.unique(ids[::-1], return_index=True)
+    return table.take(pa.array(len(ids) - 1 - last))

@@ -1,0 +1,209 @@
+"""The local tables of aggregates, of all instances of a shard: arrays for programs, rows for the state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numba import njit
+
+from millstream.kernels.arrays import Array, Codes, Integers, frozen
+from millstream.kernels.columns import Column
+from millstream.kernels.typed import arrow_type
+from millstream.types import Field
+from millstream.uda.kinds import DOUBLE, kind_of
+from millstream.uda.program import CHANGED, FREE, GONE, META, NEXT_ID, SIZE, TOUCHED, WRITTEN, TableLayout
+from millstream.uda.runtime import COMPILED
+
+ID, PLACE = "__ms_id", "__ms_place"
+
+Columns = Callable[[pa.DataType], Column]
+"""The dictionary of a type, which all tables of an aggregate share."""
+
+
+def written(values: Array, nulls: Array, column: Field, columns: Columns) -> pa.Array:
+    """Values of a program as Arrow has them."""
+    bits = values.view(np.int64) if kind_of(column.type) == DOUBLE else values
+    return columns(arrow_type(column.type)).decode(bits.copy(), nulls == 0)
+
+
+def read(array: pa.ChunkedArray | pa.Array, column: Field, columns: Columns) -> tuple[Array, Array]:
+    """Values as programs have them, and 1 where there is none."""
+    bits, valid = columns(arrow_type(column.type)).encode(array)
+    values = bits.view(np.float64) if kind_of(column.type) == DOUBLE else bits
+    return values, (1 - valid).astype(np.uint8)
+
+
+class TableState:
+    """The arrays of one table."""
+
+    def __init__(self, layout: TableLayout) -> None:
+        self.layout = layout
+        self.arrays: dict[str, Array] = {}
+        self._rows = self._instances = 0
+        self._buckets = 16
+        for array in layout.arrays():
+            size = META if array.per == "meta" else self._buckets if array.per == "bucket" else 1
+            self.arrays[array.name] = np.full(size, array.fill, array.dtype)
+        if not layout.single:
+            self.arrays["meta"][FREE] = -1
+            self.arrays["id"][:] = -1
+
+    def __getitem__(self, name: str) -> Array:
+        return self.arrays[name]
+
+    @property
+    def size(self) -> int:
+        """How many rows there have been room for so far."""
+        return 0 if self.layout.single else int(self["meta"][SIZE])
+
+    @property
+    def live(self) -> Integers:
+        """The rows that there are, in the order in which they were inserted."""
+        ids = self["id"][: self.size]
+        rows = np.flatnonzero(ids >= 0)
+        return rows[np.argsort(ids[rows], kind="stable")]
+
+    def reserve(self, rows: int, instances: int) -> None:
+        """Make room for so many more rows, and for so many instances."""
+        self._grow("instance", instances)
+        if not self.layout.single:
+            self._grow("row", self.size + rows + 1)
+            if self.size + rows > self._buckets and self.layout.hashes:
+                self._buckets = 1 << int(self.size + rows).bit_length()
+                self._chain_again()
+
+    def _grow(self, per: str, size: int) -> None:
+        for array in self.layout.arrays():
+            have = self.arrays[array.name]
+            if array.per == per and size > len(have):
+                grown = np.full(max(size, 2 * len(have)), array.fill, array.dtype)
+                if array.name == "id":
+                    grown[:] = -1
+                grown[: len(have)] = have
+                self.arrays[array.name] = grown
+
+    def _chain_again(self) -> None:
+        rows = self.live
+        for i, columns in enumerate(self.layout.hashes):
+            known = np.ones(len(rows), np.bool_)
+            for column in columns:
+                known &= self[f"n{column}"][rows] == 0
+            heads = np.full(self._buckets, -1, np.int32)
+            tails = np.full(self._buckets, -1, np.int32)
+            self.arrays[f"heads{i}"], self.arrays[f"tails{i}"] = heads, tails
+            _chain(
+                rows[known], heads, tails, self[f"after{i}"], self[f"before{i}"], self[f"hash{i}"], self["id"]
+            )
+
+    # ------------------------------------------------------------ state
+
+    def changed(self) -> tuple[Integers, Integers]:
+        """The rows that have changed since this was asked before, and the numbers of those that are gone."""
+        meta = self["meta"]
+        rows = self["touched"][: meta[TOUCHED]].astype(np.int64)
+        self["mark"][rows] &= ~np.uint8(CHANGED)
+        rows = np.unique(rows[self["id"][rows] >= 0])
+        self["mark"][rows] |= WRITTEN
+        gone = self["gone"][: meta[GONE]].copy()
+        meta[TOUCHED] = meta[GONE] = 0
+        return rows, gone
+
+    def table(
+        self, rows: Integers, key: Callable[[Codes], Mapping[str, pa.Array]], columns: Columns
+    ) -> pa.Table:
+        """Rows with their numbers and the keys of their instances."""
+        content: dict[str, Any] = {ID: pa.array(self["id"][rows])}
+        content |= key(self["owner"][rows])
+        if self.layout.placed:
+            content[PLACE] = pa.array(self["place"][rows])
+        for i, column in enumerate(self.layout.fields):
+            content[f"c{i}"] = written(self[f"c{i}"][rows], self[f"n{i}"][rows], column, columns)
+        return pa.table(content)
+
+    def restore(self, table: pa.Table, owners: Codes, instances: int, columns: Columns) -> None:
+        """Become what those rows were, in the order of their numbers."""
+        count = table.num_rows
+        self.reserve(count, instances)
+        rows = np.arange(count)
+        self["id"][:count] = np.asarray(table[ID])
+        self["owner"][:count] = owners
+        if self.layout.placed:
+            self["place"][:count] = np.asarray(table[PLACE])
+        for i, column in enumerate(self.layout.fields):
+            self[f"c{i}"][:count], self[f"n{i}"][:count] = read(table[f"c{i}"], column, columns)
+        meta = self["meta"]
+        meta[SIZE] = count
+        meta[NEXT_ID] = int(self["id"][count - 1]) + 1 if count else 0
+        self["mark"][:count] = WRITTEN
+        _link(frozen(owners), self["head"], self["tail"], self["count"], self["next"], self["prev"])
+        for i in self.layout.counted:
+            np.add.at(self[f"known{i}"], owners, (self[f"n{i}"][:count] == 0).astype(np.int64))
+        for i, hashed in enumerate(self.layout.hashes):
+            codes = _hash_start(frozen(owners))
+            for column_ in hashed:
+                values = frozen(self[f"c{column_}"][:count])
+                is_double = kind_of(self.layout.fields[column_].type) == DOUBLE
+                codes = _hash_doubles(codes, values) if is_double else _hash_integers(codes, values)
+            self[f"hash{i}"][:count] = codes
+        if self.layout.hashes:
+            self._chain_again()
+        for i, column_ in enumerate(self.layout.ordered):
+            known = rows[self[f"n{column_}"][:count] == 0]
+            arrays = (self[f"{name}{i}"] for name in ("root", "last", "left", "right", "up"))
+            _plant(known, frozen(owners), self[f"c{column_}"], self["id"], *arrays)
+
+
+_chain_add, _tree_add = COMPILED["chain_add"], COMPILED["tree_add"]
+_start, _integer, _double = (COMPILED[name] for name in ("hash_start", "hash_integer", "hash_double"))
+
+
+@njit(cache=True)
+def _chain(rows, heads, tails, after, before, hashes, ids):  # type: ignore[no-untyped-def] # pragma: no cover
+    for row in rows:
+        _chain_add(row, hashes[row], heads, tails, after, before, hashes, ids)
+
+
+@njit(cache=True)
+def _link(owners, head, tail, count, following, previous):  # type: ignore[no-untyped-def] # pragma: no cover
+    for row in range(len(owners)):
+        k = owners[row]
+        last = tail[k]
+        previous[row] = last
+        following[row] = -1
+        if last >= 0:
+            following[last] = row
+        else:
+            head[k] = row
+        tail[k] = row
+        count[k] += 1
+
+
+@njit(cache=True)
+def _plant(rows, owners, values, ids, root, last, left, right, up):  # type: ignore[no-untyped-def] # pragma: no cover
+    for row in rows:
+        _tree_add(row, owners[row], values, ids, root, last, left, right, up)
+
+
+@njit(cache=True)
+def _hash_start(owners):  # type: ignore[no-untyped-def] # pragma: no cover
+    codes = np.empty(len(owners), np.int64)
+    for i in range(len(owners)):
+        codes[i] = _start(owners[i])
+    return codes
+
+
+@njit(cache=True)
+def _hash_integers(codes, values):  # type: ignore[no-untyped-def] # pragma: no cover
+    for i in range(len(codes)):
+        codes[i] = _integer(codes[i], values[i])
+    return codes
+
+
+@njit(cache=True)
+def _hash_doubles(codes, values):  # type: ignore[no-untyped-def] # pragma: no cover
+    for i in range(len(codes)):
+        codes[i] = _double(codes[i], values[i])
+    return codes

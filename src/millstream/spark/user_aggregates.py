@@ -1,0 +1,113 @@
+"""From calls of users' aggregates to programs, and to the columns that these are shipped."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 (Spark's own custom)
+from pyspark.sql import types as T  # noqa: N812
+
+from millstream.analysis.calls import AggregateCall, OverCall
+from millstream.kernels.specs import AggregateSpec, UserOverSpec, UserSpec
+from millstream.kernels.typed import arrow_type
+from millstream.kernels.user_content import rows_type
+from millstream.spark.hidden import MARK
+from millstream.spark.promises import units
+from millstream.uda import compiler
+from millstream.uda.checked import Body
+
+
+def user_spec(
+    call: AggregateCall, body: Body, mode: str, name: str, result: str, left: Body | None = None
+) -> tuple[dict[str, Column], UserSpec]:
+    """A call in one mode: what it is shipped, and what kernels need to know."""
+    arguments = {}
+    for i, (argument, parameter) in enumerate(zip(call.arguments, body.parameters, strict=True)):
+        column = F.expr(argument.sql)
+        if argument.type != parameter.type:
+            column = column.cast(str(parameter.type))
+        arguments[f"{name}_{i}"] = column
+    results = tuple(f"{result}_{i}" for i in range(len(body.returns)))
+    return arguments, UserSpec(compiler.compiled(body, mode, left), tuple(arguments), results)
+
+
+def runs_by_itself(call: OverCall) -> bool:
+    """Whether an aggregate goes along with its window, rather than looking at the content of each anew."""
+    bodies = call.call.bodies
+    assert bodies is not None
+    if call.active_expiration:
+        return True
+    return call.slide is None and (call.frame.preceding is None or bodies.window is not None)
+
+
+def over_spec(
+    call: OverCall, time_type: T.DataType, name: str, result: str
+) -> tuple[dict[str, Column], UserOverSpec]:
+    """A call over a window of its own, in the version that the semantics choose."""
+    bodies = call.call.bodies
+    assert bodies is not None
+    reach = call.frame.preceding
+    if reach is None:
+        body, mode = (
+            (bodies.base, compiler.RUNNING) if bodies.base is not None else (bodies.window, compiler.ROWS)
+        )
+        assert body is not None
+        shipped, user = user_spec(call.call, body, mode, name, result)
+        return shipped, UserOverSpec(user, 2**62 if bodies.base is None else None)
+    if call.active_expiration:
+        # Without a window version nothing is said when a tuple comes but what the base version makes of it.
+        body = bodies.window or bodies.base
+        assert body is not None
+        arguments, user = user_spec(call.call, body, compiler.ACTIVE, name, result, bodies.base)
+        return arguments, UserOverSpec(user, range=units(reach, time_type))
+    assert bodies.window is not None
+    if call.frame.rows:
+        shipped, user = user_spec(call.call, bodies.window, compiler.ROWS, name, result)
+        return shipped, UserOverSpec(user, rows=reach.count)  # type: ignore[union-attr]
+    shipped, user = user_spec(call.call, bodies.window, compiler.RANGE, name, result)
+    return shipped, UserOverSpec(user, range=units(reach, time_type))
+
+
+def content_spec(call: AggregateCall, name: str, result: str) -> tuple[dict[str, Column], AggregateSpec]:
+    """A call over the content of windows, as kernels compute aggregates that need all of it."""
+    assert call.bodies is not None
+    body = call.bodies.base or call.bodies.window
+    assert body is not None
+    arguments, user = user_spec(call, body, compiler.CONTENT, name, result)
+    first, *others = user.arguments
+    spec = AggregateSpec(
+        "user", first, result, rows_type(user.program), others=tuple(others), parameters=(user.program,)
+    )
+    return arguments, spec
+
+
+def opened(frame: DataFrame, calls: Sequence[tuple[AggregateCall, str]]) -> DataFrame:
+    """A row for each that aggregates returned for a window; reports that stand among the rows pass."""
+    for call, name in calls:
+        marks = F.col(MARK).isNotNull() if MARK in frame.columns else F.lit(False)
+        others = [F.col(column) for column in frame.columns if column != name]
+        frame = frame.where(marks | (F.size(name) > 0)).select(*others, F.explode_outer(name).alias(name))
+        assert call.bodies is not None
+        body = call.bodies.base or call.bodies.window
+        assert body is not None
+        parts = [F.col(name)[f"r{i}"].alias(f.name) for i, f in enumerate(body.returns)]
+        whole = F.struct(*parts) if call.user is not None and call.user.returns_row else F.col(name)["r0"]
+        frame = frame.withColumn(name, whole)
+    return frame
+
+
+def result_fields(spec: UserSpec) -> list[pa.Field]:
+    return [pa.field(n, arrow_type(f.type)) for n, f in zip(spec.results, spec.program.returns, strict=True)]
+
+
+def put_together(frame: DataFrame, specs: Sequence[tuple[AggregateCall, UserSpec, str]]) -> DataFrame:
+    """The columns of each result as one column, a struct if it is a row."""
+    for call, spec, name in specs:
+        parts = [F.col(n).alias(f.name) for n, f in zip(spec.results, spec.program.returns, strict=True)]
+        whole = (
+            F.struct(*parts) if call.user is not None and call.user.returns_row else F.col(spec.results[0])
+        )
+        frame = frame.withColumn(name, whole).drop(*spec.results)
+    return frame

@@ -1,0 +1,442 @@
+"""A body as generated source: its tables, its statements, and where its expressions find things."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from millstream.types import Type
+from millstream.uda import checked
+from millstream.uda.access import InOrder, access
+from millstream.uda.accumulators import ACCUMULATORS, Accumulator, User
+from millstream.uda.expressions import Expressions, Surroundings, Value
+from millstream.uda.kinds import DOUBLE, TRUTH, kind_of, zero
+from millstream.uda.program import Outside, TableLayout
+from millstream.uda.queries import Queries
+from millstream.uda.tables import ManyRows, Needs, SingleRow, TableCode
+from millstream.uda.writer import Writer
+
+Returned = Callable[[list[Value]], None]
+
+
+@dataclass
+class Shared:
+    """What all bodies of a program have in common, and what is learnt while they are written."""
+
+    writer: Writer
+    needs: dict[str, Needs] = field(default_factory=dict)
+    layouts: dict[str, TableLayout] = field(default_factory=dict)
+    words: list[tuple[object, Type]] = field(default_factory=list)
+    labelled: list[Type] = field(default_factory=list)
+    outside: list[Outside] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    catalog: list[str] = field(default_factory=list)
+    bodies: Any = field(default_factory=itertools.count)
+    failed: str = "return"
+    """The line that leaves the program."""
+
+    @property
+    def learnt(self) -> int:
+        return sum(needs.size for needs in self.needs.values()) + len(self.outside)
+
+    def again(self) -> Shared:
+        """To write everything once more, with what has been learnt."""
+        return Shared(Writer(), self.needs, outside=self.outside, failed=self.failed)
+
+
+class BodyCode(Surroundings):
+    """The statements of one aggregate, for the instance that ``instance`` names.
+
+    ``returned`` writes what happens to a returned row. Tables of a ``passing`` body live only for the call.
+    """
+
+    def __init__(
+        self, body: checked.Body, shared: Shared, instance: str, returned: Returned, *, passing: bool = False
+    ) -> None:
+        self.body, self.writer, self._shared = body, shared.writer, shared
+        self.instance = instance
+        self._returned = returned
+        self._number = next(shared.bodies)
+        self.positions: dict[int, Any] = {}
+        self.group: list[Value] = []
+        self._parameters: list[Value] = []
+        self.tables: dict[str, TableCode] = {}
+        for i, table in enumerate(body.tables):
+            self.tables[table.name] = self._table(table, f"u{self._number}t{i}", passing)
+        self._expressions = Expressions(self)
+        self._queries = Queries(self)
+
+    # ------------------------------------------------------------ tables
+
+    def _table(self, table: checked.Table, prefix: str, passing: bool) -> TableCode:
+        needs = self._shared.needs.setdefault(prefix, Needs())
+        placed = table.name == checked.INWINDOW
+        single = not placed and is_single(table.name, self.body)
+        bound = None if passing else 1 if placed else most_added(table.name, self.body)
+        self._shared.layouts[prefix] = TableLayout(
+            table.name,
+            prefix,
+            table.fields,
+            single,
+            tuple(needs.hashes),
+            tuple(needs.ordered),
+            tuple(needs.counted),
+            bound,
+            placed,
+            passing,
+        )
+        if single:
+            return SingleRow(table, prefix, self.writer, self.instance, needs)
+        return ManyRows(
+            table,
+            prefix,
+            self.writer,
+            self.instance,
+            needs,
+            grows=bound is None,
+            placed=placed,
+            passing=passing,
+        )
+
+    def table_of(self, scan: checked.Scan) -> TableCode:
+        if scan.catalog is not None:
+            raise NotImplementedError(f"the table '{scan.catalog}' inside an aggregate")
+        assert scan.table is not None
+        return self.tables[scan.table]
+
+    def clear(self) -> None:
+        """Forget the instance."""
+        for table in self.tables.values():
+            table.clear()
+
+    def called(self, body: checked.Body, returned: Returned) -> BodyCode:
+        """Another aggregate that this one calls; there is one instance of it, made anew for each call."""
+        return BodyCode(body, self._shared, "0", returned, passing=True)
+
+    # ------------------------------------------------------------ surroundings
+
+    def parameter(self, index: int) -> Value:
+        return self._parameters[index]
+
+    def column(self, column: checked.Column) -> Value:
+        place = self.positions[column.scan]
+        if place is None:
+            return Value(zero(kind_of(column.type)), "True")
+        scan, row = place
+        if isinstance(row, list):
+            value: Value = row[column.index]
+            return value
+        return self.table_of(scan).column(row, column.index)
+
+    def oldest(self, position: Value, index: int, type_: Type) -> Value:
+        table = self.tables[checked.INWINDOW]
+        row = self.writer.name("r")
+        self.writer.line(f"{row} = {table.name('head')}[{self.instance}]")
+        if position.code != "1":
+            if position.null:
+                with self.writer.deeper(f"if {position.null}:"):
+                    self.writer.line(f"{row} = -1")
+            step = self.writer.name("j")
+            walk = self.writer.deeper(f"for {step} in range(1, {position.code}):")
+            with walk, self.writer.deeper(f"if {row} >= 0:"):
+                self.writer.line(f"{row} = {table.name('next')}[{row}]")
+        value = table.column(row, index)
+        return self._expressions.kept(Value(value.code, f"({row} < 0 or {value.null})"))
+
+    def grouped(self, index: int) -> Value:
+        return self.group[index]
+
+    def scalar(self, query: checked.Query) -> Value:
+        return self._queries.scalar(query)
+
+    def exists(self, query: checked.Query) -> str:
+        return self._queries.exists(query)
+
+    def among(self, values: tuple[Value, ...], node: checked.Among) -> tuple[str, str]:
+        return self._queries.among(values, node)
+
+    def word(self, value: object, type_: Type) -> str:
+        known = self._shared.words
+        if (value, type_) not in known:
+            known.append((value, type_))
+        return f"words[{known.index((value, type_))}]"
+
+    def labels(self, type_: Type) -> str:
+        if type_ not in self._shared.labelled:
+            self._shared.labelled.append(type_)
+        return f"labels{self._shared.labelled.index(type_)}"
+
+    def outside(self, name: str, types: tuple[Type, ...], result: Type) -> str:
+        call = Outside(name, types, result)
+        if call not in self._shared.outside:
+            self._shared.outside.append(call)
+        return f"outside{self._shared.outside.index(call)}"
+
+    def fail(self, failure: int) -> None:
+        statement = len(self._shared.texts) - 1
+        self.writer.lines(
+            f"fail[0] = {failure}", f"fail[1] = {statement}", "fail[2] = i", self._shared.failed
+        )
+
+    # ------------------------------------------------------------ aggregates of queries
+
+    def accumulator(self, aggregate: checked.Aggregation) -> Accumulator:
+        if aggregate.user is not None:
+            return User(aggregate, self)
+        return ACCUMULATORS[aggregate.name](aggregate, self)
+
+    def group_accumulator(
+        self,
+        aggregate: checked.Aggregation,
+        arrays: Sequence[tuple[str, str]],
+        types: Sequence[Type],
+        chosen: tuple[str, str] | None,
+        groups: tuple[str, str, str],
+        keys: Callable[..., str],
+    ) -> Callable[[str], Value]:
+        """An aggregate of rows put aside: gives the text of its value in a group."""
+        if aggregate.user is not None:
+            raise NotImplementedError("an aggregate of the user's own with GROUP BY inside an aggregate")
+        of_row, number, count = groups
+        kind = kind_of(aggregate.type)
+        values, nulls = self.writer.name("g"), self.writer.name("b")
+        dtype = "np.float64" if kind == DOUBLE else "np.int64"
+        self.writer.lines(f"{values} = np.zeros({number}, {dtype})", f"{nulls} = np.ones({number}, np.uint8)")
+        firsts = ""
+        if aggregate.distinct and arrays:
+            # Of equal values of a group only the first counts.
+            pairs = [(pair, type_, False, True) for pair, type_ in zip(arrays, types, strict=True)]
+            own = keys(pairs, count)
+            firsts = self.writer.name("q")
+            together = f"np.concatenate(({own}[:, :{count}], {of_row}.reshape((1, {count}))))"
+            self.writer.line(f"{firsts} = np.zeros({count}, np.bool_)")
+            self.writer.line(f"{firsts}[grouped_rows({together}, {count})[1]] = True")
+        row, group = self.writer.name("j"), self.writer.name("x")
+        # One value for each group instead of one in all: the names stand for elements of arrays.
+        accumulator = ACCUMULATORS[aggregate.name](aggregate, self)
+        with self.writer.deeper(f"for {group} in range({number}):"):
+            accumulator.begin()
+            with self.writer.deeper(f"for {row} in range({count}):"):
+                tests = [f"{of_row}[{row}] == {group}"]
+                tests += [f"{firsts}[{row}]"] if firsts else []
+                tests += [f"{chosen[0]}[{row}] != 0 and {chosen[1]}[{row}] == 0"] if chosen else []
+                with self.writer.deeper(f"if {' and '.join(tests)}:"):
+                    given = [
+                        Value(
+                            f"({v}[{row}] != 0)" if kind_of(t) == TRUTH else f"{v}[{row}]",
+                            f"({n}[{row}] != 0)",
+                        )
+                        for (v, n), t in zip(arrays, types, strict=True)
+                    ]
+                    accumulator.take(given)
+            result = accumulator.result()
+            code = f"int({result.code})" if kind == TRUTH else result.code
+            self.writer.line(f"{values}[{group}] = {code}")
+            self.writer.line(f"{nulls}[{group}] = {f'1 if {result.null} else 0' if result.null else '0'}")
+
+        def value(at: str) -> Value:
+            code = f"{values}[{at}]"
+            return Value(f"({code} != 0)" if kind == TRUTH else code, f"({nulls}[{at}] != 0)")
+
+        return value
+
+    # ------------------------------------------------------------ statements
+
+    def block(self, name: str, parameters: Sequence[Value]) -> None:
+        """The statements of a block, for a tuple with these arguments."""
+        self._parameters = list(parameters)
+        statements = self.body.blocks[name]
+        uses_code = any(
+            isinstance(part, checked.SqlCode) for s in self.body.statements() for part in checked.walk(s)
+        )
+        if uses_code:
+            self.writer.line("sqlcode = 0")
+        for statement in statements:
+            self._statement(statement, uses_code)
+        self._parameters = []
+
+    def _statement(self, statement: checked.Statement, uses_code: bool) -> None:
+        self._shared.texts.append(statement.text)
+        self.writer.line(f"# {statement.text}")
+        if self._shared.outside:
+            self.writer.line(f"fail[1] = {len(self._shared.texts) - 1}")
+        changed = ""
+        if uses_code:
+            changed = self.writer.name("d")
+            self.writer.line(f"{changed} = 0")
+        match statement:
+            case checked.Insert():
+                self._insert(statement, changed)
+            case checked.Update():
+                self._update(statement, changed)
+            case checked.Delete():
+                self._delete(statement, changed)
+        if uses_code:
+            self.writer.line(f"sqlcode = 0 if {changed} > 0 else 100")
+
+    def _note(self, changed: str) -> None:
+        if changed:
+            self.writer.line(f"{changed} += 1")
+
+    def _put(self, table: str | None, values: list[Value], changed: str) -> None:
+        if table is None:
+            self._returned(values)
+        else:
+            self.tables[table].insert(values)
+        self._note(changed)
+
+    def _insert(self, statement: checked.Insert, changed: str) -> None:
+        if statement.query is not None:
+            query = statement.query
+            if statement.table is not None and statement.table in reads(query):
+                # What is inserted must not be seen by the query that inserts it.
+                types = [output.type for output in query.outputs]
+                arrays, count, add = self._queries._gathered(types)
+                self._queries.rows(query, add)
+                row = self.writer.name("j")
+                with self.writer.deeper(f"for {row} in range({count}):"):
+                    values = [
+                        self._queries._gathered_value(a, row, t) for a, t in zip(arrays, types, strict=True)
+                    ]
+                    self._put(statement.table, values, changed)
+            else:
+                self._queries.rows(query, lambda values: self._put(statement.table, values, changed))
+            return
+
+        def rows() -> None:
+            # All rows are computed before the first is there.
+            all_values = [
+                [self._expressions.kept(self._expressions.value(value)) for value in row]
+                for row in statement.rows
+            ]
+            for values in all_values:
+                self._put(statement.table, values, changed)
+
+        if statement.where is None:
+            rows()
+        else:
+            with self.writer.deeper(f"if {self._expressions.truth(statement.where)}:"):
+                rows()
+
+    def _update(self, statement: checked.Update, changed: str) -> None:
+        table = self.tables[statement.scan.table or ""]
+        indexes = [index for index, _ in statement.assigned]
+        way = access(statement.scan, statement.where, frozenset(), any_order=True)
+        moves = isinstance(way, InOrder) and way.column in indexes
+        moves |= way is not None and not isinstance(way, InOrder) and bool(set(way.columns) & set(indexes))
+        if isinstance(table, SingleRow):
+            moves = False
+        if not moves and statement.scan.table not in reads((statement.where, statement.assigned)):
+
+            def at_row() -> None:
+                values = self._assigned(statement)
+                self._assign(table, self.positions[statement.scan.number][1], values, changed)
+
+            self._where(statement.scan, statement.where, at_row)
+            return
+        # Every row is looked at as it was before the statement.
+        types = [expr.type for _, expr in statement.assigned]
+        from millstream.types import BIGINT
+
+        arrays, count, add = self._queries._gathered([BIGINT, *types])
+
+        def gather() -> None:
+            row = self.positions[statement.scan.number][1]
+            add([Value(row), *self._assigned(statement).values()])
+
+        self._where(statement.scan, statement.where, gather)
+        at = self.writer.name("j")
+        with self.writer.deeper(f"for {at} in range({count}):"):
+            row = self.writer.name("r")
+            self.writer.line(f"{row} = {arrays[0][0]}[{at}]")
+            given = {
+                index: self._queries._gathered_value(pair, at, type_)
+                for index, pair, type_ in zip(indexes, arrays[1:], types, strict=True)
+            }
+            self._assign(table, row, given, changed)
+
+    def _assigned(self, statement: checked.Update) -> dict[int, Value]:
+        return {
+            index: self._expressions.kept(self._expressions.value(expr)) for index, expr in statement.assigned
+        }
+
+    def _assign(self, table: TableCode, row: str, values: dict[int, Value], changed: str) -> None:
+        table.assign(row, values)
+        self._note(changed)
+
+    def _delete(self, statement: checked.Delete, changed: str) -> None:
+        table = self.tables[statement.scan.table or ""]
+        if statement.scan.table in reads(statement.where):
+            from millstream.types import BIGINT
+
+            arrays, count, add = self._queries._gathered([BIGINT])
+            number = statement.scan.number
+            self._where(statement.scan, statement.where, lambda: add([Value(self.positions[number][1])]))
+            at = self.writer.name("j")
+            with self.writer.deeper(f"for {at} in range({count}):"):
+                row = self.writer.name("r")
+                self.writer.line(f"{row} = {arrays[0][0]}[{at}]")
+                table.remove(row)
+                self._note(changed)
+            return
+
+        def remove() -> None:
+            table.remove(self.positions[statement.scan.number][1])
+            self._note(changed)
+
+        self._where(statement.scan, statement.where, remove)
+
+    def _where(self, scan: checked.Scan, where: tuple[checked.Expr, ...], at_row: Callable[[], None]) -> None:
+        """A loop over the rows of a table for which conditions hold."""
+        query = checked.Query((scan,), where, (), ())
+        self._queries.loops(query, at_row, any_order=True)
+
+
+def reads(part: object) -> frozenset[str]:
+    """The local tables that a part of a statement looks at by queries of its own."""
+    return frozenset(
+        scan.table for scan in checked.walk(part) if isinstance(scan, checked.Scan) and scan.table is not None
+    )
+
+
+def is_single(name: str, body: checked.Body) -> bool:
+    """Whether a table can have one row at most: one INSERT of one row, and that in INITIALIZE."""
+    inserts = [
+        (block, statement)
+        for block, statements in body.blocks.items()
+        for statement in statements
+        if isinstance(statement, checked.Insert) and statement.table == name
+    ]
+    return all(block == "INITIALIZE" and _adds(s) == 1 for block, s in inserts) and len(inserts) <= 1
+
+
+def most_added(name: str | None, body: checked.Body) -> int | None:
+    """How many rows a tuple can add to a table (or to RETURN); None if nobody knows.
+
+    A tuple makes others leave, and nobody knows how many.
+    """
+    single = frozenset(table.name for table in body.tables if is_single(table.name, body))
+    added: dict[str, int] = {}
+    for block, statements in body.blocks.items():
+        added[block] = 0
+        for statement in statements:
+            if isinstance(statement, checked.Insert) and statement.table == name:
+                rows = _adds(statement, single)
+                if rows is None or (block == "EXPIRE" and name is not None):
+                    return None
+                added[block] += rows
+    return max(added["INITIALIZE"], added["ITERATE"]) + added["TERMINATE"] + added["EXPIRE"]
+
+
+def _adds(statement: checked.Insert, single: frozenset[str] = frozenset()) -> int | None:
+    if statement.query is None:
+        return len(statement.rows)
+    rows = 0
+    for query in (statement.query, *statement.query.united):
+        few = all(scan.table in single for scan in query.scans)
+        if not few and not (query.is_grouped and not query.keys):
+            return None
+        rows += 1
+    return rows

@@ -1,0 +1,344 @@
+"""From the checked form of an aggregate to a program: one function, with the blocks written into its loop.
+
+There is a way to run an aggregate for each row of the table "which version runs" of the semantics:
+
+| mode | what is run for each tuple |
+| --- | --- |
+| base | INITIALIZE or ITERATE; what they return goes out |
+| running | the same, then TERMINATE |
+| rows, range | EXPIRE for the tuples that have left, then INITIALIZE or ITERATE |
+| active | the same, but EXPIRE runs when a tuple leaves, and what it returns goes out too |
+| content | for a whole window: INITIALIZE, ITERATE for each further tuple, TERMINATE |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from millstream.uda import checked
+from millstream.uda.bodies import BodyCode, Shared, most_added
+from millstream.uda.expressions import Value
+from millstream.uda.kinds import TRUTH, kind_of
+from millstream.uda.program import Program
+from millstream.uda.tables import TableCode
+from millstream.uda.writer import Writer
+
+BASE, RUNNING, ROWS, RANGE, ACTIVE, CONTENT = "base", "running", "rows", "range", "active", "content"
+_WINDOWS = (ROWS, RANGE, ACTIVE)
+
+
+def compiled(body: checked.Body, mode: str, left: checked.Body | None = None) -> Program:
+    """The program of an aggregate in a mode.
+
+    ``left`` is what is run over what is left when a tuple has left and EXPIRE itself says nothing.
+    """
+    if mode in _WINDOWS:
+        body = _with_window(body)
+    shared = Shared(Writer())
+    while True:
+        learnt = shared.learnt
+        code = _Code(body, mode, shared, left)
+        program = code.program()
+        if shared.learnt == learnt:
+            return program
+        shared = shared.again()
+
+
+def _with_window(body: checked.Body) -> checked.Body:
+    """What leaves has to be known even where the body does not look at it."""
+    if any(table.name == checked.INWINDOW for table in body.tables):
+        return body
+    return replace(body, tables=(*body.tables, checked.Table(checked.INWINDOW, body.parameters)))
+
+
+_QUEUE = ("q_when", "q_code", "q_row", "q_id")
+
+
+class _Code:
+    def __init__(self, body: checked.Body, mode: str, shared: Shared, left: checked.Body | None) -> None:
+        self._body, self._mode, self._shared, self._left = body, mode, shared, left
+        self._writer = shared.writer
+        shared.failed = "return out, returned"
+        self._code = BodyCode(
+            body, shared, "0" if mode == CONTENT else "k", self._returned, passing=mode == CONTENT
+        )
+
+    def program(self) -> Program:
+        self._functions()
+        # The arrays that the loops need are known only now.
+        arrays = self._arrays()
+        source = self._writer.text()
+        unpacked = f"    ({', '.join(arrays)},) = arrays"
+        growing = [name for name in arrays if self._grows(name)]
+        source = source.replace("    UNPACK", unpacked)
+        source = source.replace("return out, returned", f"return ({', '.join([*growing, 'out'])},)")
+        return Program(
+            self._body.name,
+            self._mode,
+            self._body.parameters,
+            self._body.returns,
+            tuple(self._shared.layouts.values()),
+            source,
+            tuple(self._shared.texts),
+            tuple(self._shared.words),
+            tuple(self._shared.labelled),
+            tuple(self._shared.outside),
+            returned=self._bound,
+            arrays=tuple(arrays),
+            growing=tuple(growing),
+        )
+
+    # ------------------------------------------------------------ arrays
+
+    def _arrays(self) -> list[str]:
+        names = [f"{p}{i}" for i in range(len(self._body.parameters)) for p in ("p", "pn")]
+        names += ["words", *(f"labels{i}" for i in range(len(self._shared.labelled)))]
+        names += ["o_src", *(f"{p}{i}" for i in range(len(self._body.returns)) for p in ("o_c", "o_n"))]
+        names += [] if self._mode == CONTENT else ["alive"]
+        names += ["latest", "seen"] if self._mode in _WINDOWS else []
+        names += ["o_time", *_QUEUE] if self._mode == ACTIVE else []
+        for layout in self._shared.layouts.values():
+            names += [f"{layout.prefix}_{array.name}" for array in layout.arrays()]
+        return names
+
+    def _grows(self, name: str) -> bool:
+        if name.startswith("o_"):
+            return self._bound is None
+        for layout in self._shared.layouts.values():
+            if name.startswith(f"{layout.prefix}_") and not layout.single and layout.bound is None:
+                array = name.removeprefix(f"{layout.prefix}_")
+                return any(a.name == array and a.per == "row" for a in layout.arrays())
+        return False
+
+    @property
+    def _bound(self) -> int | None:
+        """How many rows a tuple can return."""
+        return most_added(None, self._body)
+
+    # ------------------------------------------------------------ returned rows
+
+    def _returned(self, values: Sequence[Value]) -> None:
+        writer = self._writer
+        if self._bound is None:
+            with writer.deeper("if out == len(o_src):"):
+                for name in ("o_src", *(f"{p}{i}" for i in range(len(values)) for p in ("o_c", "o_n"))):
+                    writer.line(f"{name} = grown({name})")
+                if self._mode == ACTIVE:
+                    writer.line("o_time = grown(o_time)")
+        writer.line("o_src[out] = source" if self._mode == ACTIVE else "o_src[out] = i")
+        if self._mode == ACTIVE:
+            writer.line("o_time[out] = now")
+        for i, (value, column) in enumerate(zip(values, self._body.returns, strict=True)):
+            code = f"int({value.code})" if kind_of(column.type) == TRUTH else value.code
+            null = {"": "0", "True": "1", "False": "0"}.get(value.null, f"1 if {value.null} else 0")
+            writer.lines(f"o_c{i}[out] = {code}", f"o_n{i}[out] = {null}")
+        writer.line("out += 1")
+
+    def _parameters(self, at: str = "i") -> list[Value]:
+        values = []
+        for i, parameter in enumerate(self._body.parameters):
+            code = f"p{i}[{at}] != 0" if kind_of(parameter.type) == TRUTH else f"p{i}[{at}]"
+            self._writer.lines(f"a{i} = {code}", f"z{i} = pn{i}[{at}] != 0")
+            values.append(Value(f"a{i}", f"z{i}"))
+        return values
+
+    # ------------------------------------------------------------ functions
+
+    def _functions(self) -> None:
+        match self._mode:
+            case "base" | "running":
+                self._base()
+            case "rows" | "range":
+                self._window()
+                self._sweep()
+            case "active":
+                self._active()
+            case _:
+                self._content()
+
+    def _start(self, name: str, arguments: str) -> None:
+        self._writer.line(f"def {name}({arguments}, fail, arrays):")
+        self._writer.lines("    UNPACK", "    out = 0")
+
+    def _base(self) -> None:
+        writer = self._writer
+        self._start("run", "count, codes")
+        with writer.deeper(), writer.deeper("for i in range(count):"):
+            self._trace()
+            writer.line("k = codes[i]")
+            parameters = self._parameters()
+            with writer.deeper("if alive[k] == 0:"):
+                writer.line("alive[k] = 1")
+                self._code.block("INITIALIZE", parameters)
+            with writer.deeper("else:"):
+                self._code.block("ITERATE", parameters)
+            if self._mode == RUNNING:
+                self._code.block("TERMINATE", [])
+        writer.lines("    return out, returned", "")
+        self._start("finish", "count, codes")
+        with writer.deeper(), writer.deeper("for i in range(count):"):
+            self._trace()
+            writer.line("k = codes[i]")
+            self._code.block("TERMINATE", [])
+        writer.line("    return out, returned")
+
+    def _trace(self) -> None:
+        """Functions outside raise: then it must be known at which tuple."""
+        if self._shared.outside:
+            self._writer.line("fail[2] = i")
+
+    def _window(self) -> None:
+        writer = self._writer
+        self._start("run", "count, codes, places, bounds, gives, reach")
+        with writer.deeper(), writer.deeper("for i in range(count):"):
+            self._trace()
+            writer.line("k = codes[i]")
+            if self._mode == ROWS:
+                writer.lines("place = seen[k]", "bound = place - reach", "seen[k] = place + 1")
+            else:
+                writer.lines("place = places[i]", "bound = bounds[i]")
+            parameters = self._parameters()
+            with writer.deeper("if alive[k] != 0:"):
+                self._expire()
+            self._code.tables[checked.INWINDOW].insert(parameters, "place")
+            writer.lines("latest[k] = place", "mark = out")
+            with writer.deeper("if alive[k] == 0:"):
+                writer.line("alive[k] = 1")
+                self._code.block("INITIALIZE", parameters)
+            with writer.deeper("else:"):
+                self._code.block("ITERATE", parameters)
+            with writer.deeper("if gives[i] == 0:"):
+                writer.line("out = mark")
+        writer.lines("    return out, returned", "")
+
+    def _expire(self) -> None:
+        """What lies before the bound leaves; with the last tuple the instance is forgotten."""
+        writer, table = self._writer, self._code.tables[checked.INWINDOW]
+        head, place = table.name("head"), table.name("place")
+        writer.lines("mark = out", f"row = {head}[k]")
+        with writer.deeper(f"while row >= 0 and {place}[row] < bound:"):
+            self._code.block("EXPIRE", [])
+            with writer.deeper(f"if {head}[k] == row:"):
+                table.remove("row")
+            writer.lines("out = mark", f"row = {head}[k]")
+        with writer.deeper("if latest[k] < bound:"):
+            self._code.clear()
+            writer.line("alive[k] = 0")
+
+    def _sweep(self) -> None:
+        """What has become too old leaves, though no tuple comes."""
+        writer = self._writer
+        self._start("sweep", "count, codes, bounds")
+        with writer.deeper(), writer.deeper("for i in range(count):"):
+            self._trace()
+            writer.lines("k = codes[i]", "bound = bounds[i]")
+            with writer.deeper("if alive[k] != 0:"):
+                self._expire()
+        writer.line("    return out, returned")
+
+    def _active(self) -> None:
+        """Tuples and expiries as they come in time; an expiry comes after the tuples of its own instant.
+
+        The queue has what is to leave: when, of which instance, in which row and under which number.
+        """
+        writer, table = self._writer, self._code.tables[checked.INWINDOW]
+        self._start("run", "count, codes, places, leaving, upto, span")
+        with writer.deeper():
+            writer.lines("i = 0", "first, last = span[0], span[1]")
+            with writer.deeper("while True:"):
+                writer.line("until = places[i] if i < count else upto")
+                with writer.deeper("while first < last and q_when[first] < until:"):
+                    self._leave(table)
+                with writer.deeper("if i >= count:"):
+                    writer.line("break")
+                self._trace()
+                writer.lines("k = codes[i]", "source = i", "now = places[i]")
+                parameters = self._parameters()
+                table.insert(parameters, "now")
+                writer.lines(
+                    f"row = {table.name('tail')}[k]",
+                    f"number = {table.name('id')}[row]",
+                    "q_when[last] = leaving[i]",
+                    "q_code[last] = k",
+                    "q_row[last] = row",
+                    "q_id[last] = number",
+                    "last += 1",
+                    "latest[k] = number",
+                )
+                with writer.deeper("if alive[k] == 0:"):
+                    writer.line("alive[k] = 1")
+                    self._code.block("INITIALIZE", parameters)
+                with writer.deeper("else:"):
+                    self._code.block("ITERATE", parameters)
+                writer.line("i += 1")
+            writer.lines("span[0] = first", "span[1] = last")
+        writer.line("    return out, returned")
+
+    def _leave(self, table: TableCode) -> None:
+        writer = self._writer
+        writer.lines(
+            "k = q_code[first]",
+            "row = q_row[first]",
+            "number = q_id[first]",
+            "now = q_when[first]",
+            "source = -1 - number",
+            "first += 1",
+        )
+        # A tuple that the body has deleted does not leave once more.
+        with writer.deeper(f"if row >= 0 and {table.name('id')}[row] == number:"):
+            self._code.block("EXPIRE", [])
+            with writer.deeper(f"if {table.name('id')}[row] == number:"):
+                table.remove("row")
+            if not any(isinstance(s, checked.Insert) and s.table is None for s in self._body.expire):
+                self._what_is_left(table)
+        with writer.deeper("if latest[k] == number:"):
+            self._code.clear()
+            writer.line("alive[k] = 0")
+
+    def _what_is_left(self, table: TableCode) -> None:
+        """The aggregate of what is left, from the beginning."""
+        writer = self._writer
+        inner = self._code.called(self._left or self._body, self._returned)
+        writer.lines("mark = out", "beginning = True")
+        inner.clear()
+
+        def each(row: str) -> None:
+            given = [table.column(row, i) for i in range(len(self._body.parameters))]
+            kept = [self._code._expressions.kept(value) for value in given]
+            writer.line("out = mark")
+            self._enter(inner, kept)
+            with writer.deeper("if beginning:"):
+                writer.line("beginning = False")
+                inner.block("INITIALIZE", kept)
+            with writer.deeper("else:"):
+                inner.block("ITERATE", kept)
+
+        table.scan(each)
+        with writer.deeper("if not beginning:"):
+            inner.block("TERMINATE", [])
+
+    def _enter(self, code: BodyCode, parameters: list[Value]) -> None:
+        """A window version that sees the content of a window from the beginning finds its tuples in it."""
+        if checked.INWINDOW in code.tables:
+            code.tables[checked.INWINDOW].insert(parameters, "0")
+
+    def _content(self) -> None:
+        writer = self._writer
+        self._start("run", "count, starts, ends")
+        with writer.deeper(), writer.deeper("for i in range(count):"):
+            self._trace()
+            writer.line("mark = out")
+            self._code.clear()
+            with writer.deeper("for at in range(starts[i], ends[i]):"):
+                # Of what tuples return, only the last one's counts.
+                writer.line("out = mark")
+                parameters = self._parameters("at")
+                self._enter(self._code, parameters)
+                with writer.deeper("if at == starts[i]:"):
+                    self._code.block("INITIALIZE", parameters)
+                with writer.deeper("else:"):
+                    self._code.block("ITERATE", parameters)
+            with writer.deeper("if starts[i] < ends[i]:"):
+                self._code.block("TERMINATE", [])
+        writer.line("    return out, returned")

@@ -1,0 +1,131 @@
+"""A program: what kernels need to run an aggregate. Plain data, so that it can be shipped."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from millstream.types import Field, Type
+from millstream.uda.kinds import DOUBLE, kind_of
+
+# The places of a table's numbers in its array ``meta``.
+SIZE, FREE, NEXT_ID, TOUCHED, GONE, META = 0, 1, 2, 3, 4, 5
+
+# What is noted of a row in ``mark``: it has changed, and it has been written down before.
+CHANGED, WRITTEN = 1, 2
+
+
+@dataclass(frozen=True)
+class Array:
+    """An array of a table: its name without the table's, its type, and what it has an element for."""
+
+    name: str
+    dtype: str
+    per: str
+    """``row``, ``instance``, ``bucket`` or ``meta``."""
+    fill: int = 0
+
+
+@dataclass(frozen=True)
+class TableLayout:
+    """How a local table is kept.
+
+    A table of at most one ``single`` row is a value for each instance. Others are rows linked in the order in
+    which they were inserted, with ``hashes`` (the columns of each index), ``ordered`` columns with a tree and
+    columns whose values are ``counted``. ``bound`` is how many rows a tuple can add, None if nobody knows.
+    Rows of a window have a ``place``: their time, or their number. A ``passing`` table lives only while a
+    statement runs.
+    """
+
+    name: str
+    prefix: str
+    fields: tuple[Field, ...]
+    single: bool
+    hashes: tuple[tuple[int, ...], ...] = ()
+    ordered: tuple[int, ...] = ()
+    counted: tuple[int, ...] = ()
+    bound: int | None = None
+    placed: bool = False
+    passing: bool = False
+
+    def arrays(self) -> Iterator[Array]:
+        per = "instance" if self.single else "row"
+        if self.single:
+            yield Array("rows", "uint8", "instance")
+        else:
+            yield Array("meta", "int64", "meta")
+            for name in ("next", "prev", "owner", "touched"):
+                yield Array(name, "int32", "row", -1)
+            yield Array("id", "int64", "row")
+            yield Array("mark", "uint8", "row")
+            yield Array("gone", "int64", "row")
+            yield Array("head", "int32", "instance", -1)
+            yield Array("tail", "int32", "instance", -1)
+            yield Array("count", "int64", "instance")
+            if self.placed:
+                yield Array("place", "int64", "row")
+        for i, column in enumerate(self.fields):
+            yield Array(f"c{i}", dtype_of(column.type), per)
+            yield Array(f"n{i}", "uint8", per)
+        for i in range(len(self.hashes)):
+            yield Array(f"heads{i}", "int32", "bucket", -1)
+            yield Array(f"tails{i}", "int32", "bucket", -1)
+            yield Array(f"after{i}", "int32", "row", -1)
+            yield Array(f"before{i}", "int32", "row", -1)
+            yield Array(f"hash{i}", "int64", "row")
+        for i in range(len(self.ordered)):
+            yield Array(f"root{i}", "int32", "instance", -1)
+            yield Array(f"last{i}", "int32", "instance", -1)
+            for side in ("left", "right", "up"):
+                yield Array(f"{side}{i}", "int32", "row", -1)
+        for i in self.counted:
+            yield Array(f"known{i}", "int64", "instance")
+
+
+@dataclass(frozen=True)
+class Outside:
+    """A call of a function that is not compiled."""
+
+    name: str
+    arguments: tuple[Type, ...]
+    result: Type
+
+
+@dataclass(frozen=True)
+class Program:
+    """An aggregate, ready to be run in one way.
+
+    ``texts`` are its statements, by the numbers that failures have. ``words`` are constants that have to be
+    looked up in dictionaries, ``catalog`` the tables that it reads.
+    """
+
+    name: str
+    mode: str
+    parameters: tuple[Field, ...]
+    returns: tuple[Field, ...]
+    tables: tuple[TableLayout, ...]
+    source: str
+    texts: tuple[str, ...] = ()
+    words: tuple[tuple[object, Type], ...] = ()
+    labelled: tuple[Type, ...] = ()
+    outside: tuple[Outside, ...] = ()
+    catalog: tuple[str, ...] = ()
+    arrays: tuple[str, ...] = ()
+    """The arrays that its functions take, in order."""
+    growing: tuple[str, ...] = ()
+    """Those that they give back, as they may have grown; after them comes how many rows were returned."""
+    returned: int | None = None
+    """How many rows a tuple can return at most, None if that is not known."""
+
+    @property
+    def is_compiled(self) -> bool:
+        return not self.outside
+
+    @property
+    def digest(self) -> str:
+        return hashlib.sha256(self.source.encode()).hexdigest()[:20]
+
+
+def dtype_of(type_: Type) -> str:
+    return "float64" if kind_of(type_) == DOUBLE else "int64"

@@ -1,0 +1,488 @@
+"""Queries of a body as generated source: loops that hand each row to whoever wants it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from millstream.types import BIGINT, Type
+from millstream.uda import checked
+from millstream.uda.access import ByHash, InOrder, access, depends_on
+from millstream.uda.checked import Expr
+from millstream.uda.expressions import Expressions, Value
+from millstream.uda.failures import ROWS
+from millstream.uda.kinds import DOUBLE, INTEGER, TRUTH, kind_of, zero
+from millstream.uda.tables import ManyRows
+
+if TYPE_CHECKING:
+    from millstream.uda.bodies import BodyCode
+
+Consume = Callable[[list[Value]], None]
+
+
+class Queries:
+    """Writes queries for the body in which they stand."""
+
+    def __init__(self, body: BodyCode) -> None:
+        self._body = body
+        self._writer = body.writer
+        self._expressions = Expressions(body)
+        self._holding: list[Expr] = []
+        """Conditions that have been tested on the way to the rows."""
+
+    # ------------------------------------------------------------ rows
+
+    def rows(
+        self, query: checked.Query, consume: Consume, *, stop: str = "", any_order: bool = False
+    ) -> None:
+        """Hand over every row of a query; ``stop`` names a condition that ends it early."""
+        for part in (query, *query.united):
+            self._part(part, consume, stop=stop, any_order=any_order)
+
+    def _part(self, query: checked.Query, consume: Consume, *, stop: str, any_order: bool) -> None:
+        if query.distinct or query.order or query.limit is not None:
+            self._arranged(query, consume)
+        else:
+            self._unarranged(query, consume, stop=stop, any_order=any_order)
+
+    def _unarranged(
+        self, query: checked.Query, consume: Consume, *, stop: str = "", any_order: bool = False
+    ) -> None:
+        """Without DISTINCT, ORDER BY and LIMIT."""
+        if not query.is_grouped:
+            self.loops(query, lambda: consume(self._values(query.outputs)), stop=stop, any_order=any_order)
+        elif not query.keys and not any(a.distinct for a in query.aggregates):
+            self._aggregated(query, consume)
+        else:
+            self._grouped(query, consume)
+
+    def _values(self, exprs: Sequence[Expr]) -> list[Value]:
+        return [self._expressions.kept(self._expressions.value(expr)) for expr in exprs]
+
+    # ------------------------------------------------------------ loops
+
+    def loops(
+        self, query: checked.Query, inside: Callable[[], None], *, stop: str = "", any_order: bool = False
+    ) -> None:
+        """Loops over the scans of a query, with its conditions tested as early as they can be."""
+        self._loop(list(query.scans), list(query.where), frozenset(), inside, stop, any_order)
+
+    def _loop(
+        self,
+        scans: list[checked.Scan],
+        conditions: list[Expr],
+        known: frozenset[int],
+        inside: Callable[[], None],
+        stop: str,
+        any_order: bool,
+    ) -> None:
+        outer = frozenset(self._body.positions)
+        conditions = [c for c in conditions if c not in self._holding]
+        ready = [c for c in conditions if depends_on(c) <= known | outer]
+        rest = [c for c in conditions if c not in ready]
+        opened = []
+        for condition in ready:
+            test = self._expressions.truth(condition)
+            context = self._writer.deeper(f"if {test}:")
+            context.__enter__()
+            opened.append(context)
+        if scans:
+            self._scan(scans[0], scans[1:], rest, known, inside, stop, any_order)
+        else:
+            inside()
+        for context in reversed(opened):
+            context.__exit__(None, None, None)
+
+    def _scan(
+        self,
+        scan: checked.Scan,
+        others: list[checked.Scan],
+        conditions: list[Expr],
+        known: frozenset[int],
+        inside: Callable[[], None],
+        stop: str,
+        any_order: bool,
+    ) -> None:
+        now = known | {scan.number}
+
+        def further(matched: str = "") -> None:
+            if matched:
+                self._writer.line(f"{matched} = True")
+            self._loop(others, conditions, now, inside, stop, any_order)
+
+        if not scan.left:
+            own = [*conditions, *scan.on]
+            both = list(dict.fromkeys(own))
+
+            def at_row() -> None:
+                self._loop(others, both, now, inside, stop, any_order)
+
+            self.scan(scan, both, known, at_row, stop=stop, any_order=any_order and not others)
+            return
+        matched = self._writer.name("m")
+        self._writer.line(f"{matched} = False")
+
+        def at_partner() -> None:
+            self._loop([], list(scan.on), now, lambda: further(matched), stop, any_order=False)
+
+        self.scan(scan, scan.on, known, at_partner, stop=stop, any_order=False)
+        with self._writer.deeper(f"if not {matched}:"):
+            self._body.positions[scan.number] = None
+            further()
+            del self._body.positions[scan.number]
+
+    def scan(
+        self,
+        scan: checked.Scan,
+        conditions: Sequence[Expr],
+        known: frozenset[int],
+        at_row: Callable[[], None],
+        *,
+        stop: str = "",
+        any_order: bool = False,
+    ) -> None:
+        """A loop over the rows of one scan, at each of which the body knows where the scan is."""
+        positions = self._body.positions
+
+        def placed(row: str) -> None:
+            positions[scan.number] = (scan, row)
+            at_row()
+            del positions[scan.number]
+
+        if scan.query is not None:
+            self._of_query(scan, at_row, stop)
+            return
+        table = self._body.table_of(scan)
+        available = known | frozenset(positions)
+        way = (
+            access(scan, conditions, available, any_order=any_order) if isinstance(table, ManyRows) else None
+        )
+        match way:
+            case ByHash(columns, values):
+                assert isinstance(table, ManyRows)
+                given = self._values(values)
+                nulls = [f"not {value.null}" for value in given if value.null]
+                if nulls:
+                    with self._writer.deeper(f"if {' and '.join(nulls)}:"):
+                        table.probe(columns, [value.code for value in given], placed, stop)
+                else:
+                    table.probe(columns, [value.code for value in given], placed, stop)
+            case InOrder(column, ascending, condition):
+                assert isinstance(table, ManyRows)
+
+                def along(row: str, over: str) -> None:
+                    positions[scan.number] = (scan, row)
+                    test = self._expressions.truth(condition)
+                    with self._writer.deeper(f"if not {test}:"):
+                        self._writer.line(f"{over} = True")
+                    with self._writer.deeper("else:"):
+                        self._holding.append(condition)
+                        at_row()
+                        self._holding.remove(condition)
+                    del positions[scan.number]
+
+                table.walk(column, ascending, along, stop)
+            case _:
+                table.scan(placed, stop)
+
+    def _of_query(self, scan: checked.Scan, at_row: Callable[[], None], stop: str) -> None:
+        assert scan.query is not None
+
+        def each(values: list[Value]) -> None:
+            self._body.positions[scan.number] = (scan, values)
+            at_row()
+            del self._body.positions[scan.number]
+
+        self.rows(scan.query, each, stop=stop)
+
+    # ------------------------------------------------------------ aggregates of everything
+
+    def _aggregated(self, query: checked.Query, consume: Consume) -> None:
+        values = self._maintained(query)
+        if values is None:
+            accumulators = [self._body.accumulator(a) for a in query.aggregates]
+            for accumulator in accumulators:
+                accumulator.begin()
+
+            def each() -> None:
+                for accumulator in accumulators:
+                    accumulator.add()
+
+            any_order = all(accumulator.takes_any_order for accumulator in accumulators)
+            self.loops(query, each, any_order=any_order)
+            values = [accumulator.result() for accumulator in accumulators]
+        self._after_grouping(query, values, consume)
+
+    def _after_grouping(self, query: checked.Query, values: list[Value], consume: Consume) -> None:
+        before, self._body.group = self._body.group, values
+        if query.having is not None:
+            with self._writer.deeper(f"if {self._expressions.truth(query.having)}:"):
+                consume(self._values(query.outputs))
+        else:
+            consume(self._values(query.outputs))
+        self._body.group = before
+
+    def _maintained(self, query: checked.Query) -> list[Value] | None:
+        """Aggregates of a whole table that are known without looking at its rows."""
+        if len(query.scans) != 1 or query.where or query.scans[0].table is None or query.scans[0].left:
+            return None
+        scan = query.scans[0]
+        table = self._body.table_of(scan)
+        if not isinstance(table, ManyRows):
+            return None
+        for aggregate in query.aggregates:
+            if aggregate.filter is not None or aggregate.distinct or aggregate.user is not None:
+                return None
+            if aggregate.name not in ("count", "min", "max"):
+                return None
+            for argument in aggregate.arguments:
+                if not isinstance(argument, checked.Column) or argument.scan != scan.number:
+                    return None
+                if aggregate.name != "count" and kind_of(argument.type) not in (INTEGER, DOUBLE):
+                    return None
+            if len(aggregate.arguments) > 1:
+                return None
+        values = []
+        for aggregate in query.aggregates:
+            column = next((a.index for a in aggregate.arguments if isinstance(a, checked.Column)), None)
+            if aggregate.name == "count":
+                values.append(Value(table.count if column is None else table.known(column)))
+            else:
+                assert column is not None
+                row = table.end(column, ascending=aggregate.name == "min")
+                values.append(self._expressions.kept(Value(table.column(row, column).code, f"({row} < 0)")))
+        return [self._expressions.kept(value) for value in values]
+
+    # ------------------------------------------------------------ rows put aside
+
+    def _gathered(
+        self, types: Sequence[Type]
+    ) -> tuple[list[tuple[str, str]], str, Callable[[Sequence[Value]], None]]:
+        """Arrays for rows of these types: their names, that of their number, and what adds a row."""
+        arrays = [(self._writer.name("g"), self._writer.name("b")) for _ in types]
+        count = self._writer.name("c")
+        self._writer.line(f"{count} = 0")
+        for (values, nulls), type_ in zip(arrays, types, strict=True):
+            dtype = "np.float64" if kind_of(type_) == DOUBLE else "np.int64"
+            self._writer.line(f"{values} = np.empty(16, {dtype})")
+            self._writer.line(f"{nulls} = np.empty(16, np.uint8)")
+
+        def add(row: Sequence[Value]) -> None:
+            first = arrays[0][0] if arrays else ""
+            if first:
+                with self._writer.deeper(f"if {count} == len({first}):"):
+                    for pair in arrays:
+                        for name in pair:
+                            self._writer.line(f"{name} = grown({name})")
+            for (values, nulls), value, type_ in zip(arrays, row, types, strict=True):
+                code = f"int({value.code})" if kind_of(type_) == TRUTH else value.code
+                self._writer.line(f"{values}[{count}] = {code}")
+                null = {"": "0", "True": "1", "False": "0"}.get(value.null, f"1 if {value.null} else 0")
+                self._writer.line(f"{nulls}[{count}] = {null}")
+            self._writer.line(f"{count} += 1")
+
+        return arrays, count, add
+
+    def _gathered_value(self, arrays: tuple[str, str], row: str, type_: Type) -> Value:
+        values, nulls = arrays
+        code = f"{values}[{row}]"
+        return Value(f"({code} != 0)" if kind_of(type_) == TRUTH else code, f"({nulls}[{row}] != 0)")
+
+    def _keys(self, columns: Sequence[tuple[tuple[str, str], Type, bool, bool]], count: str) -> str:
+        """Integers in the order of gathered columns, two lines for each: where NULLs are, and the values."""
+        keys = self._writer.name("k")
+        self._writer.line(f"{keys} = np.zeros(({2 * len(columns)}, max({count}, 1)), np.int64)")
+        row = self._writer.name("j")
+        with self._writer.deeper(f"for {row} in range({count}):"):
+            for i, ((values, nulls), type_, descending, nulls_first) in enumerate(columns):
+                code = f"{values}[{row}]"
+                match kind_of(type_):
+                    case "double":
+                        code = f"order_of_double({code})"
+                    case "word":
+                        code = f"{self._body.labels(type_)}[{code}]"
+                self._writer.line(f"{keys}[{2 * i}, {row}] = {'-' if nulls_first else ''}{nulls}[{row}] * 1")
+                with self._writer.deeper(f"if {nulls}[{row}] == 0:"):
+                    self._writer.line(f"{keys}[{2 * i + 1}, {row}] = {f'~({code})' if descending else code}")
+        return keys
+
+    def _grouped(self, query: checked.Query, consume: Consume) -> None:
+        """GROUP BY, and aggregates of DISTINCT values."""
+        types = [key.type for key in query.keys]
+        arguments = [argument for a in query.aggregates for argument in a.arguments]
+        filters = [a.filter for a in query.aggregates if a.filter is not None]
+        exprs = [*query.keys, *arguments, *filters]
+        all_types = [expr.type for expr in exprs] or [BIGINT]
+        arrays, count, add = self._gathered(all_types)
+        given: list[Expr] = list(exprs) or [checked.Constant(0, BIGINT)]
+        self.loops(query, lambda: add(self._values(given)))
+        groups, firsts = self._writer.name("q"), self._writer.name("f")
+        if query.keys:
+            keys = self._keys([(arrays[i], t, False, True) for i, t in enumerate(types)], count)
+            self._writer.line(f"{groups}, {firsts} = grouped_rows({keys}, {count})")
+            number = f"len({firsts})"
+        else:
+            self._writer.line(f"{groups} = np.zeros({count}, np.int64)")
+            number = "1"
+        place = len(query.keys)
+        filter_place = place + len(arguments)
+        results = []
+        for aggregate in query.aggregates:
+            own = arrays[place : place + len(aggregate.arguments)]
+            own_types = [a.type for a in aggregate.arguments]
+            place += len(aggregate.arguments)
+            chosen = None
+            if aggregate.filter is not None:
+                chosen = arrays[filter_place]
+                filter_place += 1
+            results.append(
+                self._body.group_accumulator(
+                    aggregate, own, own_types, chosen, (groups, number, count), self._keys
+                )
+            )
+        group = self._writer.name("j")
+        with self._writer.deeper(f"for {group} in range({number}):"):
+            values = [
+                self._expressions.kept(self._gathered_value(arrays[i], f"{firsts}[{group}]", t))
+                for i, t in enumerate(types)
+            ]
+            values += [self._expressions.kept(result(group)) for result in results]
+            self._after_grouping(query, values, consume)
+
+    def _arranged(self, query: checked.Query, consume: Consume) -> None:
+        """DISTINCT, ORDER BY and LIMIT: rows are put aside first."""
+        from dataclasses import replace
+
+        types = [output.type for output in query.outputs]
+        sorting = [key.expr for key in query.order]
+        inner = replace(
+            query,
+            outputs=(*query.outputs, *sorting),
+            distinct=False,
+            order=(),
+            limit=None,
+            united=(),
+        )
+        all_types = [*types, *(expr.type for expr in sorting)]
+        arrays, count, add = self._gathered(all_types)
+        self._unarranged(inner, add)
+        order = self._writer.name("z")
+        if query.distinct:
+            keys = self._keys([(arrays[i], t, False, True) for i, t in enumerate(types)], count)
+            groups = self._writer.name("q")
+            self._writer.line(f"{groups}, {order} = grouped_rows({keys}, {count})")
+        else:
+            self._writer.line(f"{order} = np.arange({count})")
+        if query.order:
+            columns = [
+                (arrays[len(types) + i], key.expr.type, key.descending, key.nulls_first)
+                for i, key in enumerate(query.order)
+            ]
+            keys = self._keys(columns, count)
+            self._writer.line(f"{order} = {order}[sorted_rows({keys}[:, {order}], len({order}))]")
+        limit = f"len({order})"
+        if query.limit is not None:
+            value = self._expressions.kept(self._expressions.value(query.limit))
+            limit = f"min({limit}, max({value.code}, 0))"
+        at, row = self._writer.name("j"), self._writer.name("x")
+        with self._writer.deeper(f"for {at} in range({limit}):"):
+            self._writer.line(f"{row} = {order}[{at}]")
+            consume(
+                [
+                    self._expressions.kept(self._gathered_value(a, row, t))
+                    for a, t in zip(arrays, types, strict=False)
+                ]
+            )
+
+    # ------------------------------------------------------------ in expressions
+
+    def scalar(self, query: checked.Query) -> Value:
+        type_ = query.outputs[0].type
+        if _is_one_row(query):
+            found: list[Value] = []
+            self.rows(query, lambda values: found.append(self._expressions.kept(values[0])))
+            return found[0]
+        name, null, seen = (self._writer.name(prefix) for prefix in ("v", "n", "m"))
+        self._writer.lines(f"{name} = {zero(kind_of(type_))}", f"{null} = True", f"{seen} = False")
+
+        def take(values: list[Value]) -> None:
+            with self._writer.deeper(f"if {seen}:"):
+                self._body.fail(ROWS)
+            self._writer.lines(
+                f"{seen} = True", f"{name} = {values[0].code}", f"{null} = {values[0].null or 'False'}"
+            )
+
+        self.rows(query, take)
+        return Value(name, null)
+
+    def exists(self, query: checked.Query) -> str:
+        name = self._writer.name("m")
+        self._writer.line(f"{name} = False")
+        self.rows(query, lambda values: self._writer.line(f"{name} = True"), stop=name, any_order=True)
+        return name
+
+    def among(self, values: tuple[Value, ...], node: checked.Among) -> tuple[str, str]:
+        found = self._among_by_hash(values, node)
+        if found is not None:
+            return found
+        hit, unknown = self._writer.name("m"), self._writer.name("n")
+        self._writer.lines(f"{hit} = False", f"{unknown} = False")
+
+        def compare(row: list[Value]) -> None:
+            equal, differ = [], []
+            for own, other, expr in zip(values, row, node.values, strict=True):
+                equal.append(self._expressions._test("=", own, other, expr.type))
+                differ.append(self._expressions._test("<>", own, other, expr.type))
+            with self._writer.deeper(f"if {' and '.join(equal)}:"):
+                self._writer.line(f"{hit} = True")
+            with self._writer.deeper(f"elif not ({' or '.join(differ)}):"):
+                self._writer.line(f"{unknown} = True")
+
+        self.rows(node.query, compare, stop=hit, any_order=True)
+        return hit, f"(not {hit} and not {unknown})"
+
+    def _among_by_hash(self, values: tuple[Value, ...], node: checked.Among) -> tuple[str, str] | None:
+        """A value looked for in a column of a whole table."""
+        query = node.query
+        if len(values) != 1 or len(query.scans) != 1 or query.where or query.is_grouped or query.united:
+            return None
+        if query.distinct or query.order or query.limit is not None or query.scans[0].table is None:
+            return None
+        scan = query.scans[0]
+        table = self._body.table_of(scan)
+        output = query.outputs[0]
+        way = access(
+            scan,
+            [checked.Call("=", (output, checked.Constant(None, output.type)), BIGINT)],
+            frozenset(),
+            any_order=True,
+        )
+        if not isinstance(table, ManyRows) or not isinstance(way, ByHash):
+            return None
+        column = way.columns[0]
+        hit = self._writer.name("m")
+        self._writer.line(f"{hit} = False")
+        value = values[0]
+
+        def compare(row: str) -> None:
+            own = table.column(row, column)
+            test = self._expressions._plain_test("=", own.code, value.code, node.values[0].type)
+            with self._writer.deeper(f"if {test}:"):
+                self._writer.line(f"{hit} = True")
+
+        if value.null:
+            with self._writer.deeper(f"if not {value.null}:"):
+                table.probe((column,), [value.code], compare, hit)
+        else:
+            table.probe((column,), [value.code], compare, hit)
+        null = f"({value.null} and {table.count} > 0) or " if value.null else ""
+        return hit, f"(not ({null}{hit} or {table.known(column)} < {table.count}))"
+
+
+def _is_one_row(query: checked.Query) -> bool:
+    """Whether a query has exactly one row, whatever there is."""
+    if query.united or query.limit is not None or query.distinct or query.having is not None:
+        return False
+    if query.is_grouped:
+        return not query.keys
+    return not query.scans and not query.where

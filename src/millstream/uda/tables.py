@@ -1,0 +1,333 @@
+"""Local tables as generated source: how rows are found, added, changed and removed."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from millstream.uda.checked import Table
+from millstream.uda.expressions import Value
+from millstream.uda.kinds import DOUBLE, TRUTH, kind_of
+from millstream.uda.program import TableLayout
+from millstream.uda.writer import Writer
+
+Consume = Callable[[str], None]
+"""Writes what is to be done with a row, given the name that has its number."""
+
+
+@dataclass
+class Needs:
+    """What statements want of a table, learnt while they are written: then they are written again."""
+
+    hashes: list[tuple[int, ...]] = field(default_factory=list)
+    ordered: list[int] = field(default_factory=list)
+    counted: list[int] = field(default_factory=list)
+
+    def hash(self, columns: tuple[int, ...]) -> int:
+        return _number(self.hashes, columns)
+
+    def tree(self, column: int) -> int:
+        return _number(self.ordered, column)
+
+    def count(self, column: int) -> None:
+        _number(self.counted, column)
+
+    @property
+    def size(self) -> int:
+        return len(self.hashes) + len(self.ordered) + len(self.counted)
+
+
+def _number(known: list[Any], wanted: Any) -> int:
+    if wanted not in known:
+        known.append(wanted)
+    return known.index(wanted)
+
+
+class TableCode(ABC):
+    """A table of the instance ``k``."""
+
+    def __init__(self, table: Table, prefix: str, writer: Writer, instance: str, needs: Needs) -> None:
+        self.table, self.prefix, self.instance, self.needs = table, prefix, instance, needs
+        self._writer = writer
+
+    def name(self, array: str) -> str:
+        return f"{self.prefix}_{array}"
+
+    def column(self, row: str, index: int) -> Value:
+        code = f"{self.name(f'c{index}')}[{row}]"
+        if kind_of(self.table.fields[index].type) == TRUTH:
+            code = f"({code} != 0)"
+        return Value(code, f"({self.name(f'n{index}')}[{row}] != 0)")
+
+    def _store(self, row: str, index: int, value: Value) -> None:
+        kind = kind_of(self.table.fields[index].type)
+        code = f"int({value.code})" if kind == TRUTH else value.code
+        self._writer.line(f"{self.name(f'c{index}')}[{row}] = {code}")
+        null = value.null or "False"
+        known = {"True": "1", "False": "0"}.get(null, f"1 if {null} else 0")
+        self._writer.line(f"{self.name(f'n{index}')}[{row}] = {known}")
+
+    @abstractmethod
+    def scan(self, consume: Consume, stop: str = "") -> None:
+        """Write a loop over the rows, which may be removed meanwhile."""
+
+    @abstractmethod
+    def insert(self, values: Sequence[Value], place: str = "") -> None: ...
+
+    @abstractmethod
+    def assign(self, row: str, values: dict[int, Value]) -> None: ...
+
+    @abstractmethod
+    def remove(self, row: str) -> None: ...
+
+    @abstractmethod
+    def clear(self) -> None: ...
+
+    @property
+    @abstractmethod
+    def count(self) -> str:
+        """How many rows there are."""
+
+
+class SingleRow(TableCode):
+    """At most one row: a value for each instance. The number of the row is that of the instance."""
+
+    def scan(self, consume: Consume, stop: str = "") -> None:
+        more = f" and not {stop}" if stop else ""
+        with self._writer.deeper(f"if {self.name('rows')}[{self.instance}] != 0{more}:"):
+            consume(self.instance)
+
+    def insert(self, values: Sequence[Value], place: str = "") -> None:
+        for index, value in enumerate(values):
+            self._store(self.instance, index, value)
+        self._writer.line(f"{self.name('rows')}[{self.instance}] = 1")
+
+    def assign(self, row: str, values: dict[int, Value]) -> None:
+        for index, value in values.items():
+            self._store(row, index, value)
+
+    def remove(self, row: str) -> None:
+        self._writer.line(f"{self.name('rows')}[{row}] = 0")
+
+    def clear(self) -> None:
+        self.remove(self.instance)
+
+    @property
+    def count(self) -> str:
+        return f"int({self.name('rows')}[{self.instance}])"
+
+
+class ManyRows(TableCode):
+    """Rows of all instances in the same arrays, those of an instance linked in order."""
+
+    def __init__(
+        self,
+        table: Table,
+        prefix: str,
+        writer: Writer,
+        instance: str,
+        needs: Needs,
+        *,
+        grows: bool,
+        placed: bool,
+        passing: bool = False,
+    ) -> None:
+        super().__init__(table, prefix, writer, instance, needs)
+        self._grows, self._placed, self._passing = grows, placed, passing
+
+    def scan(self, consume: Consume, stop: str = "") -> None:
+        self._loop(f"{self.name('head')}[{self.instance}]", f"{self.name('next')}[{{row}}]", consume, stop)
+
+    def _loop(self, first: str, following: str, consume: Consume, stop: str, test: str = "") -> None:
+        row, after = self._writer.name("r"), self._writer.name("s")
+        self._writer.line(f"{row} = {first}")
+        more = f" and not {stop}" if stop else ""
+        with self._writer.deeper(f"while {row} >= 0{more}:"):
+            self._writer.line(f"{after} = {following.replace('{row}', row)}")
+            if test:
+                with self._writer.deeper(f"if {test.replace('{row}', row)}:"):
+                    consume(row)
+            else:
+                consume(row)
+            self._writer.line(f"{row} = {after}")
+
+    def probe(self, columns: tuple[int, ...], values: Sequence[str], consume: Consume, stop: str) -> None:
+        """A loop over the rows whose columns may equal the values; who consumes them must look."""
+        index = self.needs.hash(columns)
+        code = self._writer.name("h")
+        self._writer.line(f"{code} = {self._hashed(columns, values)}")
+        heads = self.name(f"heads{index}")
+        own = f"{self.name('owner')}[{{row}}] == {self.instance}"
+        test = f"{self.name(f'hash{index}')}[{{row}}] == {code} and {own}"
+        first = f"{heads}[{code} & (len({heads}) - 1)]"
+        self._loop(first, f"{self.name(f'after{index}')}[{{row}}]", consume, stop, test)
+
+    def walk(self, column: int, ascending: bool, consume: Callable[[str, str], None], stop: str) -> None:
+        """A loop along the order of a column; what is consumed gets a name to set when it is over."""
+        index = self.needs.tree(column)
+        arrays = ", ".join(self.name(f"{side}{index}") for side in ("left", "right", "up"))
+        row, after, over = (self._writer.name(prefix) for prefix in ("r", "s", "e"))
+        first, following = ("first", "following") if ascending else ("last", "preceding")
+        self._writer.line(f"{row} = tree_{first}({self.name(f'root{index}')}[{self.instance}], {arrays})")
+        self._writer.line(f"{over} = False")
+        more = f" and not {stop}" if stop else ""
+        with self._writer.deeper(f"while {row} >= 0 and not {over}{more}:"):
+            self._writer.line(f"{after} = tree_{following}({row}, {arrays})")
+            consume(row, over)
+            self._writer.line(f"{row} = {after}")
+
+    def end(self, column: int, ascending: bool) -> str:
+        """The row with the least or the greatest value of a column, -1 if there is none."""
+        index = self.needs.tree(column)
+        arrays = ", ".join(self.name(f"{side}{index}") for side in ("left", "right", "up"))
+        name = self._writer.name("r")
+        function = "first" if ascending else "last"
+        root = f"{self.name(f'root{index}')}[{self.instance}]"
+        self._writer.line(f"{name} = tree_{function}({root}, {arrays})")
+        return name
+
+    # ------------------------------------------------------------ changes
+
+    def insert(self, values: Sequence[Value], place: str = "") -> None:
+        writer = self._writer
+        if self._grows:
+            self._grow()
+        row = writer.name("r")
+        writer.line(f"{row} = take_row({self.name('meta')}, {self.name('next')})")
+        for index, value in enumerate(values):
+            self._store(row, index, value)
+        writer.line(f"{self.name('owner')}[{row}] = {self.instance}")
+        if place:
+            writer.line(f"{self.name('place')}[{row}] = {place}")
+        links = ", ".join(self.name(n) for n in ("meta", "id", "head", "tail", "count", "next", "prev"))
+        writer.line(f"link_row({row}, {self.instance}, {links})")
+        self._touch(row)
+        for index in range(len(self.table.fields)):
+            self._count(row, index, "+")
+        for number in range(len(self.needs.hashes)):
+            self._add_to_hash(row, number)
+        for number in range(len(self.needs.ordered)):
+            self._add_to_tree(row, number)
+
+    def _grow(self) -> None:
+        meta, next_ = self.name("meta"), self.name("next")
+        with self._writer.deeper(f"if {meta}[1] < 0 and {meta}[0] == len({next_}):"):
+            for array in self.layout().arrays():
+                if array.per == "row":
+                    name = self.name(array.name)
+                    self._writer.line(f"{name} = grown({name})")
+
+    def layout(self) -> TableLayout:
+        return TableLayout(
+            self.table.name,
+            self.prefix,
+            self.table.fields,
+            False,
+            tuple(self.needs.hashes),
+            tuple(self.needs.ordered),
+            tuple(self.needs.counted),
+            None,
+            self._placed,
+            self._passing,
+        )
+
+    def assign(self, row: str, values: dict[int, Value]) -> None:
+        hashes = [n for n, columns in enumerate(self.needs.hashes) if set(columns) & set(values)]
+        trees = [n for n, column in enumerate(self.needs.ordered) if column in values]
+        for number in hashes:
+            self._remove_from_hash(row, number)
+        for number in trees:
+            self._remove_from_tree(row, number)
+        for index, value in values.items():
+            self._count(row, index, "-")
+            self._store(row, index, value)
+            self._count(row, index, "+")
+        self._touch(row)
+        for number in hashes:
+            self._add_to_hash(row, number)
+        for number in trees:
+            self._add_to_tree(row, number)
+
+    def remove(self, row: str) -> None:
+        for number in range(len(self.needs.hashes)):
+            self._remove_from_hash(row, number)
+        for number in range(len(self.needs.ordered)):
+            self._remove_from_tree(row, number)
+        for index in range(len(self.table.fields)):
+            self._count(row, index, "-")
+        names = ("meta", "id", "mark", "gone", "head", "tail", "count", "next", "prev")
+        links = ", ".join(self.name(n) for n in names)
+        self._writer.line(f"drop_row({row}, {self.instance}, {links})")
+
+    def clear(self) -> None:
+        self.scan(self.remove)
+
+    def _touch(self, row: str) -> None:
+        if not self._passing:
+            names = ", ".join(self.name(n) for n in ("meta", "mark", "touched"))
+            self._writer.line(f"touch_row({row}, {names})")
+
+    def _count(self, row: str, index: int, sign: str) -> None:
+        if index in self.needs.counted:
+            with self._writer.deeper(f"if {self.name(f'n{index}')}[{row}] == 0:"):
+                self._writer.line(f"{self.name(f'known{index}')}[{self.instance}] {sign}= 1")
+
+    # ------------------------------------------------------------ indexes
+
+    def _hashed(self, columns: tuple[int, ...], values: Sequence[str]) -> str:
+        code = f"hash_start({self.instance})"
+        for column, value in zip(columns, values, strict=True):
+            kind = kind_of(self.table.fields[column].type)
+            function = "hash_double" if kind == DOUBLE else "hash_integer"
+            number = f"int({value})" if kind == TRUTH else value
+            code = f"{function}({code}, {number})"
+        return code
+
+    def _add_to_hash(self, row: str, number: int) -> None:
+        columns = self.needs.hashes[number]
+        values = [f"{self.name(f'c{column}')}[{row}]" for column in columns]
+        null = " or ".join(f"{self.name(f'n{column}')}[{row}] != 0" for column in columns)
+        arrays = self._hash_arrays(number)
+        code = self._writer.name("h")
+        with self._writer.deeper(f"if not ({null}):"):
+            self._writer.line(f"{code} = {self._hashed(columns, values)}")
+            self._writer.line(f"chain_add({row}, {code}, {arrays}, {self.name('id')})")
+
+    def _remove_from_hash(self, row: str, number: int) -> None:
+        null = " or ".join(f"{self.name(f'n{column}')}[{row}] != 0" for column in self.needs.hashes[number])
+        with self._writer.deeper(f"if not ({null}):"):
+            self._writer.line(f"chain_remove({row}, {self._hash_arrays(number)})")
+
+    def _hash_arrays(self, number: int) -> str:
+        return ", ".join(self.name(f"{n}{number}") for n in ("heads", "tails", "after", "before", "hash"))
+
+    def _add_to_tree(self, row: str, number: int) -> None:
+        self._change_tree(row, number, "tree_add")
+
+    def _remove_from_tree(self, row: str, number: int) -> None:
+        self._change_tree(row, number, "tree_remove")
+
+    def _change_tree(self, row: str, number: int, function: str) -> None:
+        column = self.needs.ordered[number]
+        names = (
+            f"c{column}",
+            "id",
+            f"root{number}",
+            f"last{number}",
+            f"left{number}",
+            f"right{number}",
+            f"up{number}",
+        )
+        with self._writer.deeper(f"if {self.name(f'n{column}')}[{row}] == 0:"):
+            self._writer.line(f"{function}({row}, {self.instance}, {', '.join(map(self.name, names))})")
+
+    @property
+    def count(self) -> str:
+        return f"{self.name('count')}[{self.instance}]"
+
+    def known(self, column: int) -> str:
+        """How many rows have a value in a column."""
+        self.needs.count(column)
+        return f"{self.name(f'known{column}')}[{self.instance}]"

@@ -1,0 +1,89 @@
+"""Whatever a body says, its program does what its definition says, compiled or not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.uda.bodies import aggregate, arguments
+
+from millstream.analysis.bodies import checked_body
+from millstream.analysis.statements import analyse
+from millstream.catalog import Catalog
+from millstream.kernels.user_machine import Machine, UserAggregateError
+from millstream.reference.bodies import Instance
+from millstream.reference.errors import Failure
+from millstream.syntax import parse_script
+from millstream.types import DOUBLE, INT, STRING
+from millstream.uda import checked
+from millstream.uda.compiler import compiled
+from millstream.uda.loading import plain_functions
+from millstream.uda.outside import Boxes, outside_functions
+
+Row = tuple[Any, ...]
+
+
+def body_of(text: str) -> checked.Body:
+    catalog = Catalog()
+    for statement in parse_script(text):
+        analyse(statement, catalog)
+    entry = catalog.aggregate("agg")
+    assert entry is not None
+    return checked_body(entry, [INT, DOUBLE, STRING], catalog)
+
+
+def by_definition(body: checked.Body, tuples: list[Row]) -> list[Row] | str:
+    instance, out = Instance(body), []
+    try:
+        for i, row in enumerate(tuples):
+            out += instance.run("INITIALIZE" if i == 0 else "ITERATE", row)
+            out += instance.run("TERMINATE")
+    except Failure:
+        return "failure"
+    return out
+
+
+def by_program(
+    body: checked.Body, tuples: list[Row], *, is_compiled: bool, splits: int = 1
+) -> list[Row] | str:
+    machine = Machine(compiled(body, "running"))
+    if not is_compiled:
+        outside = outside_functions(machine.program.outside, Boxes(machine._dictionary))
+        machine._functions = plain_functions(machine.program, outside)
+    out: list[Row] = []
+    for part in range(splits):
+        rows = tuples[part * len(tuples) // splits : (part + 1) * len(tuples) // splits]
+        table = pa.table(
+            [
+                pa.array([row[i] for row in rows], t)
+                for i, t in enumerate((pa.int32(), pa.float64(), pa.string()))
+            ],
+            ["x", "y", "z"],
+        )
+        machine.reserve(1, len(rows))
+        try:
+            codes = np.zeros(len(rows), np.int32)
+            returned = machine.call("run", len(rows), (codes,), machine.encoded(table, ["x", "y", "z"]))
+        except UserAggregateError:
+            return "failure"
+        out += zip(*(column.to_pylist() for column in returned.columns), strict=True)
+    return out
+
+
+@settings(max_examples=150, deadline=None)
+@given(aggregate(), st.lists(arguments, max_size=5), st.integers(1, 3))
+def test_a_program_does_what_its_body_says(text: str, tuples: list[Row], splits: int) -> None:
+    body = body_of(text)
+    assert by_program(body, tuples, is_compiled=False, splits=splits) == by_definition(body, tuples)
+
+
+@pytest.mark.slow
+@settings(max_examples=5, deadline=None)
+@given(aggregate(), st.lists(arguments, max_size=5))
+def test_a_compiled_program_does_the_same(text: str, tuples: list[Row]) -> None:
+    body = body_of(text)
+    assert by_program(body, tuples, is_compiled=True) == by_definition(body, tuples)
