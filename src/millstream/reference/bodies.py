@@ -1,4 +1,4 @@
-"""The body of an aggregate by its definition: tables are lists of rows, statements are what SQL says they are.
+"""The body of an aggregate by its definition: tables are lists of rows, statements are what SQL says.
 
 Nothing is indexed, maintained or compiled: every query looks at all rows, in the order in which they were
 inserted.
@@ -90,7 +90,7 @@ class _Block:
                     changed = self._insert(statement)
                 case checked.Update():
                     changed = self._update(statement)
-                case checked.Delete():
+                case _:
                     changed = self._delete(statement)
             self._code = 0 if changed else 100
         return self._returned
