@@ -40,7 +40,8 @@ def integer(draw: st.DrawFn, names: Names) -> str:
             operator = draw(st.sampled_from("+-*"))
             return f"({draw(integer(inner))} {operator} {draw(integer(inner))})"
         case "case":
-            return f"CASE WHEN {draw(condition(inner))} THEN {draw(integer(inner))} ELSE {draw(integer(inner))} END"
+            test, yes, no = draw(condition(inner)), draw(integer(inner)), draw(integer(inner))
+            return f"CASE WHEN {test} THEN {yes} ELSE {no} END"
         case "coalesce":
             return f"coalesce({draw(integer(inner))}, {draw(integer(inner))})"
         case "extreme":
@@ -91,7 +92,8 @@ def condition(draw: st.DrawFn, names: Names) -> str:
             if draw(st.booleans()):
                 own = Names(tuple((f"{table}1.{c}", t) for c, t in columns), names.parameters, 0)
                 where = f" WHERE {draw(condition(own))}"
-            return f"{draw(value(type_, inner))} {negated}IN (SELECT {table}1.{column} FROM {table} AS {table}1{where})"
+            query = f"SELECT {table}1.{column} FROM {table} AS {table}1{where}"
+            return f"{draw(value(type_, inner))} {negated}IN ({query})"
         case "exists":
             table = draw(st.sampled_from(list(TABLES)))
             own = inner.deeper(*((f"{table}2.{c}", t) for c, t in TABLES[table].items()))

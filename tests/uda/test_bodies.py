@@ -74,7 +74,7 @@ def by_program(
     return out
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(aggregate(), st.lists(arguments, max_size=5), st.integers(1, 3))
 def test_a_program_does_what_its_body_says(text: str, tuples: list[Row], splits: int) -> None:
     body = body_of(text)

@@ -301,7 +301,7 @@ class Queries:
                         code = f"order_of_double({code})"
                     case "word":
                         code = f"{self._body.labels(type_)}[{code}]"
-                self._writer.line(f"{keys}[{2 * i}, {row}] = {'-' if nulls_first else ''}{nulls}[{row}] * 1")
+                self._writer.line(f"{keys}[{2 * i}, {row}] = {'-' if nulls_first else ''}int({nulls}[{row}])")
                 with self._writer.deeper(f"if {nulls}[{row}] == 0:"):
                     self._writer.line(f"{keys}[{2 * i + 1}, {row}] = {f'~({code})' if descending else code}")
         return keys
