@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
 
 from millstream.kernels.arrays import Array, Codes, Integers, frozen
 from millstream.kernels.columns import Column
@@ -94,7 +93,7 @@ class TableState:
             heads = np.full(self._buckets, -1, np.int32)
             tails = np.full(self._buckets, -1, np.int32)
             self.arrays[f"heads{i}"], self.arrays[f"tails{i}"] = heads, tails
-            _chain(
+            COMPILED["chain_rows"](
                 rows[known], heads, tails, self[f"after{i}"], self[f"before{i}"], self[f"hash{i}"], self["id"]
             )
 
@@ -138,72 +137,22 @@ class TableState:
         meta[SIZE] = count
         meta[NEXT_ID] = int(self["id"][count - 1]) + 1 if count else 0
         self["mark"][:count] = WRITTEN
-        _link(frozen(owners), self["head"], self["tail"], self["count"], self["next"], self["prev"])
+        COMPILED["link_rows"](
+            frozen(owners), self["head"], self["tail"], self["count"], self["next"], self["prev"]
+        )
         for i in self.layout.counted:
             np.add.at(self[f"known{i}"], owners, (self[f"n{i}"][:count] == 0).astype(np.int64))
         for i, hashed in enumerate(self.layout.hashes):
-            codes = _hash_start(frozen(owners))
+            codes = COMPILED["hash_owners"](frozen(owners))
             for column_ in hashed:
                 values = frozen(self[f"c{column_}"][:count])
                 is_double = kind_of(self.layout.fields[column_].type) == DOUBLE
-                codes = _hash_doubles(codes, values) if is_double else _hash_integers(codes, values)
+                kind = "doubles" if is_double else "integers"
+                codes = COMPILED[f"hash_{kind}"](codes, values)
             self[f"hash{i}"][:count] = codes
         if self.layout.hashes:
             self._chain_again()
         for i, column_ in enumerate(self.layout.ordered):
             known = rows[self[f"n{column_}"][:count] == 0]
             arrays = (self[f"{name}{i}"] for name in ("root", "last", "left", "right", "up"))
-            _plant(known, frozen(owners), self[f"c{column_}"], self["id"], *arrays)
-
-
-_chain_add, _tree_add = COMPILED["chain_add"], COMPILED["tree_add"]
-_start, _integer, _double = (COMPILED[name] for name in ("hash_start", "hash_integer", "hash_double"))
-
-
-@njit(cache=True)
-def _chain(rows, heads, tails, after, before, hashes, ids):  # type: ignore[no-untyped-def] # pragma: no cover
-    for row in rows:
-        _chain_add(row, hashes[row], heads, tails, after, before, hashes, ids)
-
-
-@njit(cache=True)
-def _link(owners, head, tail, count, following, previous):  # type: ignore[no-untyped-def] # pragma: no cover
-    for row in range(len(owners)):
-        k = owners[row]
-        last = tail[k]
-        previous[row] = last
-        following[row] = -1
-        if last >= 0:
-            following[last] = row
-        else:
-            head[k] = row
-        tail[k] = row
-        count[k] += 1
-
-
-@njit(cache=True)
-def _plant(rows, owners, values, ids, root, last, left, right, up):  # type: ignore[no-untyped-def] # pragma: no cover
-    for row in rows:
-        _tree_add(row, owners[row], values, ids, root, last, left, right, up)
-
-
-@njit(cache=True)
-def _hash_start(owners):  # type: ignore[no-untyped-def] # pragma: no cover
-    codes = np.empty(len(owners), np.int64)
-    for i in range(len(owners)):
-        codes[i] = _start(owners[i])
-    return codes
-
-
-@njit(cache=True)
-def _hash_integers(codes, values):  # type: ignore[no-untyped-def] # pragma: no cover
-    for i in range(len(codes)):
-        codes[i] = _integer(codes[i], values[i])
-    return codes
-
-
-@njit(cache=True)
-def _hash_doubles(codes, values):  # type: ignore[no-untyped-def] # pragma: no cover
-    for i in range(len(codes)):
-        codes[i] = _double(codes[i], values[i])
-    return codes
+            COMPILED["plant_rows"](known, frozen(owners), self[f"c{column_}"], self["id"], *arrays)

@@ -741,3 +741,55 @@ def murmur_long(value, seed):  # type: ignore[no-untyped-def] # pragma: no cover
 @_both
 def murmur_double(value, seed):  # type: ignore[no-untyped-def] # pragma: no cover
     return murmur_long(bits_of(value), seed)
+
+
+# ---------------------------------------------------------------- tables that are read back
+
+
+@_both
+def chain_rows(rows, heads, tails, after, before, hashes, ids):  # type: ignore[no-untyped-def] # pragma: no cover
+    for row in rows:
+        chain_add(row, hashes[row], heads, tails, after, before, hashes, ids)
+
+
+@_both
+def link_rows(owners, head, tail, count, following, previous):  # type: ignore[no-untyped-def] # pragma: no cover
+    for row in range(len(owners)):
+        k = owners[row]
+        last = tail[k]
+        previous[row] = last
+        following[row] = -1
+        if last >= 0:
+            following[last] = row
+        else:
+            head[k] = row
+        tail[k] = row
+        count[k] += 1
+
+
+@_both
+def plant_rows(rows, owners, values, ids, root, last, left, right, up):  # type: ignore[no-untyped-def] # pragma: no cover
+    for row in rows:
+        tree_add(row, owners[row], values, ids, root, last, left, right, up)
+
+
+@_both
+def hash_owners(owners):  # type: ignore[no-untyped-def] # pragma: no cover
+    codes = np.empty(len(owners), np.int64)
+    for i in range(len(owners)):
+        codes[i] = hash_start(owners[i])
+    return codes
+
+
+@_both
+def hash_integers(codes, values):  # type: ignore[no-untyped-def] # pragma: no cover
+    for i in range(len(codes)):
+        codes[i] = hash_integer(codes[i], values[i])
+    return codes
+
+
+@_both
+def hash_doubles(codes, values):  # type: ignore[no-untyped-def] # pragma: no cover
+    for i in range(len(codes)):
+        codes[i] = hash_double(codes[i], values[i])
+    return codes
