@@ -124,8 +124,7 @@ def _window(node: nodes.Windowed) -> str | None:
     window = node.window
     if isinstance(window, RangeWindow) and window.slide is None:
         return "a window without SLIDE"
-    attribute = next((c for c in node.input.schema if c.name == window.attribute), None)
-    is_double = attribute is not None and attribute.type.kind in (Kind.FLOAT, Kind.DOUBLE)
+    is_double = node.edge.type.kind in (Kind.FLOAT, Kind.DOUBLE)
     if window.emit_every is not None and (reason := _emission(window, is_double)):
         return reason
     counts_arrivals = isinstance(window, RowWindow) and window.by_arrival
@@ -142,6 +141,8 @@ def _emission(window: Window, is_double: bool) -> str | None:
             return "EMIT EVERY so many rows with START WHEN"
         case SessionWindow() if is_double:
             return "EMIT EVERY on sessions of doubles"
+        case PredicateWindow() if is_double:
+            return "EMIT EVERY with START WHEN on doubles"
         case RangeWindow(slide=slide) | LandmarkWindow(slide=slide) | RowWindow(slide=slide) if slide:
             step, often = _amount(slide), _amount(emit)
             if is_double:
