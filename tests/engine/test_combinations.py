@@ -26,14 +26,6 @@ from millstream.reference import Arrivals, Heartbeat, Row, run
 
 PAGE = Path(__file__).parents[2] / "docs" / "windows.md"
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-OWN = """
-    CREATE AGGREGATE myavg(Next INT) : DOUBLE {
-        TABLE state(total INT, n INT);
-        INITIALIZE : { INSERT INTO state VALUES (Next, 1); }
-        ITERATE    : { UPDATE state SET total = total + Next, n = n + 1; }
-        TERMINATE  : { INSERT INTO RETURN SELECT total / n FROM state; }
-    };
-"""
 
 Table = dict[str, dict[str, str]]
 

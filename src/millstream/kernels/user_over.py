@@ -63,7 +63,7 @@ class _Window:
         try:
             returned = state.machine.call("run", len(tuples), arguments, parameters)
         except UserAggregateError as failure:
-            raise located(failure, tuples) from None
+            raise located(failure, tuples, spec.user.arguments) from None
         if not frontier.is_end:
             if spec.range is not None:
                 self._expire(frontier)
