@@ -26,14 +26,6 @@ from millstream.reference import Arrivals, Heartbeat, Row, run
 
 PAGE = Path(__file__).parents[2] / "docs" / "windows.md"
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-OWN = """
-    CREATE AGGREGATE myavg(Next INT) : DOUBLE {
-        TABLE state(total INT, n INT);
-        INITIALIZE : { INSERT INTO state VALUES (Next, 1); }
-        ITERATE    : { UPDATE state SET total = total + Next, n = n + 1; }
-        TERMINATE  : { INSERT INTO RETURN SELECT total / n FROM state; }
-    };
-"""
 
 Table = dict[str, dict[str, str]]
 
@@ -79,16 +71,15 @@ REFUSED = tables()["What is refused"]
 
 def script(window: str, asked: list[str], clause: str, *, grouped: bool = False) -> str:
     """Some calls over a window, with all that can be told about the window."""
-    own = OWN if any(call.startswith("myavg") for call in asked) else ""
     shown = ["complete"] if "EMIT" in window else []
     if window.startswith("OVER"):
         outputs = ["k", "v", "t", *shown, *(f"{call} {window} AS r{i}" for i, call in enumerate(asked))]
-        return f"{own} {declared(clause)} SELECT {', '.join(outputs)} FROM s;"
+        return f"{declared(clause)} SELECT {', '.join(outputs)} FROM s;"
     keys = ["k"] if grouped or "PATTR" in window else []
     outputs = [*keys, "window_start", "window_end", "wid", *shown]
     outputs += [f"{call} AS r{i}" for i, call in enumerate(asked)]
     by = " GROUP BY k" if grouped and "PATTR" not in window else ""
-    return f"{own} {declared(clause)} SELECT {', '.join(outputs)} FROM s {window}{by};"
+    return f"{declared(clause)} SELECT {', '.join(outputs)} FROM s {window}{by};"
 
 
 def stream(clause: str, partitions: int, chance: random.Random) -> Arrivals:

@@ -145,8 +145,12 @@ class UserSpec:
 
 @dataclass(frozen=True)
 class UserOverSpec:
-    """An aggregate of the user's over the tuple and those before it, as in OverSpec."""
+    """An aggregate of the user's over the tuple and those before it, as in OverSpec.
+
+    Of windows of rows, only the last tuple of every ``slide`` of a partition has a result.
+    """
 
     user: UserSpec
     rows: int | None = None
     range: int | float | None = None
+    slide: int = 1

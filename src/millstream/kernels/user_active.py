@@ -75,7 +75,7 @@ class UserActive(Kernel):
                 "run", len(tuples), arguments, {**parameters, **arrays}, pending + len(tuples)
             )
         except UserAggregateError as failure:
-            raise located(failure, tuples) from None
+            raise located(failure, tuples, self._spec.user.arguments) from None
         first, last = span.tolist()
         state.touch(np.unique(arrays["q_code"][:first]))
         out = self._results(returned, len(tuples))

@@ -29,7 +29,7 @@ class BaseAggregate(Kernel):
             try:
                 returned.append(state.machine.call("run", len(tuples), (codes,), parameters))
             except UserAggregateError as failure:
-                raise located(failure, tuples) from None
+                raise located(failure, tuples, spec.arguments) from None
             if state.is_wasteful() and not frontier.is_end:
                 state.start_over()
         return expanded(tuples, returned, self._specs)

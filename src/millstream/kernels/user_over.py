@@ -63,7 +63,7 @@ class _Window:
         try:
             returned = state.machine.call("run", len(tuples), arguments, parameters)
         except UserAggregateError as failure:
-            raise located(failure, tuples) from None
+            raise located(failure, tuples, spec.user.arguments) from None
         if not frontier.is_end:
             if spec.range is not None:
                 self._expire(frontier)
@@ -73,16 +73,15 @@ class _Window:
         return returned
 
     def _bounds(self, tuples: Tuples, codes: Codes) -> tuple[Any, ...]:
-        """Where tuples are, where their windows begin, and which of them give results: all."""
-        gives = frozen(np.ones(len(tuples), np.uint8))
+        """Where tuples are, where their windows begin, how many rows these have, and how far they slide."""
         if self._spec.range is None:
             none = frozen(NO_INTEGERS)
-            return codes, none, none, gives, np.int64(self._spec.rows or 0)
+            return codes, none, none, np.int64(self._spec.rows or 0), np.int64(self._spec.slide)
         order = as_order(tuples.time)
         bounds = earlier(order, self._is_float, self._spec.range)
         self._times.extend(order)
         self._codes.extend(codes)
-        return codes, frozen(order), frozen(bounds), gives, np.int64(0)
+        return codes, frozen(order), frozen(bounds), np.int64(0), np.int64(1)
 
     def _expire(self, frontier: Frontier) -> None:
         """Tuples that are too old for all to come leave now, so that silent partitions are forgotten too."""

@@ -18,7 +18,7 @@ def expanded(tuples: Tuples, returned: Sequence[Returned], specs: Sequence[UserS
     Only one of several aggregates may return more than one row for a tuple: the others' row stands beside
     each of them.
     """
-    sources, rows = _together(len(tuples), returned, specs, tuples)
+    sources, rows = _together(len(tuples), returned, specs)
     out = tuples.take(sources)
     columns = out.columns
     for spec, own, chosen in zip(specs, returned, rows, strict=True):
@@ -28,7 +28,7 @@ def expanded(tuples: Tuples, returned: Sequence[Returned], specs: Sequence[UserS
 
 
 def _together(
-    count: int, returned: Sequence[Returned], specs: Sequence[UserSpec], tuples: Tuples
+    count: int, returned: Sequence[Returned], specs: Sequence[UserSpec]
 ) -> tuple[Integers, list[Integers]]:
     if len(returned) == 1:
         sources = np.asarray(returned[0].sources, np.int64)
@@ -40,7 +40,7 @@ def _together(
         names = " and ".join(
             spec.program.name for spec, n in zip(specs, counts[:, row], strict=True) if n > 1
         )
-        raise located(UserAggregateError(names, "", "both return several rows for one tuple", row), tuples)
+        raise UserAggregateError(names, "", "both return several rows for one tuple", row)
     each = np.where((counts > 0).all(axis=0), counts.max(axis=0), 0)
     sources = np.repeat(np.arange(count), each)
     within = np.arange(len(sources)) - np.repeat(np.cumsum(each) - each, each)
@@ -51,6 +51,12 @@ def _together(
     return sources, rows
 
 
-def located(failure: UserAggregateError, tuples: Tuples) -> UserAggregateError:
-    """A failure that names the tuple at which it happened."""
-    return UserAggregateError(failure.aggregate, failure.statement, failure.reason, failure.row)
+def located(failure: UserAggregateError, tuples: Tuples, arguments: Sequence[str]) -> UserAggregateError:
+    """A failure that names the arguments of the tuple at which it happened."""
+    if not 0 <= failure.row < len(tuples):
+        return failure
+    values = [tuples.columns[name][failure.row].as_py() for name in arguments]
+    shown = ", ".join("NULL" if value is None else str(value) for value in values)
+    return UserAggregateError(
+        failure.aggregate, failure.statement, f"{failure.reason}, for the arguments ({shown}),", failure.row
+    )

@@ -24,7 +24,6 @@ from millstream.windows.spec import (
 )
 
 NOT_YET: dict[type[nodes.Node], str] = {
-    nodes.BaseAggregate: "a user-defined aggregate on a stream",
     nodes.PatternMatch: "a sequence pattern",
     nodes.WindowJoin: "a join of windows",
     nodes.Distinct: "DISTINCT over a window",
@@ -48,6 +47,8 @@ def why_not(plan: nodes.Node) -> str | None:
         match node:
             case nodes.TableScan(table=View()):
                 reason: str | None = "reading a view"
+            case nodes.BaseAggregate():
+                reason = next(filter(None, map(_user, node.aggregates)), None) or _input(node)
             case nodes.OverAggregate():
                 reason = next(filter(None, map(_over, node.calls)), None) or _input(node)
             case nodes.WindowAggregate():
@@ -69,15 +70,30 @@ def _input(node: nodes.Node) -> str | None:
 
 
 def _over(over: OverCall) -> str | None:
-    if over.active_expiration:
-        return "ACTIVE EXPIRATION"
+    if over.active_expiration and (over.call.bodies is None or over.call.bodies.window is None):
+        return f"ACTIVE EXPIRATION of '{over.call.name}', which has no window version in ESL,"
+    if over.call.user is not None:
+        if over.slide is not None and over.frame.preceding is None:
+            return f"SLIDE with '{over.call.name}' over an unbounded window"
+        return _user(over.call)
     return _aggregate(over.call)
+
+
+def _user(call: AggregateCall) -> str | None:
+    """Why an aggregate of the user's cannot be run."""
+    if call.bodies is None:
+        return f"the aggregate '{call.name}', which is in Python,"
+    if call.bodies.unfit is not None:
+        return call.bodies.unfit
+    if call.filter is not None or call.distinct:
+        return f"FILTER or DISTINCT with the user-defined aggregate '{call.name}'"
+    return None if call.arguments else f"the user-defined aggregate '{call.name}' without arguments"
 
 
 def _aggregate(call: AggregateCall) -> str | None:
     name = call.name.lower()
     if call.user is not None:
-        return f"the user-defined aggregate '{call.name}'"
+        return _user(call)
     if name not in AGGREGATES:
         return f"the aggregate '{call.name}' over a window"
     for argument in call.arguments if name != "count" else ():

@@ -173,6 +173,8 @@ def _python(failure: Failure) -> Explanation | None:
     name = _short_name(failure.name)
     if name == "KernelError":
         return _cut(failure.text), "use a wider type, as DECIMAL or DOUBLE, or a smaller window"
+    if name == "UserAggregateError":
+        return _cut(failure.text, 400), "guard against it in the body with WHERE or CASE"
     if name == "ModuleNotFoundError" and "'millstream'" in failure.text:
         return (
             "Spark's Python workers run a Python in which Millstream is not installed",

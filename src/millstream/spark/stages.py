@@ -160,8 +160,9 @@ class Stages:
         users: list[tuple[AggregateCall, UserSpec, str]] = []
         windows: list[UserOverSpec] = []
         listed: list[tuple[AggregateCall, str]] = []
+        alone = all(call.call.user is not None and runs_by_itself(call, alone=True) for call in calls)
         for i, call in enumerate(calls):
-            if call.call.user is not None and runs_by_itself(call):
+            if call.call.user is not None and runs_by_itself(call, alone=alone):
                 argument, window = over_spec(call, time_type, f"a{i}", f"r{i}")
                 shipped |= argument
                 windows.append(window)

@@ -13,6 +13,7 @@ from millstream.analysis.calls import AggregateCall, OverCall
 from millstream.kernels.specs import AggregateSpec, UserOverSpec, UserSpec
 from millstream.kernels.typed import arrow_type
 from millstream.kernels.user_content import rows_type
+from millstream.quantity import Rows
 from millstream.spark.hidden import MARK
 from millstream.spark.promises import units
 from millstream.uda import compiler
@@ -33,13 +34,22 @@ def user_spec(
     return arguments, UserSpec(compiler.compiled(body, mode, left), tuple(arguments), results)
 
 
-def runs_by_itself(call: OverCall) -> bool:
-    """Whether an aggregate goes along with its window, rather than looking at the content of each anew."""
-    bodies = call.call.bodies
+def runs_by_itself(call: OverCall, *, alone: bool) -> bool:
+    """Whether an aggregate goes along with its window, rather than looking at the content of each anew.
+
+    ``alone``: there are no built-in aggregates beside it. These see to it that only some tuples come out.
+    """
+    bodies, reach = call.call.bodies, call.frame.preceding
     assert bodies is not None
     if call.active_expiration:
         return True
-    return call.slide is None and (call.frame.preceding is None or bodies.window is not None)
+    if call.slide is not None:
+        # A tumble is a matter for the base version.
+        overlaps = (
+            isinstance(call.slide, Rows) and isinstance(reach, Rows) and call.slide.count <= reach.count
+        )
+        return alone and overlaps and call.emit_every is None and bodies.window is not None
+    return reach is None or bodies.window is not None
 
 
 def over_spec(
@@ -65,7 +75,8 @@ def over_spec(
     assert bodies.window is not None
     if call.frame.rows:
         shipped, user = user_spec(call.call, bodies.window, compiler.ROWS, name, result)
-        return shipped, UserOverSpec(user, rows=reach.count)  # type: ignore[union-attr]
+        slide = call.slide.count if isinstance(call.slide, Rows) else 1
+        return shipped, UserOverSpec(user, rows=reach.count, slide=slide)  # type: ignore[union-attr]
     shipped, user = user_spec(call.call, bodies.window, compiler.RANGE, name, result)
     return shipped, UserOverSpec(user, range=units(reach, time_type))
 

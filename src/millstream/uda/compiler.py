@@ -190,7 +190,7 @@ class _Code:
 
     def _window(self) -> None:
         writer = self._writer
-        self._start("run", "count, codes, places, bounds, gives, reach")
+        self._start("run", "count, codes, places, bounds, reach, slide")
         with writer.deeper(), writer.deeper("for i in range(count):"):
             self._trace()
             writer.line("k = codes[i]")
@@ -208,8 +208,10 @@ class _Code:
                 self._code.block("INITIALIZE", parameters)
             with writer.deeper("else:"):
                 self._code.block("ITERATE", parameters)
-            with writer.deeper("if gives[i] == 0:"):
-                writer.line("out = mark")
+            if self._mode == ROWS:
+                # With SLIDE only the last tuple of a slot is heard.
+                with writer.deeper("if (place + 1) % slide != 0:"):
+                    writer.line("out = mark")
         writer.lines("    return out, returned", "")
 
     def _expire(self) -> None:
