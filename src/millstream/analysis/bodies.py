@@ -24,14 +24,19 @@ from millstream.analysis.scope import Scope, ScopeRelation
 from millstream.errors import AnalysisError
 from millstream.syntax import nodes
 from millstream.syntax.positions import span_of
-from millstream.types import Field, Type
+from millstream.types import Field, Kind, Type
 from millstream.uda import checked
+from millstream.uda.compiler import CONTENT, compiled
+from millstream.uda.failures import UnsupportedError
 
 if TYPE_CHECKING:
     from millstream.catalog import Catalog
     from millstream.catalog.entries import Aggregate
 
 Fields = tuple[Field, ...]
+
+_NOT_KEPT = (Kind.VARIANT, Kind.YEAR_MONTH_INTERVAL)
+"""Kinds of values that kernels cannot remember."""
 
 
 def checked_body(aggregate: Aggregate, arguments: Sequence[Type], catalog: Catalog) -> checked.Body:
@@ -50,9 +55,13 @@ def bodies_of(name: str, arguments: Sequence[Type], catalog: Catalog) -> Bodies:
             versions.append(None)
             continue
         try:
-            versions.append(checked_body(entry, arguments, catalog))
+            body = checked_body(entry, arguments, catalog)
+            compiled(body, CONTENT)
         except AnalysisError as error:
             return Bodies(unfit=f"in aggregate '{name}', {error.message}")
+        except UnsupportedError as error:
+            return Bodies(unfit=f"in aggregate '{name}', {error}")
+        versions.append(body)
     base, window_version = versions
     return Bodies(base, window_version)
 
@@ -136,6 +145,10 @@ class _Checker:
                 raise AnalysisError(
                     f"'{self._aggregate.name}': the type of '{column.name}' in {what} cannot be told",
                     hint="declare it",
+                )
+            if column.type.kind in _NOT_KEPT:
+                raise AnalysisError(
+                    f"'{column.name}' of type {column.type} cannot be kept in an aggregate yet"
                 )
         return closed
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from millstream.types import BIGINT, BOOLEAN, DOUBLE, INT, STRING, TIMESTAMP, Kind, Type
+from millstream.types import BIGINT, BOOLEAN, DOUBLE, INT, STRING, TIMESTAMP, Type
 from millstream.uda.checked import Call, Case, Cast, Constant, Expr
 
 UNITS = {
@@ -87,7 +87,7 @@ _ON_DOUBLES = (
 )
 _ON_STRINGS = (
     *("upper", "lower", "length", "char_length", "trim", "ltrim", "rtrim", "reverse", "initcap", "concat"),
-    *("replace", "instr", "startswith", "endswith", "contains", "like", "rlike", "ascii", "md5"),
+    *("replace", "instr", "startswith", "endswith", "contains", "like", "rlike", "ascii"),
 )
 _PARTS_OF_TIME = ("year", "month", "day", "hour", "minute", "second", "dayofweek", "dayofyear", "quarter")
 
@@ -105,12 +105,9 @@ CALLS: dict[str, Rule] = {
         "ln" if len(arguments) == 1 else "log", arguments, result
     ),
     **dict.fromkeys(("pow", "power"), _other_name("pow", _of(DOUBLE))),
-    "pi": _as_they_are,
-    "e": _as_they_are,
     "round": _rounding,
     **dict.fromkeys(("floor", "ceil", "ceiling"), _whole),
     "pmod": _in_result_type,
-    **dict.fromkeys(("shiftleft", "shiftright"), _as_they_are),
     **dict.fromkeys(_ON_STRINGS, _of(STRING)),
     **dict.fromkeys(("substring", "substr"), _other_name("substring", _of(STRING, INT))),
     "left": _of(STRING, INT),
@@ -127,12 +124,3 @@ CALLS: dict[str, Rule] = {
     **dict.fromkeys(("timestamp_micros", "timestamp_millis", "timestamp_seconds"), _of(BIGINT)),
 }
 """How each function is called in the checked form."""
-
-
-def takes_strings(name: str) -> bool:
-    """Whether a function is about texts."""
-    return name in _ON_STRINGS or name in ("substring", "left", "right", "repeat", "lpad", "rpad", "ilike")
-
-
-def is_about_time(type_: Type) -> bool:
-    return type_.kind in (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMP_NTZ)

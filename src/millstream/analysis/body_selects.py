@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
 from sqlglot import exp
 
@@ -15,11 +15,8 @@ from millstream.analysis.resolver import aggregate_name, is_aggregate_call
 from millstream.analysis.scope import Scope, ScopeRelation
 from millstream.errors import AnalysisError
 from millstream.syntax.positions import span_of
-from millstream.types import BIGINT, BOOLEAN
+from millstream.types import BIGINT, BOOLEAN, Field
 from millstream.uda import checked
-
-if TYPE_CHECKING:
-    from millstream.catalog.entries import Table
 
 AGGREGATES = ("count", "sum", "avg", "min", "max", "first", "last", "any_value")
 """The built-in aggregates of queries in bodies."""
@@ -53,9 +50,10 @@ class CheckedSelect:
     ) -> checked.Query:
         node = node.unnest()
         if isinstance(node, exp.SetOperation):
-            if not isinstance(node, exp.Union) or node.args.get("distinct"):
+            arranged = node.args.get("order") or node.args.get("limit")
+            if not isinstance(node, exp.Union) or node.args.get("distinct") or arranged:
                 raise AnalysisError(
-                    f"{node.key.upper()} cannot be used in an aggregate yet",
+                    f"{node.key.upper()} in this form cannot be used in an aggregate yet",
                     span=span_of(node),
                     hint="UNION ALL can; IN, NOT IN and EXISTS do the work of the others",
                 )
@@ -155,8 +153,6 @@ class CheckedSelect:
             on.append(checked.Call("=", (converted(one, common), converted(other, common)), BOOLEAN))
             self._scans.scope.merged[column.name.lower()] = left.relation
         on += self._values().conditions(join.args.get("on"))
-        from dataclasses import replace
-
         return replace(scan, on=tuple(on))
 
     def _scan(self, node: exp.Expr, *, left: bool = False) -> checked.Scan:
@@ -164,31 +160,21 @@ class CheckedSelect:
         if isinstance(node, exp.Subquery):
             query = self.query(node.this, self._queries, self._body, self._numbers)
             alias = node.alias or f"__query{len(self._scans.scope.relations)}"
-            from millstream.types import Field
-
             fields = tuple(Field(n, o.type) for n, o in zip(query.names, query.outputs, strict=True))
             scan = checked.Scan(number, query=query, fields=fields, left=left)
         else:
             alias = node.alias or node.name
             local = next((t for t in self._body.tables if t.name == node.name.lower()), None)
-            if local is not None:
-                scan = checked.Scan(number, local.name, fields=local.fields, left=left)
-            else:
-                scan = self._of_catalog(node, number, left=left)
+            if local is None:
+                raise AnalysisError(
+                    f"the table '{node.name}' of the catalog cannot be read in an aggregate yet",
+                    span=span_of(node),
+                    hint="join the stream with it, and hand over what is needed as an argument",
+                )
+            scan = checked.Scan(number, local.name, fields=local.fields, left=left)
         self._scans.scope.add(ScopeRelation(alias, scan.fields), node)
         self._scans.numbers[alias.lower()] = scan
         return scan
-
-    def _of_catalog(self, node: exp.Expr, number: int, *, left: bool) -> checked.Scan:
-        entry: Table | None = self._queries.names.catalog.named(node.name)  # type: ignore[assignment]
-        assert entry is not None, "the checker has seen to it"
-        if entry.schema is None:
-            raise AnalysisError(
-                f"the columns of '{node.name}' are not known before it is read",
-                span=span_of(node),
-                hint="declare them in CREATE TABLE",
-            )
-        return checked.Scan(number, catalog=entry.name, fields=tuple(entry.schema), left=left)
 
     # ------------------------------------------------------------ SELECT
 
@@ -263,8 +249,6 @@ class CheckedSelect:
                 wanted = type_ if name != "avg" else None
                 arguments = tuple(converted(a, wanted) if wanted is not None else a for a in arguments[:1])
             found = checked.Aggregation(name, arguments, type_)
-        from dataclasses import replace
-
         found = replace(found, distinct=distinct, filter=condition)
         if found not in self._aggregates:
             self._aggregates.append(found)
@@ -292,8 +276,6 @@ class CheckedSelect:
 
 
 def _united(left: checked.Query, right: checked.Query) -> checked.Query:
-    from dataclasses import replace
-
     types = []
     for a, b in zip(left.outputs, right.outputs, strict=True):
         common = common_type(a.type, b.type)

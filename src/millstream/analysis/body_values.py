@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -187,9 +188,10 @@ class Values:
         name = unit.name.lower().removesuffix("s") if unit is not None else ""
         if name not in UNITS or type_.kind is not Kind.DAY_TIME_INTERVAL:
             raise self.refused(node, f"an interval of {name or 'this kind'}")
-        length_ = self.of(node.this)
-        wanted = BIGINT if length_.type.is_integral else DOUBLE
-        return Call("interval", (converted(length_, wanted), Constant(UNITS[name], BIGINT)), type_)
+        amount = self.of(node.this)
+        if not amount.type.is_integral:
+            raise self.refused(node, f"a length of type {amount.type} for an interval")
+        return Call("interval", (converted(amount, BIGINT), Constant(UNITS[name], BIGINT)), type_)
 
     def cast(self, node: exp.Cast) -> Expr:
         value, wanted = self.of(node.this), from_datatype(node.to)
@@ -230,8 +232,6 @@ class Values:
         if operator in "+-" and result.is_time:
             if b.is_time:
                 left, right, a, b = right, left, b, a
-            if b.kind is Kind.YEAR_MONTH_INTERVAL:
-                return Call(f"{operator}months", (converted(left, result), right), result)
             if result == DATE:
                 days = right if b.is_integral else Call("days", (right,), BIGINT)
                 return Call(f"{operator}days", (left, converted(days, BIGINT)), result)
@@ -350,7 +350,9 @@ class Values:
         return self._called(node.name.lower(), node, [node.expression])
 
     def _called(self, name: str, node: exp.Expr, written: Sequence[exp.Expr]) -> Expr:
-        if name in ("mod", "pmod") and len(written) == 2 and name == "mod":
+        if name in ("pi", "e"):
+            return Constant(math.pi if name == "pi" else math.e, DOUBLE)
+        if name == "mod" and len(written) == 2:
             return self._computed("%", (written[0], written[1]), self.type_of(node))
         rule = CALLS.get(name)
         if rule is None or self._typer.names.catalog.function(name) is not None:
@@ -391,8 +393,6 @@ def converted(value: Expr, wanted: Type) -> Expr:
 
 def with_outputs(query: checked.Query, outputs: Sequence[Expr]) -> checked.Query:
     """The same query with its outputs converted, those of united queries too."""
-    from dataclasses import replace
-
     united = tuple(
         with_outputs(
             other, [converted(own, new.type) for own, new in zip(other.outputs, outputs, strict=True)]

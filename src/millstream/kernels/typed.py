@@ -43,6 +43,4 @@ def arrow_type(type_: Type) -> pa.DataType:
             return pa.map_(arrow_type(type_.key), arrow_type(type_.element))
         case Kind.STRUCT:
             return pa.struct([pa.field(f.name, arrow_type(f.type)) for f in type_.fields])
-    if type_.kind not in _PLAIN:
-        raise NotImplementedError(f"values of type {type_} cannot be kept in an aggregate")
     return _PLAIN[type_.kind]

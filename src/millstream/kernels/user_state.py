@@ -11,11 +11,12 @@ import pyarrow.compute as pc
 
 from millstream.kernels.arrays import Codes
 from millstream.kernels.base import KEY, KEY2, Change
-from millstream.kernels.chunks import Ledger
+from millstream.kernels.chunks import Ledger, is_wasteful
 from millstream.kernels.keys import KeyTable
 from millstream.kernels.user_machine import Machine
 from millstream.kernels.user_tables import ID
 from millstream.uda.program import Program
+from millstream.uda.rows import NEXT_ID
 
 _NEVER = (2**63 - 1, 0)
 """The mark of chunks that no frontier makes superfluous."""
@@ -57,8 +58,6 @@ class UserState:
 
     def is_wasteful(self) -> bool:
         """Whether most of what is kept in memory is about nothing."""
-        from millstream.kernels.chunks import is_wasteful
-
         rows = self.rows
         return is_wasteful(max(len(self.keys), self.machine.words), 2 * rows)
 
@@ -106,7 +105,7 @@ class UserState:
         for ledger in ledgers:
             meta |= ledger.meta()
         for i, table_ in enumerate(self.machine.kept):
-            meta[f"{self._prefix}-next{i}"] = int(table_["meta"][2])
+            meta[f"{self._prefix}-next{i}"] = int(table_["meta"][NEXT_ID])
         meta[f"{self._prefix}-keys"] = list(self.keys.columns)
         return Change(added, dropped, meta)
 
@@ -130,7 +129,7 @@ class UserState:
             tables.append(_remaining(rows, gone))
         self._load(instances, tables)
         for i, table in enumerate(self.machine.kept):
-            table["meta"][2] = int(meta[f"{self._prefix}-next{i}"])
+            table["meta"][NEXT_ID] = int(meta[f"{self._prefix}-next{i}"])
 
     def _load(self, instances: pa.Table | None, tables: list[pa.Table | None] | list[pa.Table]) -> None:
         if instances is not None and instances.num_rows:
@@ -143,9 +142,9 @@ class UserState:
             if table is not None and table.num_rows:
                 owners = self.keys.of(table)
                 self.machine.reserve(len(self.keys), 0)
-                next_id = int(state["meta"][2])
+                next_id = int(state["meta"][NEXT_ID])
                 state.restore(table, owners, len(self.keys), self.machine.column)
-                state["meta"][2] = max(next_id, int(state["meta"][2]))
+                state["meta"][NEXT_ID] = max(next_id, int(state["meta"][NEXT_ID]))
 
 
 def _latest(instances: pa.Table) -> pa.Table:

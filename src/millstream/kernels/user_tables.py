@@ -13,8 +13,9 @@ from millstream.kernels.columns import Column
 from millstream.kernels.typed import arrow_type
 from millstream.types import Field
 from millstream.uda.kinds import DOUBLE, kind_of
-from millstream.uda.program import CHANGED, FREE, GONE, META, NEXT_ID, SIZE, TOUCHED, WRITTEN, TableLayout
-from millstream.uda.runtime import COMPILED
+from millstream.uda.program import TableLayout
+from millstream.uda.registry import COMPILED
+from millstream.uda.rows import CHANGED, FREE, GONE, META, NEXT_ID, SIZE, TOUCHED, WRITTEN
 
 ID, PLACE = "__ms_id", "__ms_place"
 

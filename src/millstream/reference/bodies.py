@@ -168,10 +168,8 @@ class _Block:
     def _scanned(self, scan: checked.Scan, place: dict[int, Any]) -> Iterator[dict[int, Any]]:
         if scan.query is not None:
             rows: Sequence[Sequence[Value]] = self.query(scan.query, {})
-        elif scan.table is not None:
-            rows = list(self._instance.tables[scan.table])
         else:
-            raise NotInterpreted(f"the table '{scan.catalog}' inside an aggregate")
+            rows = list(self._instance.tables[scan.table or ""])
         partners = [{**place, scan.number: row} for row in rows]
         partners = [one for one in partners if all(self.value(c, one) is True for c in scan.on)]
         if not partners and scan.left:

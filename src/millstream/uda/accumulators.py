@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from millstream.types import BIGINT, DOUBLE, Kind, Type
 from millstream.uda import checked
-from millstream.uda.expressions import Expressions, Known, Value
+from millstream.uda.emitting import Known, Value
+from millstream.uda.expressions import Expressions
 from millstream.uda.kinds import INTEGER, kind_of, zero
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ class Average(Accumulator):
             self._writer.line(f"{name} = {total.code} / max({count.code}, 1)")
             return Value(name, total.null)
         operands = Known(total, self._sum_type), Known(count, BIGINT)
-        return self.expressions._outside("average", operands, self.aggregate.type)  # type: ignore[arg-type]
+        return self.expressions.outside("average", operands, self.aggregate.type)  # type: ignore[arg-type]
 
 
 class Extreme(Accumulator):
@@ -131,7 +132,7 @@ class Extreme(Accumulator):
     def take(self, arguments: list[Value]) -> None:
         value = arguments[0]
         operator = "<" if self.aggregate.name == "min" else ">"
-        better = self.expressions._plain_test(operator, value.code, self._name, self.aggregate.type)
+        better = self.expressions.plain_test(operator, value.code, self._name, self.aggregate.type)
         known = f"not {value.null} and " if value.null else ""
         with self._writer.deeper(f"if {known}({self._null} or {better}):"):
             self._writer.lines(f"{self._name} = {value.code}", f"{self._null} = False")

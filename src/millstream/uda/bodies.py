@@ -7,12 +7,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from millstream.types import Type
+from millstream.types import BIGINT, Type
 from millstream.uda import checked
 from millstream.uda.access import InOrder, access
 from millstream.uda.accumulators import ACCUMULATORS, Accumulator, User
-from millstream.uda.expressions import Expressions, Surroundings, Value
+from millstream.uda.emitting import Surroundings, Value
+from millstream.uda.expressions import Expressions
+from millstream.uda.failures import UnsupportedError
 from millstream.uda.kinds import DOUBLE, TRUTH, kind_of, zero
+from millstream.uda.outside import is_known
 from millstream.uda.program import Outside, TableLayout
 from millstream.uda.queries import Queries
 from millstream.uda.tables import ManyRows, Needs, SingleRow, TableCode
@@ -32,7 +35,6 @@ class Shared:
     labelled: list[Type] = field(default_factory=list)
     outside: list[Outside] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
-    catalog: list[str] = field(default_factory=list)
     bodies: Any = field(default_factory=itertools.count)
     failed: str = "return"
     """The line that leaves the program."""
@@ -65,7 +67,7 @@ class BodyCode(Surroundings):
         self.tables: dict[str, TableCode] = {}
         for i, table in enumerate(body.tables):
             self.tables[table.name] = self._table(table, f"u{self._number}t{i}", passing)
-        self._expressions = Expressions(self)
+        self.expressions = Expressions(self)
         self._queries = Queries(self)
 
     # ------------------------------------------------------------ tables
@@ -101,8 +103,6 @@ class BodyCode(Surroundings):
         )
 
     def table_of(self, scan: checked.Scan) -> TableCode:
-        if scan.catalog is not None:
-            raise NotImplementedError(f"the table '{scan.catalog}' inside an aggregate")
         assert scan.table is not None
         return self.tables[scan.table]
 
@@ -143,7 +143,7 @@ class BodyCode(Surroundings):
             with walk, self.writer.deeper(f"if {row} >= 0:"):
                 self.writer.line(f"{row} = {table.name('next')}[{row}]")
         value = table.column(row, index)
-        return self._expressions.kept(Value(value.code, f"({row} < 0 or {value.null})"))
+        return self.expressions.kept(Value(value.code, f"({row} < 0 or {value.null})"))
 
     def grouped(self, index: int) -> Value:
         return self.group[index]
@@ -169,6 +169,8 @@ class BodyCode(Surroundings):
         return f"labels{self._shared.labelled.index(type_)}"
 
     def outside(self, name: str, types: tuple[Type, ...], result: Type) -> str:
+        if not is_known(name):
+            raise UnsupportedError(f"the function '{name}' of {', '.join(map(str, types))}")
         call = Outside(name, types, result)
         if call not in self._shared.outside:
             self._shared.outside.append(call)
@@ -198,7 +200,7 @@ class BodyCode(Surroundings):
     ) -> Callable[[str], Value]:
         """An aggregate of rows put aside: gives the text of its value in a group."""
         if aggregate.user is not None:
-            raise NotImplementedError("an aggregate of the user's own with GROUP BY inside an aggregate")
+            raise UnsupportedError(f"'{aggregate.name}' with GROUP BY or DISTINCT")
         of_row, number, count = groups
         kind = kind_of(aggregate.type)
         values, nulls = self.writer.name("g"), self.writer.name("b")
@@ -293,12 +295,12 @@ class BodyCode(Surroundings):
             if statement.table is not None and statement.table in reads(query):
                 # What is inserted must not be seen by the query that inserts it.
                 types = [output.type for output in query.outputs]
-                arrays, count, add = self._queries._gathered(types)
+                arrays, count, add = self._queries.gathered(types)
                 self._queries.rows(query, add)
                 row = self.writer.name("j")
                 with self.writer.deeper(f"for {row} in range({count}):"):
                     values = [
-                        self._queries._gathered_value(a, row, t) for a, t in zip(arrays, types, strict=True)
+                        self._queries.gathered_value(a, row, t) for a, t in zip(arrays, types, strict=True)
                     ]
                     self._put(statement.table, values, changed)
             else:
@@ -308,7 +310,7 @@ class BodyCode(Surroundings):
         def rows() -> None:
             # All rows are computed before the first is there.
             all_values = [
-                [self._expressions.kept(self._expressions.value(value)) for value in row]
+                [self.expressions.kept(self.expressions.value(value)) for value in row]
                 for row in statement.rows
             ]
             for values in all_values:
@@ -317,7 +319,7 @@ class BodyCode(Surroundings):
         if statement.where is None:
             rows()
         else:
-            with self.writer.deeper(f"if {self._expressions.truth(statement.where)}:"):
+            with self.writer.deeper(f"if {self.expressions.truth(statement.where)}:"):
                 rows()
 
     def _update(self, statement: checked.Update, changed: str) -> None:
@@ -338,9 +340,7 @@ class BodyCode(Surroundings):
             return
         # Every row is looked at as it was before the statement.
         types = [expr.type for _, expr in statement.assigned]
-        from millstream.types import BIGINT
-
-        arrays, count, add = self._queries._gathered([BIGINT, *types])
+        arrays, count, add = self._queries.gathered([BIGINT, *types])
 
         def gather() -> None:
             row = self.positions[statement.scan.number][1]
@@ -352,14 +352,14 @@ class BodyCode(Surroundings):
             row = self.writer.name("r")
             self.writer.line(f"{row} = {arrays[0][0]}[{at}]")
             given = {
-                index: self._queries._gathered_value(pair, at, type_)
+                index: self._queries.gathered_value(pair, at, type_)
                 for index, pair, type_ in zip(indexes, arrays[1:], types, strict=True)
             }
             self._assign(table, row, given, changed)
 
     def _assigned(self, statement: checked.Update) -> dict[int, Value]:
         return {
-            index: self._expressions.kept(self._expressions.value(expr)) for index, expr in statement.assigned
+            index: self.expressions.kept(self.expressions.value(expr)) for index, expr in statement.assigned
         }
 
     def _assign(self, table: TableCode, row: str, values: dict[int, Value], changed: str) -> None:
@@ -369,9 +369,7 @@ class BodyCode(Surroundings):
     def _delete(self, statement: checked.Delete, changed: str) -> None:
         table = self.tables[statement.scan.table or ""]
         if statement.scan.table in reads(statement.where):
-            from millstream.types import BIGINT
-
-            arrays, count, add = self._queries._gathered([BIGINT])
+            arrays, count, add = self._queries.gathered([BIGINT])
             number = statement.scan.number
             self._where(statement.scan, statement.where, lambda: add([Value(self.positions[number][1])]))
             at = self.writer.name("j")

@@ -128,13 +128,12 @@ Expr = (
 class Scan:
     """Rows read by a query, under a number of their own in the whole body.
 
-    They are those of a local table, of a table of the catalog, or of another query. The rows of a ``left``
-    join that find no partner come once, with NULLs.
+    They are those of a local table, or of another query. The rows of a ``left`` join that find no partner
+    come once, with NULLs.
     """
 
     number: int
     table: str | None = None
-    catalog: str | None = None
     query: Query | None = None
     fields: tuple[Field, ...] = ()
     left: bool = False

@@ -18,7 +18,7 @@ from dataclasses import replace
 
 from millstream.uda import checked
 from millstream.uda.bodies import BodyCode, Shared, most_added
-from millstream.uda.expressions import Value
+from millstream.uda.emitting import Value
 from millstream.uda.kinds import TRUTH, kind_of
 from millstream.uda.program import Program
 from millstream.uda.tables import TableCode
@@ -307,7 +307,7 @@ class _Code:
 
         def each(row: str) -> None:
             given = [table.column(row, i) for i in range(len(self._body.parameters))]
-            kept = [self._code._expressions.kept(value) for value in given]
+            kept = [self._code.expressions.kept(value) for value in given]
             writer.line("out = mark")
             self._enter(inner, kept)
             with writer.deeper("if beginning:"):

@@ -12,5 +12,9 @@ MESSAGES = {
 }
 
 
+class UnsupportedError(Exception):
+    """Something that a body may say cannot be compiled yet; the message names it."""
+
+
 class OutsideError(Exception):
     """A function that is not compiled could not do its work."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
-from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from functools import lru_cache
 from typing import Any
 
@@ -38,6 +39,14 @@ class Boxes:
         return value
 
 
+_ON_DECIMALS = ("+", "-", "*", "/", "%", "div", "average")
+
+
+def is_known(name: str) -> bool:
+    """Whether there is such a function."""
+    return name in FUNCTIONS or name in _ON_DECIMALS or name in ("cast", "try_cast")
+
+
 def outside_functions(calls: Sequence[Any], boxes: Boxes) -> dict[str, Callable[..., Any]]:
     """The functions that a program calls, under the names by which it does."""
     return {
@@ -49,12 +58,10 @@ def outside_functions(calls: Sequence[Any], boxes: Boxes) -> dict[str, Callable[
 def _function(name: str, types: tuple[Type, ...], result: Type, boxes: Boxes) -> Callable[..., Any]:
     if name in ("cast", "try_cast"):
         inner: Callable[..., Any] = lambda value: cast(value, types[0], result)  # noqa: E731
-    elif name in ("+", "-", "*", "/", "%", "div", "average"):
+    elif name in _ON_DECIMALS:
         inner = lambda a, b: _decimal("/" if name == "average" else name, Decimal(a), Decimal(b), result)  # noqa: E731
-    elif name in FUNCTIONS:
-        inner = FUNCTIONS[name]
     else:
-        raise NotImplementedError(f"the function '{name}' inside an aggregate")
+        inner = FUNCTIONS[name]
     gently = name == "try_cast"
     zero: Any = 0.0 if result.kind in (Kind.DOUBLE, Kind.FLOAT) else 0
 
@@ -255,6 +262,30 @@ def _substring(text: str, start: int, length: int | None = None) -> str:
     return text[max(begin, 0) : max(end, 0)]
 
 
+def _rounded(number: Any, digits: int) -> Any:
+    """Halves away from zero; a double as it is written, not as it is."""
+    if isinstance(number, float):
+        if not math.isfinite(number):
+            return number
+        return float(_rounded(Decimal(repr(number)), digits))
+    place = Decimal(1).scaleb(-digits)
+    rounded = Decimal(number).quantize(place, rounding=ROUND_HALF_UP, context=_CONTEXT)
+    return int(rounded) if isinstance(number, int) else rounded
+
+
+def _divided(number: Decimal, divisor: Decimal) -> Decimal:
+    if divisor == 0:
+        raise OutsideError(MESSAGES[DIVISION])
+    return _CONTEXT.divide(number, divisor)
+
+
+def _scaled(micros: Decimal) -> int:
+    """An interval of so many microseconds, which are whole."""
+    if not micros.is_finite() or abs(micros) >= 2**63:
+        raise OutsideError(MESSAGES[OVERFLOW])
+    return int(micros.to_integral_value(ROUND_HALF_UP))
+
+
 def _padded(text: str, length: int, filling: str, left: bool) -> str:
     if len(text) >= length or not filling:
         return text[: max(length, 0)]
@@ -287,5 +318,10 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "repeat": lambda text, times: text * max(times, 0),
     "lpad": lambda text, length, filling=" ": _padded(text, length, filling, True),
     "rpad": lambda text, length, filling=" ": _padded(text, length, filling, False),
+    "round": _rounded,
+    "floor": lambda number: number.to_integral_value(ROUND_FLOOR),
+    "ceil": lambda number: number.to_integral_value(ROUND_CEILING),
+    "*interval": lambda micros, factor: _scaled(Decimal(micros) * Decimal(repr(factor))),
+    "/interval": lambda micros, divisor: _scaled(_divided(Decimal(micros), Decimal(repr(divisor)))),
     "ascii": lambda text: ord(text[0]) if text else 0,
 }

@@ -9,12 +9,6 @@ from dataclasses import dataclass
 from millstream.types import Field, Type
 from millstream.uda.kinds import DOUBLE, kind_of
 
-# The places of a table's numbers in its array ``meta``.
-SIZE, FREE, NEXT_ID, TOUCHED, GONE, META = 0, 1, 2, 3, 4, 5
-
-# What is noted of a row in ``mark``: it has changed, and it has been written down before.
-CHANGED, WRITTEN = 1, 2
-
 
 @dataclass(frozen=True)
 class Array:
@@ -97,7 +91,7 @@ class Program:
     """An aggregate, ready to be run in one way.
 
     ``texts`` are its statements, by the numbers that failures have. ``words`` are constants that have to be
-    looked up in dictionaries, ``catalog`` the tables that it reads.
+    looked up in dictionaries.
     """
 
     name: str
@@ -110,7 +104,6 @@ class Program:
     words: tuple[tuple[object, Type], ...] = ()
     labelled: tuple[Type, ...] = ()
     outside: tuple[Outside, ...] = ()
-    catalog: tuple[str, ...] = ()
     arrays: tuple[str, ...] = ()
     """The arrays that its functions take, in order."""
     growing: tuple[str, ...] = ()

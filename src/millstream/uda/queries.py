@@ -9,7 +9,8 @@ from millstream.types import BIGINT, Type
 from millstream.uda import checked
 from millstream.uda.access import ByHash, InOrder, access, depends_on
 from millstream.uda.checked import Expr
-from millstream.uda.expressions import Expressions, Value
+from millstream.uda.emitting import Value
+from millstream.uda.expressions import Expressions
 from millstream.uda.failures import ROWS
 from millstream.uda.kinds import DOUBLE, INTEGER, TRUTH, kind_of, zero
 from millstream.uda.tables import ManyRows
@@ -255,7 +256,7 @@ class Queries:
 
     # ------------------------------------------------------------ rows put aside
 
-    def _gathered(
+    def gathered(
         self, types: Sequence[Type]
     ) -> tuple[list[tuple[str, str]], str, Callable[[Sequence[Value]], None]]:
         """Arrays for rows of these types: their names, that of their number, and what adds a row."""
@@ -283,7 +284,7 @@ class Queries:
 
         return arrays, count, add
 
-    def _gathered_value(self, arrays: tuple[str, str], row: str, type_: Type) -> Value:
+    def gathered_value(self, arrays: tuple[str, str], row: str, type_: Type) -> Value:
         values, nulls = arrays
         code = f"{values}[{row}]"
         return Value(f"({code} != 0)" if kind_of(type_) == TRUTH else code, f"({nulls}[{row}] != 0)")
@@ -313,7 +314,7 @@ class Queries:
         filters = [a.filter for a in query.aggregates if a.filter is not None]
         exprs = [*query.keys, *arguments, *filters]
         all_types = [expr.type for expr in exprs] or [BIGINT]
-        arrays, count, add = self._gathered(all_types)
+        arrays, count, add = self.gathered(all_types)
         given: list[Expr] = list(exprs) or [checked.Constant(0, BIGINT)]
         self.loops(query, lambda: add(self._values(given)))
         groups, firsts = self._writer.name("q"), self._writer.name("f")
@@ -343,7 +344,7 @@ class Queries:
         group = self._writer.name("j")
         with self._writer.deeper(f"for {group} in range({number}):"):
             values = [
-                self._expressions.kept(self._gathered_value(arrays[i], f"{firsts}[{group}]", t))
+                self._expressions.kept(self.gathered_value(arrays[i], f"{firsts}[{group}]", t))
                 for i, t in enumerate(types)
             ]
             values += [self._expressions.kept(result(group)) for result in results]
@@ -364,7 +365,7 @@ class Queries:
             united=(),
         )
         all_types = [*types, *(expr.type for expr in sorting)]
-        arrays, count, add = self._gathered(all_types)
+        arrays, count, add = self.gathered(all_types)
         self._unarranged(inner, add)
         order = self._writer.name("z")
         if query.distinct:
@@ -389,7 +390,7 @@ class Queries:
             self._writer.line(f"{row} = {order}[{at}]")
             consume(
                 [
-                    self._expressions.kept(self._gathered_value(a, row, t))
+                    self._expressions.kept(self.gathered_value(a, row, t))
                     for a, t in zip(arrays, types, strict=False)
                 ]
             )
@@ -431,8 +432,8 @@ class Queries:
         def compare(row: list[Value]) -> None:
             equal, differ = [], []
             for own, other, expr in zip(values, row, node.values, strict=True):
-                equal.append(self._expressions._test("=", own, other, expr.type))
-                differ.append(self._expressions._test("<>", own, other, expr.type))
+                equal.append(self._expressions.test("=", own, other, expr.type))
+                differ.append(self._expressions.test("<>", own, other, expr.type))
             with self._writer.deeper(f"if {' and '.join(equal)}:"):
                 self._writer.line(f"{hit} = True")
             with self._writer.deeper(f"elif not ({' or '.join(differ)}):"):
@@ -466,7 +467,7 @@ class Queries:
 
         def compare(row: str) -> None:
             own = table.column(row, column)
-            test = self._expressions._plain_test("=", own.code, value.code, node.values[0].type)
+            test = self._expressions.plain_test("=", own.code, value.code, node.values[0].type)
             with self._writer.deeper(f"if {test}:"):
                 self._writer.line(f"{hit} = True")
 

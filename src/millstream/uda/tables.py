@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from millstream.uda.checked import Table
-from millstream.uda.expressions import Value
+from millstream.uda.emitting import Value
 from millstream.uda.kinds import DOUBLE, TRUTH, kind_of
 from millstream.uda.program import TableLayout
 from millstream.uda.writer import Writer

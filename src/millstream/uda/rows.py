@@ -1,0 +1,183 @@
+"""Rows of local tables: lists in the order of insertion, and chains of a hash index."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from millstream.uda.registry import COMPILED, PLAIN, for_programs
+
+# The places of a table's numbers in its array ``meta``, and what is noted of a row in ``mark``: it has
+# changed, and it has been written down before. They stand here, as Numba's cache does not notice changes of
+# other files.
+SIZE, FREE, NEXT_ID, TOUCHED, GONE, META = 0, 1, 2, 3, 4, 5
+CHANGED, WRITTEN = 1, 2
+
+
+@for_programs
+def grown(array):  # type: ignore[no-untyped-def] # pragma: no cover
+    larger = np.empty(2 * len(array) + 16, array.dtype)
+    larger[: len(array)] = array
+    return larger
+
+
+@for_programs
+def take_row(meta, following):  # type: ignore[no-untyped-def] # pragma: no cover
+    row = meta[FREE]
+    if row >= 0:
+        meta[FREE] = following[row]
+        return row
+    row = meta[SIZE]
+    meta[SIZE] = row + 1
+    return row
+
+
+@for_programs
+def link_row(row, k, meta, ids, head, tail, count, following, previous):  # type: ignore[no-untyped-def] # pragma: no cover
+    ids[row] = meta[NEXT_ID]
+    meta[NEXT_ID] += 1
+    last = tail[k]
+    previous[row] = last
+    following[row] = -1
+    if last >= 0:
+        following[last] = row
+    else:
+        head[k] = row
+    tail[k] = row
+    count[k] += 1
+
+
+@for_programs
+def drop_row(row, k, meta, ids, mark, gone, head, tail, count, following, previous):  # type: ignore[no-untyped-def] # pragma: no cover
+    before, after = previous[row], following[row]
+    if before >= 0:
+        following[before] = after
+    else:
+        head[k] = after
+    if after >= 0:
+        previous[after] = before
+    else:
+        tail[k] = before
+    count[k] -= 1
+    if mark[row] & WRITTEN:
+        gone[meta[GONE]] = ids[row]
+        meta[GONE] += 1
+    mark[row] &= CHANGED
+    ids[row] = -1
+    following[row] = meta[FREE]
+    meta[FREE] = row
+
+
+@for_programs
+def touch_row(row, meta, mark, touched):  # type: ignore[no-untyped-def] # pragma: no cover
+    if not mark[row] & CHANGED:
+        mark[row] |= CHANGED
+        touched[meta[TOUCHED]] = row
+        meta[TOUCHED] += 1
+
+
+# ---------------------------------------------------------------- chains
+
+
+@for_programs
+def chain_add(row, code, heads, tails, after, before, hashes, ids):  # type: ignore[no-untyped-def] # pragma: no cover
+    """In the order in which rows were inserted, wherever in time this one comes."""
+    bucket = code & (len(heads) - 1)
+    hashes[row] = code
+    last = tails[bucket]
+    while last >= 0 and ids[last] > ids[row]:
+        last = before[last]
+    before[row] = last
+    following = after[last] if last >= 0 else heads[bucket]
+    after[row] = following
+    if last >= 0:
+        after[last] = row
+    else:
+        heads[bucket] = row
+    if following >= 0:
+        before[following] = row
+    else:
+        tails[bucket] = row
+
+
+@for_programs
+def chain_remove(row, heads, tails, after, before, hashes):  # type: ignore[no-untyped-def] # pragma: no cover
+    bucket = hashes[row] & (len(heads) - 1)
+    previous, following = before[row], after[row]
+    if previous >= 0:
+        after[previous] = following
+    else:
+        heads[bucket] = following
+    if following >= 0:
+        before[following] = previous
+    else:
+        tails[bucket] = previous
+
+
+@for_programs
+def chain_rows(rows, heads, tails, after, before, hashes, ids):  # type: ignore[no-untyped-def] # pragma: no cover
+    for row in rows:
+        chain_add(row, hashes[row], heads, tails, after, before, hashes, ids)
+
+
+@for_programs
+def link_rows(owners, head, tail, count, following, previous):  # type: ignore[no-untyped-def] # pragma: no cover
+    for row in range(len(owners)):
+        k = owners[row]
+        last = tail[k]
+        previous[row] = last
+        following[row] = -1
+        if last >= 0:
+            following[last] = row
+        else:
+            head[k] = row
+        tail[k] = row
+        count[k] += 1
+
+
+# ---------------------------------------------------------------- rows put aside by a query
+
+
+@for_programs
+def sorted_rows(keys, count):  # type: ignore[no-untyped-def] # pragma: no cover
+    """The order of the first rows by their keys, of which the first counts most; equal ones stay in order."""
+    order = np.arange(count)
+    for i in range(keys.shape[0] - 1, -1, -1):
+        column = np.empty(count, np.int64)
+        for j in range(count):
+            column[j] = keys[i, order[j]]
+        order = order[np.argsort(column, kind="mergesort")]
+    return order
+
+
+@for_programs
+def grouped_rows(keys, count):  # type: ignore[no-untyped-def] # pragma: no cover
+    """The group of each row, groups numbered as they first come, and the first row of each."""
+    order = sorted_rows(keys, count)
+    first_of = np.empty(count, np.int64)
+    start = 0
+    for j in range(count):
+        row = order[j]
+        if j > 0:
+            same = True
+            for i in range(keys.shape[0]):
+                if keys[i, row] != keys[i, order[j - 1]]:
+                    same = False
+                    break
+            if not same:
+                start = j
+        first_of[row] = order[start]
+    groups = np.empty(count, np.int64)
+    firsts = np.empty(count, np.int64)
+    found = 0
+    for row in range(count):
+        if first_of[row] == row:
+            firsts[found] = row
+            groups[row] = found
+            found += 1
+        else:
+            groups[row] = groups[first_of[row]]
+    return groups, firsts[:found]
+
+
+PLAIN["sorted_rows"] = COMPILED["sorted_rows"]
+PLAIN["grouped_rows"] = COMPILED["grouped_rows"]
