@@ -5,6 +5,7 @@ python -m benchmarks engine [--rows N] [--only NAME ...] [--check] [--help]    b
 python -m benchmarks growth [--only NAME ...] [--help]                         what should not grow
 python -m benchmarks slides [--rows N] [--only NAME ...] [--help]              windows that slide
 python -m benchmarks windows [--rows N] [--only NAME ...] [--resume] [--help]  the papers' experiments
+python -m benchmarks aggregates [--rows N] [--only NAME ...] [--resume]        aggregates of the user's
 """
 
 from __future__ import annotations
@@ -13,8 +14,22 @@ import argparse
 import sys
 
 from benchmarks import csv_to_out, start_up
+from benchmarks.experiments import report as experiments
+from benchmarks.experiments.report import Page
 from benchmarks.report import environment, show
 
+PAGES = (
+    Page(
+        "windows",
+        "Windows: the papers' experiments, growth and peers",
+        ("cost", "band", "blocks", "slides", "kinds", "memory", "ratio", "peers"),
+    ),
+    Page(
+        "aggregates",
+        "User-defined aggregates: the paper's experiments, built-ins and peers",
+        ("sizes", "bidders", "slides", "whole", "compiling"),
+    ),
+)
 BENCHMARKS = {"start_up": start_up, "csv_to_out": csv_to_out}
 
 
@@ -31,14 +46,13 @@ def main() -> None:
         from benchmarks.slides import report as slides
 
         sys.exit(slides.main(sys.argv[2:]))
-    if sys.argv[1:2] == ["windows"]:
-        from benchmarks.windows import report as windows
-
-        sys.exit(windows.main(sys.argv[2:]))
+    for page in PAGES:
+        if sys.argv[1:2] == [page.name]:
+            sys.exit(experiments.main(page, sys.argv[2:]))
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
         description="Measure Millstream.",
-        epilog="The long ones: python -m benchmarks engine --help, and growth, slides, windows likewise",
+        epilog="The long ones: python -m benchmarks engine --help, and growth, slides, windows, aggregates",
     )
     parser.add_argument("names", nargs="*", choices=[[], *BENCHMARKS], help="which ones (default: all)")
     parser.add_argument("--quick", action="store_true", help="a tenth of the size, to see that they work")

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.experiments.lines import Panel, draw
+from benchmarks.experiments.section import Claim, Figures, Section, Size
 from benchmarks.windows.disorder import BAND, SECOND, Disordered, band
-from benchmarks.windows.lines import Panel, draw
 from benchmarks.windows.releasing import HEADING, Quality, Trial, curves, line
-from benchmarks.windows.section import Claim, Figures, Section, Size
 
 ROWS, REPEATS = 500_000, 1
 RANGE = 64 * SECOND

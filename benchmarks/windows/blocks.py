@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.experiments.lines import Panel, draw
+from benchmarks.experiments.section import Claim, Figures, Section, Size
 from benchmarks.windows.disorder import BLOCK, SECOND, blocks
-from benchmarks.windows.lines import Panel, draw
 from benchmarks.windows.releasing import HEADING, Quality, Trial, curves, line
-from benchmarks.windows.section import Claim, Figures, Section, Size
 
 ROWS, REPEATS = 1_000_000, 1
 RANGE, SLIDE = 600 * SECOND, 60 * SECOND

@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
+from benchmarks.experiments.lines import Panel, draw
+from benchmarks.experiments.section import Claim, Figures, Section, Size
 from benchmarks.windows.buffering import Buckets, Buffering, Doubles
 from benchmarks.windows.chains import AT_ONCE
-from benchmarks.windows.lines import Panel, draw
-from benchmarks.windows.section import Claim, Figures, Section, Size
 from millstream.kernels.base import Frontier, Tuples
 from millstream.kernels.place_rows import Rows
 from millstream.kernels.specs import AggregateSpec, WindowSpec

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from benchmarks.experiments.lines import Panel, draw
+from benchmarks.experiments.section import Claim, Figures, Section, Size
 from benchmarks.windows.chains import batches, process
-from benchmarks.windows.lines import Panel, draw
-from benchmarks.windows.section import Claim, Figures, Section, Size
 from millstream.kernels.base import Kernel
 from millstream.kernels.over import OverAggregate
 from millstream.kernels.place_rows import Rows

@@ -14,7 +14,7 @@ from benchmarks.engine.data import ROWS_PER_HOUR, Shape
 from benchmarks.engine.environment import cores, megabytes
 from benchmarks.engine.results import Results
 from benchmarks.engine.running import run
-from benchmarks.windows.section import Claim, Figures, Section, Size
+from benchmarks.experiments.section import Claim, Figures, Section, Size
 
 ROWS, REPEATS = 1_000_000, 1
 KEYS = 1_000

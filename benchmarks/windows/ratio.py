@@ -15,9 +15,9 @@ from benchmarks.engine.contract import FILES
 from benchmarks.engine.data import Shape, make
 from benchmarks.engine.environment import cores, megabytes
 from benchmarks.engine.peers.spark import SCHEMA, session
+from benchmarks.experiments.lines import Panel, draw
+from benchmarks.experiments.section import Claim, Figures, Section, Size
 from benchmarks.growth.running import run
-from benchmarks.windows.lines import Panel, draw
-from benchmarks.windows.section import Claim, Figures, Section, Size
 
 ROWS, REPEATS = 1_000_000, 3
 KEYS = 10

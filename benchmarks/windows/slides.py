@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from benchmarks import slides
+from benchmarks.experiments.section import Claim, Figures, Section, Size
 from benchmarks.slides import kernel, report
 from benchmarks.slides.figures import Point, draw
-from benchmarks.windows.section import Claim, Figures, Section, Size
 
 ROWS, REPEATS = 1_000_000, 1
 

@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,23 +22,29 @@ from rich.table import Table
 
 from benchmarks.engine.contract import ROOT
 from benchmarks.engine.environment import environment
-from benchmarks.windows.section import Figures, Section, Size, verdict
-
-EXPERIMENTS = ("cost", "band", "blocks", "slides", "kinds", "memory", "ratio", "peers")
-"""Modules of this package, in the order of the page. Each has ROWS, REPEATS, and measure(size, directory),
-which returns a Section; pictures go to the directory."""
+from benchmarks.experiments.section import Figures, Section, Size, verdict
 
 
-def main(argv: list[str]) -> int:
-    options = _options(argv)
+@dataclass(frozen=True)
+class Page:
+    """Experiments of one package: modules with ROWS, REPEATS and measure(size, directory), which returns a
+    Section; pictures go to the directory."""
+
+    name: str
+    title: str
+    experiments: tuple[str, ...]
+
+
+def main(page: Page, argv: list[str]) -> int:
+    options = _options(page, argv)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     # As after Ctrl-C, what was started is ended first: peers are not in the process group of this one.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
     console = Console(highlight=False)
-    directory = options.out / "windows"
+    directory = options.out / page.name
     directory.mkdir(parents=True, exist_ok=True)
     for name in options.only:
-        experiment = importlib.import_module(f"benchmarks.windows.{name}")
+        experiment = importlib.import_module(f"benchmarks.{page.name}.{name}")
         size = Size(options.rows or experiment.ROWS, options.repeats or experiment.REPEATS)
         record = directory / f"{name}.json"
         if options.resume and _is_done(record, size):
@@ -49,8 +56,7 @@ def main(argv: list[str]) -> int:
         _write(record, section, size, time.perf_counter() - start)
         _show(section, console)
         # After each, so that there is a page whenever this is interrupted.
-        page = write_page(options.out)
-        console.print(f"wrote {page}\n", soft_wrap=True)
+        console.print(f"wrote {write_page(page, options.out)}\n", soft_wrap=True)
     return 0
 
 
@@ -89,25 +95,25 @@ def _show(section: Section, console: Console) -> None:
         console.print(f"{claim.text}: {claim.measured} ({verdict(claim)})", markup=False, soft_wrap=True)
 
 
-def write_page(out: Path) -> Path:
+def write_page(page: Page, out: Path) -> Path:
     """The page of all experiments that have a record."""
-    records = [out / "windows" / f"{name}.json" for name in EXPERIMENTS]
+    records = [out / page.name / f"{name}.json" for name in page.experiments]
     found = {record.stem: json.loads(record.read_text()) for record in records if record.exists()}
     sections = {name: Section.from_data(data["section"]) for name, data in found.items()}
     parts = [
-        "# Windows: the papers' experiments, growth and peers",
+        f"# {page.title}",
         "What was claimed beside what was measured. Times are medians, ratios are within one run.",
         _claims(sections),
     ]
     for name, section in sections.items():
         parts += [f"## {section.title}", section.about, _measured(found[name])]
-        parts += [f"![{section.title}](windows/{picture})" for picture in section.pictures]
+        parts += [f"![{section.title}]({page.name}/{picture})" for picture in section.pictures]
         for figures in section.tables:
             parts += [figures.title, _markdown(figures)]
     parts += ["## Environment", _environments(found)]
-    page = out / "windows.md"
-    page.write_text("\n\n".join(part for part in parts if part) + "\n")
-    return page
+    path = out / f"{page.name}.md"
+    path.write_text("\n\n".join(part for part in parts if part) + "\n")
+    return path
 
 
 def _claims(sections: dict[str, Section]) -> str:
@@ -140,13 +146,11 @@ def _markdown(figures: Figures, left: int = 1) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in (heading, ruler, *rows))
 
 
-def _options(argv: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks windows",
-        description="The papers' experiments on windows, growth for every kind of window, and peers.",
-    )
+def _options(page: Page, argv: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog=f"python -m benchmarks {page.name}", description=page.title)
     add = parser.add_argument
-    add("--only", nargs="+", choices=EXPERIMENTS, default=list(EXPERIMENTS), help="these (default: all)")
+    names = list(page.experiments)
+    add("--only", nargs="+", choices=names, default=names, help="these (default: all)")
     add("--rows", type=int, help="rows of the streams (default: each experiment's own)")
     add("--repeats", type=int, help="runs of each case, in turn (default: each experiment's own)")
     add("--resume", action="store_true", help="skip what is finished already, with the same rows and repeats")

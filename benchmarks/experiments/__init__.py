@@ -1,0 +1,1 @@
+"""Experiments that make one page: what was claimed beside what was measured."""
