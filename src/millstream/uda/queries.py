@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from millstream.types import BIGINT, Type
@@ -65,8 +66,17 @@ class Queries:
     def loops(
         self, query: checked.Query, inside: Callable[[], None], *, stop: str = "", any_order: bool = False
     ) -> None:
-        """Loops over the scans of a query, with its conditions tested as early as they can be."""
-        self._loop(list(query.scans), list(query.where), frozenset(), inside, stop, any_order)
+        """Loops over the scans of a query, with its conditions tested as early as they can be.
+
+        Tables of one row come first: that changes no order, and what is in them helps to find other rows.
+        """
+        scans = sorted(query.scans, key=lambda scan: not self._is_of_one_row(scan))
+        self._loop(scans, list(query.where), frozenset(), inside, stop, any_order)
+
+    def _is_of_one_row(self, scan: checked.Scan) -> bool:
+        if scan.left or scan.query is not None:
+            return False
+        return not isinstance(self._body.table_of(scan), ManyRows)
 
     def _loop(
         self,
@@ -352,8 +362,6 @@ class Queries:
 
     def _arranged(self, query: checked.Query, consume: Consume) -> None:
         """DISTINCT, ORDER BY and LIMIT: rows are put aside first."""
-        from dataclasses import replace
-
         types = [output.type for output in query.outputs]
         sorting = [key.expr for key in query.order]
         inner = replace(
