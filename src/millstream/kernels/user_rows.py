@@ -19,7 +19,8 @@ def expanded(tuples: Tuples, returned: Sequence[Returned], specs: Sequence[UserS
     each of them.
     """
     sources, rows = _together(len(tuples), returned, specs)
-    out = tuples.take(sources)
+    is_same = len(sources) == len(tuples) and bool((sources == np.arange(len(tuples))).all())
+    out = tuples if is_same else tuples.take(sources)
     columns = out.columns
     for spec, own, chosen in zip(specs, returned, rows, strict=True):
         for name, column in zip(spec.results, own.columns, strict=True):

@@ -35,7 +35,10 @@ class UserState:
         self._program, self._prefix = program, prefix
         self.machine = Machine(program)
         self.keys = KeyTable()
-        self._touched: list[Codes] = []
+        self._touched = np.zeros(1, np.bool_)
+        self._is_new = False
+        """Whether what has changed is not known any more, so that all is written."""
+
         tables = len(self.machine.kept)
         self._instances = Ledger(f"{prefix}-instances")
         self._rows = [Ledger(f"{prefix}-rows{i}") for i in range(tables)]
@@ -49,8 +52,11 @@ class UserState:
         return codes
 
     def touch(self, codes: Codes) -> None:
-        if len(codes):
-            self._touched.append(np.unique(codes))
+        if len(self._touched) < len(self.keys):
+            grown = np.zeros(2 * len(self.keys), np.bool_)
+            grown[: len(self._touched)] = self._touched
+            self._touched = grown
+        self._touched[codes] = True
 
     @property
     def rows(self) -> int:
@@ -66,7 +72,8 @@ class UserState:
         instances, tables = self._everything()
         self.machine = Machine(self._program)
         self.keys = KeyTable()
-        self._touched = []
+        self._touched = np.zeros(1, np.bool_)
+        self._is_new = True
         self._load(instances, tables)
 
     # ------------------------------------------------------------ writing
@@ -78,8 +85,8 @@ class UserState:
         return instances, tables
 
     def snapshot(self) -> Change:
-        touched = np.unique(np.concatenate(self._touched)) if self._touched else np.zeros(0, np.int32)
-        self._touched = []
+        touched = np.flatnonzero(self._touched).astype(np.int32)
+        self._touched[:] = False
         changed = [table.changed() for table in self.machine.kept]
         added: dict[str, pa.Table] = {}
         dropped: tuple[str, ...] = ()
@@ -87,7 +94,8 @@ class UserState:
         ledgers = [self._instances, *self._rows, *self._gone]
         total = sum(ledger.total for ledger in ledgers)
         alive = self.rows
-        if self._instances.should_be_rewritten(total - self._instances.total + fresh, alive):
+        if self._is_new or self._instances.should_be_rewritten(total - self._instances.total + fresh, alive):
+            self._is_new = False
             for ledger in ledgers:
                 dropped += ledger.drop_all()
             instances, tables = self._everything()
@@ -114,7 +122,8 @@ class UserState:
     def restore(self, meta: Mapping[str, Any], chunks: Mapping[str, pa.Table]) -> None:
         self.machine = Machine(self._program)
         self.keys = KeyTable()
-        self._touched = []
+        self._touched = np.zeros(1, np.bool_)
+        self._is_new = False
         found = []
         for ledger in [self._instances, *self._rows, *self._gone]:
             mine = ledger.restored(meta, chunks)

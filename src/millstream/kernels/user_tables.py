@@ -105,7 +105,7 @@ class TableState:
         meta = self["meta"]
         rows = self["touched"][: meta[TOUCHED]].astype(np.int64)
         self["mark"][rows] &= ~np.uint8(CHANGED)
-        rows = np.unique(rows[self["id"][rows] >= 0])
+        rows = rows[self["id"][rows] >= 0]
         self["mark"][rows] |= WRITTEN
         gone = self["gone"][: meta[GONE]].copy()
         meta[TOUCHED] = meta[GONE] = 0

@@ -1,0 +1,73 @@
+"""Kernels that run aggregates of the user's, and what they write down."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from millstream.analysis.bodies import checked_body
+from millstream.analysis.statements import analyse
+from millstream.catalog import Catalog
+from millstream.kernels.base import KEY, Frontier, Kernel, Tuples
+from millstream.kernels.specs import UserOverSpec, UserSpec
+from millstream.kernels.user_over import UserOver
+from millstream.syntax import parse_script
+from millstream.types import BIGINT
+from millstream.uda import compiler
+
+TOTAL = """
+CREATE WINDOW AGGREGATE total(Next BIGINT) : BIGINT {
+    TABLE state(tsum BIGINT);
+    TABLE inwindow(wnext BIGINT);
+    INITIALIZE : { INSERT INTO state VALUES (Next); INSERT INTO RETURN VALUES (Next); }
+    ITERATE    : { UPDATE state SET tsum = tsum + Next; INSERT INTO RETURN SELECT tsum FROM state; }
+    EXPIRE     : { UPDATE state SET tsum = tsum - oldest().wnext; }
+};
+"""
+
+
+def totals_of_the_last(range_: int) -> UserOver:
+    catalog = Catalog()
+    for statement in parse_script(TOTAL):
+        analyse(statement, catalog)
+    entry = catalog.aggregate("total", window=True)
+    assert entry is not None
+    body = checked_body(entry, [BIGINT], catalog)
+    return UserOver([UserOverSpec(UserSpec(compiler.compiled(body, "range"), ("v",), ("r",)), range=range_)])
+
+
+def at(time: int, keys: range) -> tuple[Tuples, Frontier]:
+    count = len(keys)
+    columns = pa.table({KEY: pa.array(list(keys), pa.int64()), "v": np.arange(count) + 1})
+    times = np.full(count, time)
+    return Tuples(columns, times, np.zeros(count, np.int32), np.arange(count)), Frontier(time, 0)
+
+
+def results(kernel: Kernel, time: int, keys: range) -> list[int]:
+    found: list[int] = kernel.process(*at(time, keys)).columns["r"].to_pylist()
+    return found
+
+
+@pytest.mark.parametrize("written", [{0, 100, 101}, {101}, {100, 101}, {0, 101}])
+def test_what_many_silent_keys_leave_behind_is_tidied_up_and_nothing_else_is_lost(written: set[int]) -> None:
+    """Whether state is written after each batch or only after some."""
+    kernel = totals_of_the_last(10)
+    chunks: dict[str, pa.Table] = {}
+    meta: Mapping[str, Any] = {}
+    for time, keys in ((0, range(20_000)), (100, range(50_000, 50_003)), (101, range(50_000, 50_003))):
+        results(kernel, time, keys)
+        if time in written:
+            change = kernel.snapshot()
+            chunks |= change.added
+            for name in change.dropped:
+                del chunks[name]
+            meta = change.meta
+    recovered = totals_of_the_last(10)
+    recovered.restore(meta, chunks)
+    assert recovered.rows == kernel.rows == 3 + 6
+    assert results(recovered, 102, range(50_000, 50_003)) == [3, 6, 9]
+    assert results(kernel, 102, range(50_000, 50_003)) == [3, 6, 9]
