@@ -13,10 +13,10 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 # Prefix of whatever starts Spark.
 WITH_JAVA = JAVA_HOME=$$(scripts/java) && export JAVA_HOME &&
 
-.PHONY: help demo test bench bench-engine bench-growth bench-slides bench-windows soak lint venv clean java
+.PHONY: help demo test bench bench-engine bench-growth bench-slides bench-windows bench-aggregates soak lint venv clean java
 
 help: ## list the targets (default)
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: java venv ## see Millstream at work
 	@$(WITH_JAVA) $(BIN)/millstream demo
@@ -41,6 +41,9 @@ bench-slides: java $(VENV)/.installed-bench ## measure memory and rate of window
 
 bench-windows: java $(VENV)/.installed-bench ## the papers' experiments on windows, growth by kind, and peers
 	@$(WITH_JAVA) $(BIN)/python -m benchmarks windows
+
+bench-aggregates: java $(VENV)/.installed-bench ## aggregates of the user's beside built-ins, Python and Flink
+	@$(WITH_JAVA) $(BIN)/python -m benchmarks aggregates
 
 soak: java venv ## the long tests: many kills, millions of rows, hours of stream time
 	@$(WITH_JAVA) $(BIN)/python -m soak

@@ -13,11 +13,13 @@ def _spark(name: str, query: str, module: str, *own: str, note: str) -> Contesta
     return Contestant(name, query, argv, note=note)
 
 
-def _flink(query: str, note: str, *, durable: bool = False) -> Contestant:
+def flink(query: str, note: str, *, durable: bool = False, in_python: bool = False) -> Contestant:
     argv = (str(flink_environment.PYTHON), "-m", "benchmarks.engine.peers.flink", "--query", query)
     name = f"flink_{query}"
     if durable:
         name, argv = f"{name}_durable", (*argv, "--state", "durable")
+    if in_python:
+        name, argv = f"{name}_in_python", (*argv, "--in-python")
     return Contestant(name, query, argv, prepare=flink_environment.prepare, note=note)
 
 
@@ -45,8 +47,8 @@ PEERS = (
         "--way=panes",
         note="windows of one second first, then the sliding window over their sums; state in RocksDB",
     ),
-    _flink("sliding", note="HOP, with the planner's choice of one or two phases"),
-    _flink("sliding", note=_DURABLE, durable=True),
+    flink("sliding", note="HOP, with the planner's choice of one or two phases"),
+    flink("sliding", note=_DURABLE, durable=True),
     _spark(
         "spark_hand_written_range",
         "range",
@@ -54,8 +56,8 @@ PEERS = (
         "--query=range",
         note="groupBy(k).applyInPandasWithState with NumPy, state in RocksDB",
     ),
-    _flink("range", note="OVER (... RANGE BETWEEN INTERVAL '60' SECOND PRECEDING AND CURRENT ROW)"),
-    _flink("range", note=_DURABLE, durable=True),
+    flink("range", note="OVER (... RANGE BETWEEN INTERVAL '60' SECOND PRECEDING AND CURRENT ROW)"),
+    flink("range", note=_DURABLE, durable=True),
     _spark(
         "spark_hand_written_rows",
         "rows",
@@ -63,8 +65,8 @@ PEERS = (
         "--query=rows",
         note="groupBy(k).applyInPandasWithState with NumPy, state in RocksDB",
     ),
-    _flink("rows", note="OVER (... ROWS BETWEEN 100 PRECEDING AND CURRENT ROW)"),
-    _flink("rows", note=_DURABLE, durable=True),
+    flink("rows", note="OVER (... ROWS BETWEEN 100 PRECEDING AND CURRENT ROW)"),
+    flink("rows", note=_DURABLE, durable=True),
     _spark(
         "spark_tumbling",
         "tumbling",
@@ -72,8 +74,8 @@ PEERS = (
         "--way=tumbling",
         note="groupBy(k, window(ts, '10 seconds')).sum, append mode, state in RocksDB",
     ),
-    _flink("tumbling", note="TUMBLE"),
-    _flink("cumulate", note="CUMULATE, from 1 to 60 s"),
+    flink("tumbling", note="TUMBLE"),
+    flink("cumulate", note="CUMULATE, from 1 to 60 s"),
     _spark(
         "spark_session",
         "session",
@@ -81,9 +83,9 @@ PEERS = (
         "--way=session",
         note="groupBy(k, session_window(ts, '3 seconds')).sum, append mode, state in RocksDB",
     ),
-    _flink("session", note="SESSION, PARTITION BY k"),
+    flink("session", note="SESSION, PARTITION BY k"),
     _spark("map_in_arrow", "scan", "map_in_arrow", note="rows from Spark into Python, counted there"),
-    _flink("scan", note="csv into the blackhole: what of Flink's times is reading"),
+    flink("scan", note="csv into the blackhole: what of Flink's times is reading"),
     _spark(
         "spark_micro_batch_count",
         "micro_batch_count",

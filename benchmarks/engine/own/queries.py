@@ -41,6 +41,31 @@ QUERIES = {
     "rows": OVER.format(f"ROWS {ROWS_PRECEDING} PRECEDING"),
 }
 
+AGGREGATES = {
+    "built-in": ("sum", ""),
+    "esl": (
+        "esl_sum",
+        """
+        CREATE WINDOW AGGREGATE esl_sum(Next DOUBLE) : DOUBLE {
+            TABLE state(total DOUBLE);
+            TABLE inwindow(wnext DOUBLE);
+            INITIALIZE : { INSERT INTO state VALUES (Next); INSERT INTO RETURN VALUES (Next); }
+            ITERATE    : { UPDATE state SET total = total + Next;
+                           INSERT INTO RETURN SELECT total FROM state; }
+            EXPIRE     : { UPDATE state SET total = total - oldest().wnext; }
+        };
+        """,
+    ),
+    "python": (
+        "python_sum",
+        (
+            "CREATE AGGREGATE python_sum(x DOUBLE) : DOUBLE LANGUAGE PYTHON "
+            "AS 'benchmarks.aggregates.in_python:Sum';"
+        ),
+    ),
+}
+"""The same sum, and what defines it."""
+
 
 def counting_writer(frame: DataFrame, sink: Sink) -> DataStreamWriter:
     """Spark's sink that forgets everything, behind a counter."""
@@ -48,11 +73,14 @@ def counting_writer(frame: DataFrame, sink: Sink) -> DataStreamWriter:
 
 
 def run(
-    spark: SparkSession, query: str, directory: Path, batches: int
+    spark: SparkSession, query: str, directory: Path, batches: int, aggregate: str = "built-in"
 ) -> tuple[float, int, list[StreamingQueryProgress]]:
     """Run a query over the data to its end."""
     mill = ms.connect(spark)
     mill.execute(STREAM.format(path=directory / "parquet", files=FILES // batches))
+    name, definition = AGGREGATES[aggregate]
+    mill.execute(definition)
+    query = query.replace("sum(v)", f"{name}(v)")
     start = time.perf_counter()
     [started] = mill.execute(f"INSERT INTO nowhere {query}")
     started.wait()
@@ -66,13 +94,16 @@ def run(
 def main() -> None:
     parser = arguments()
     parser.add_argument("--query", choices=QUERIES, required=True)
+    parser.add_argument("--aggregate", choices=AGGREGATES, default="built-in")
     parser.add_argument("--verbose", action="store_true", help="show where the time of each batch goes")
     options = parser.parse_args()
     starting.stream_writer = counting_writer  # type: ignore[assignment]
     spark = session(options)
     query = QUERIES[options.query]
-    warm_up_seconds = run(spark, query, options.warm_up, batches=8)[0] if options.warm_up else 0.0
-    seconds, rows, progress = run(spark, query, options.data, options.batches)
+    warm_up_seconds = 0.0
+    if options.warm_up:
+        warm_up_seconds = run(spark, query, options.warm_up, 8, options.aggregate)[0]
+    seconds, rows, progress = run(spark, query, options.data, options.batches, options.aggregate)
     if options.verbose:
         for batch in progress:
             print(batch.batchId, batch.numInputRows, batch.durationMs, batch.observedMetrics)

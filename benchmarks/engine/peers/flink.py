@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 import time
 from pathlib import Path
 
 from pyflink.common import Configuration
-from pyflink.table import EnvironmentSettings, TableEnvironment
+from pyflink.table import DataTypes, EnvironmentSettings, TableEnvironment
+from pyflink.table.udf import udaf
 
 from benchmarks.engine.contract import (
     GAP_SECONDS,
@@ -90,6 +92,8 @@ def tables(options: argparse.Namespace, data: Path) -> TableEnvironment:
         **STATE[options.state],
         "parallelism.default": str(options.parallelism),
         "io.tmp.dirs": str(options.scratch),
+        "python.executable": sys.executable,
+        "python.client.executable": sys.executable,
     }
     if options.state == "durable":
         settings["execution.checkpointing.dir"] = (options.scratch / "checkpoints").as_uri()
@@ -98,7 +102,12 @@ def tables(options: argparse.Namespace, data: Path) -> TableEnvironment:
     streaming = EnvironmentSettings.new_instance().in_streaming_mode()
     environment = TableEnvironment.create(streaming.with_configuration(configuration).build())
     environment.execute_sql(SOURCE.format(path=(data / f"csv-{options.parallelism}").as_uri()))
-    environment.execute_sql(f"CREATE TEMPORARY VIEW results AS {QUERIES[options.query]}")
+    query = QUERIES[options.query]
+    if options.in_python:
+        in_python = udaf(lambda values: values.sum(), result_type=DataTypes.DOUBLE(), func_type="pandas")
+        environment.create_temporary_function("python_sum", in_python)
+        query = query.replace("SUM(v)", "python_sum(v)")
+    environment.execute_sql(f"CREATE TEMPORARY VIEW results AS {query}")
     columns = "k INT, ts TIMESTAMP_LTZ(3), total DOUBLE"
     environment.execute_sql(f"CREATE TABLE nowhere ({columns}) WITH ('connector' = 'blackhole')")
     return environment
@@ -124,6 +133,7 @@ def main() -> None:
     parser = arguments()
     parser.add_argument("--query", choices=QUERIES, required=True)
     parser.add_argument("--state", choices=STATE, default="heap")
+    parser.add_argument("--in-python", action="store_true", help="the sum as an aggregate in Python")
     options = parser.parse_args()
     # What the JVM takes from environment variables; it starts with the first table environment.
     os.environ["JVM_ARGS"] = f"-Xmx{options.memory}m"

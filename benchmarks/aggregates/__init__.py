@@ -1,0 +1,1 @@
+"""Aggregates of the user's: the ESL paper's experiments, built-ins and peers: ``make bench-aggregates``."""
