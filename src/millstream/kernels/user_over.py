@@ -111,10 +111,10 @@ class _Window:
         alive = np.flatnonzero(machine.instances["alive"]).astype(np.int32)
         times, codes = [machine.instances["latest"][alive]], [alive]
         for table in machine.kept:
-            if table.layout.placed:
-                rows = table.live
-                times.append(table["place"][rows])
-                codes.append(table["owner"][rows])
+            if table.is_window:
+                places, owners = table.places()
+                times.append(places)
+                codes.append(owners)
         every, whose = np.concatenate(times), np.concatenate(codes)
         order = np.argsort(every, kind="stable")
         self._times.extend(every[order])
