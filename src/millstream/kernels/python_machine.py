@@ -99,7 +99,7 @@ class PythonMachine:
             elif self.program.mode in (ROWS, RANGE):
                 run.window(count, *arguments)
             elif self.program.mode == ACTIVE:
-                run.active(count, *arguments, given)
+                run.active(count, arguments, given)
             elif self.program.mode == CONTENT:
                 run.content(count, *arguments)
             else:
@@ -234,17 +234,9 @@ class _Run:
             if self._alive[code]:
                 self._expire(code, bound)
 
-    def active(
-        self,
-        count: int,
-        codes: Codes,
-        places: Array,
-        leaving: Array,
-        upto: int,
-        span: Array,
-        queue: Mapping[str, Array],
-    ) -> None:
+    def active(self, count: int, arguments: Iterable[Any], queue: Mapping[str, Array]) -> None:
         """Tuples and expiries as they come in time, as the compiled loop has them."""
+        codes, places, leaving, upto, span = arguments
         when, owner, numbers = queue["q_when"], queue["q_code"], queue["q_id"]
         first, last = span.tolist()
         assert self._kept is not None

@@ -62,7 +62,7 @@ class InstanceStates:
             window = Window(content)
             instance.recall(cached, window)
         else:
-            window = self._windows.pop(code, None) or Window()
+            window = self._windows.pop(code)
             instance.restore(pickle.loads(self._written.pop(code)), window)
         self._known[code] = instance, window
         return instance, window
