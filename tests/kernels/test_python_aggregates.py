@@ -83,7 +83,7 @@ def as_batches(parts: list[list[Tuple]]) -> list[Batch]:
     return ended(*out)
 
 
-def fitted(subject: Any, rows: list[Any]) -> list[tuple[Any, ...]]:
+def fitted(subject: Any, rows: list[Any]) -> list[Row]:
     """Rows as tuples, whatever they were returned as."""
     names = [column.name for column in RETURNS[subject]]
     if len(names) == 1:
@@ -91,6 +91,7 @@ def fitted(subject: Any, rows: list[Any]) -> list[tuple[Any, ...]]:
     return [tuple(row[n] for n in names) if isinstance(row, dict) else tuple(row) for row in rows]
 
 
+Row = tuple[Any, ...]
 Inside = Callable[[list[Tuple], Tuple], list[Tuple]]
 """The content of a tuple's window, from the tuples of its partition so far."""
 
@@ -104,15 +105,13 @@ def contents(parts: list[list[Tuple]], inside: Inside) -> Iterator[Any]:
         yield row, inside(before, row)
 
 
-def by_definition(
-    subject: Any, parts: list[list[Tuple]], inside: Inside, slide: int = 1
-) -> list[tuple[Any, ...]]:
+def by_definition(subject: Any, parts: list[list[Tuple]], inside: Inside, slide: int = 1) -> list[Row]:
     """(time, argument, *result) for every row that is returned."""
     one = body(subject)
     instances: dict[int, Instance] = {}
     windows: dict[int, list[tuple[int, Tuple]]] = {}
     seen: dict[int, int] = {}
-    out: list[tuple[Any, ...]] = []
+    out: list[Row] = []
     for number, (row, content) in enumerate(contents(parts, inside)):
         key, time, x = row
         seen[key] = seen.get(key, 0) + 1
@@ -132,7 +131,7 @@ def by_definition(
     return out
 
 
-def results(make: Callable[[], Kernel], parts: list[list[Tuple]]) -> list[tuple[Any, ...]]:
+def results(make: Callable[[], Kernel], parts: list[list[Tuple]]) -> list[Row]:
     rows = check(make, as_batches(parts))
     return [(r["time"], r["x"], *(v for n, v in r.items() if n.startswith("r"))) for r in rows]
 
@@ -197,7 +196,7 @@ def test_active_expiration_gives_the_aggregate_of_what_is_left(
     happens = [(row[1], 0, number, row) for number, row in enumerate(r for part in parts for r in part)]
     happens += [(time + size, 1, number, row) for time, _, number, row in happens]
     window: dict[int, list[Tuple]] = {}
-    expected: list[tuple[Any, ...]] = []
+    expected: list[Row] = []
     for time, leaves, _, row in sorted(happens, key=lambda one: one[:3]):
         content = window.setdefault(row[0], [])
         if leaves:
@@ -217,7 +216,7 @@ def test_what_expire_returns_goes_out_under_active_expiration(parts: list[list[T
     happens += [(time + size, 1, number, row) for time, _, number, row in happens]
     instances: dict[int, Instance] = {}
     latest: dict[int, int] = {}
-    expected: list[tuple[Any, ...]] = []
+    expected: list[Row] = []
     for time, leaves, number, (key, _, x) in sorted(happens, key=lambda one: one[:3]):
         instance = instances.setdefault(key, Instance(body(Newest)))
         if leaves:

@@ -110,3 +110,8 @@ def middle(values: list[int | None]) -> int | None:
     """Of all values of a window, as one list."""
     known = sorted(value for value in values if value is not None)
     return known[len(known) // 2] if known else None
+
+
+def slope(xs: list[float], ys: list[float]) -> float:
+    """Of two parameters, a list each: how much y grows with x, from the first tuple to the last."""
+    return (ys[-1] - ys[0]) / (xs[-1] - xs[0]) if xs[-1] != xs[0] else 0.0
