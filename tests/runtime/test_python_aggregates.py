@@ -182,7 +182,7 @@ def test_windows_over_a_stream_and_a_function_of_lists(bids: Streams) -> None:
 
 
 def test_slides(bids: Streams) -> None:
-    bids.mill.aggregate_function("texts", lambda names: "+".join(names), returns="string")
+    bids.mill.aggregate_function("texts", "+".join, returns="string")
     for over, expected in (
         ("ROWS 2 PRECEDING SLIDE 2", ["ann+bob", "bob+bob+ann", "ann+ann+ann"]),
         ("ROWS 0 PRECEDING SLIDE 3", ["bob", "ann"]),

@@ -25,18 +25,19 @@ class PythonAggregateError(UserAggregateError):
         self.args = (aggregate, reason)
 
 
-def failed_call(aggregate: str, error: Exception, arguments: tuple[Any, ...] | None) -> PythonAggregateError:
+def failed_call(aggregate: str, error: Exception, about: str) -> PythonAggregateError:
     """The error of a call that was about a tuple, or about a whole window."""
-    if isinstance(error, UnfitError):
-        said = str(error)
-    else:
-        said = "".join(traceback.format_exception_only(error)).strip()
-    if arguments is not None:
-        said += f", for the arguments ({', '.join(map(_shown, arguments))})"
-    return PythonAggregateError(aggregate, "\n".join([said, *_frames(error)]))
+    said = str(error) if isinstance(error, UnfitError) else "".join(traceback.format_exception_only(error))
+    said = said.strip()
+    return PythonAggregateError(aggregate, "\n".join([f"{said}, for {about}", *_frames(error)]))
 
 
-def failed_pickle(aggregate: str, value: Any, pickle_all: Callable[[Any], bytes]) -> bytes:
+def shown_arguments(values: tuple[Any, ...]) -> str:
+    """The arguments of a tuple, for messages."""
+    return f"the arguments ({', '.join(map(_shown, values))})"
+
+
+def pickled_state(aggregate: str, value: Any, pickle_all: Callable[[Any], bytes]) -> bytes:
     """A state, pickled: by pickle if it can do that, which is faster."""
     try:
         return pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)

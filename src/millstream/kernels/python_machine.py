@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from millstream.kernels.arrays import NO_INTEGERS, Array, Codes
 from millstream.kernels.python_context import Tuple, Window
-from millstream.kernels.python_errors import PythonAggregateError, failed_call, failed_pickle
+from millstream.kernels.python_errors import PythonAggregateError, failed_call, pickled_state, shown_arguments
 from millstream.kernels.python_instances import Instance, Methods, instances
 from millstream.kernels.python_state import InstanceStates, WindowRows
 from millstream.kernels.python_values import Fitting, to_arrow, to_python
@@ -40,7 +40,7 @@ class PythonMachine:
         return self._make()
 
     def _dumps(self, value: Any) -> bytes:
-        return failed_pickle(self.program.name, value, self._pickle_all)
+        return pickled_state(self.program.name, value, self._pickle_all)
 
     def __getstate__(self) -> dict[str, Any]:
         return {
@@ -91,26 +91,27 @@ class PythonMachine:
         more: int = 0,
     ) -> Returned:
         """Call ``run`` or ``sweep`` of the mode, as for programs."""
-        given = dict(parameters or {})
-        run = _Run(self, self._methods, self._fitting, given.pop("tuples", []))
+        arrays = dict(parameters or {})
+        run = _Run(self, self._methods, self._fitting, arrays.pop("tuples", []))
         try:
             if function == "sweep":
                 run.sweep(count, *arguments)
             elif self.program.mode in (ROWS, RANGE):
                 run.window(count, *arguments)
             elif self.program.mode == ACTIVE:
-                run.active(count, arguments, given)
+                run.active(count, arguments, arrays)
             elif self.program.mode == CONTENT:
                 run.content(count, *arguments)
             else:
                 run.base(count, *arguments)
+            columns = tuple(
+                to_arrow([row[i] for row in run.rows], column)
+                for i, column in enumerate(self.program.returns)
+            )
         except PythonAggregateError:
             raise
         except Exception as error:  # noqa: BLE001 (whatever the user's code raises)
-            raise failed_call(self.program.name, error, run.at) from None
-        columns = tuple(
-            to_arrow([row[i] for row in run.rows], column) for i, column in enumerate(self.program.returns)
-        )
+            raise failed_call(self.program.name, error, run.about) from None
         times = np.array(run.times, np.int64) if self.program.mode == ACTIVE else NO_INTEGERS
         return Returned(np.array(run.sources, np.int64), columns, times)
 
@@ -154,8 +155,16 @@ class _Run:
         self.sources: list[int] = []
         self.rows: list[Tuple] = []
         self.times: list[int] = []
-        self.at: Tuple | None = None
-        """The tuple that it is about, for errors."""
+        self.at: Tuple = ()
+        self._window = 0
+
+    @property
+    def about(self) -> str:
+        """What it is about just now, for errors: a tuple, or a window and its last tuple."""
+        if not self._window:
+            return shown_arguments(self.at)
+        tuples = "a tuple" if self._window == 1 else f"{self._window} tuples"
+        return f"a window of {tuples}, the last with {shown_arguments(self.at)}"
 
     def _return(self, source: int, returned: Sequence[Any]) -> None:
         for row in returned:
@@ -165,10 +174,10 @@ class _Run:
     def base(self, count: int, codes: Codes) -> None:
         ends = self._mode == RUNNING
         for i, code in enumerate(codes.tolist()):
-            values = self.at = self._tuples[i]
+            self.at = self._tuples[i]
             instance, window = self._states.begun(code) if self._alive[code] else self._states.new(code)
             self._alive[code] = 1
-            self._return(i, instance.enter(values, window))
+            self._return(i, instance.enter(self.at, window))
             if ends:
                 self._return(i, instance.result(window))
 
@@ -234,9 +243,9 @@ class _Run:
             if self._alive[code]:
                 self._expire(code, bound)
 
-    def active(self, count: int, arguments: Iterable[Any], queue: Mapping[str, Array]) -> None:
+    def active(self, count: int, given: Iterable[Any], queue: Mapping[str, Array]) -> None:
         """Tuples and expiries as they come in time, as the compiled loop has them."""
-        codes, places, leaving, upto, span = arguments
+        codes, places, leaving, upto, span = given
         when, owner, numbers = queue["q_when"], queue["q_code"], queue["q_id"]
         first, last = span.tolist()
         assert self._kept is not None
@@ -279,4 +288,7 @@ class _Run:
 
     def content(self, count: int, starts: Array, ends: Array) -> None:
         for i, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
-            self._return(i, self._methods.of_content(self._tuples[start:end]))
+            content = self._tuples[start:end]
+            if content:
+                self._window, self.at = len(content), content[-1]
+                self._return(i, self._methods.of_content(content))
