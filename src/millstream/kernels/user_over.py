@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from millstream.kernels.arrays import NO_INTEGERS, Buffer, Codes, Integers, frozen
 from millstream.kernels.base import Change, Frontier, Kernel, Tuples
+from millstream.kernels.python_errors import PythonAggregateError
 from millstream.kernels.specs import UserOverSpec
 from millstream.kernels.times import as_order, earlier, order_of
 from millstream.kernels.user_base import merged
@@ -97,6 +98,8 @@ class _Window:
         bounds = frozen(np.full(len(codes), bound))
         try:
             self.state.machine.call("sweep", len(codes), (codes, bounds))
+        except PythonAggregateError:
+            raise
         except UserAggregateError as failure:
             raise UserAggregateError(
                 failure.aggregate, failure.statement, f"{failure.reason} (as a tuple leaves)", -1
