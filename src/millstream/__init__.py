@@ -43,13 +43,16 @@ def connect(
     master: str | None = None,
     settings: Mapping[str, str] | None = None,
     checkpoint: str | Path | None = None,
+    allow_python: bool = True,
 ) -> Mill:
     """A connection: to embedded local Spark, to a ``master``, or on a Spark session of the caller's.
 
     Spark is started when it is first needed. ``settings`` are Spark's own. With a ``checkpoint`` directory,
     queries of the same names go on in a later run where they were stopped, or killed, in an earlier one.
+    Without ``allow_python``, statements cannot name Python code to be run (LANGUAGE PYTHON).
     """
     # Imported here so that `import millstream` costs nothing.
     from millstream.runtime.mill import Mill
 
-    return Mill(spark, master=master, settings=settings, checkpoint=Path(checkpoint) if checkpoint else None)
+    kept = Path(checkpoint) if checkpoint else None
+    return Mill(spark, master=master, settings=settings, checkpoint=kept, allow_python=allow_python)

@@ -9,6 +9,7 @@ import pytest
 
 from millstream.analysis.aggregates import AggregateBody, analyse_aggregate
 from millstream.analysis.body_statements import inserted_rows
+from millstream.analysis.statements import analyse
 from millstream.catalog import Catalog
 from millstream.catalog.entries import Aggregate, Registered, ScalarFunction, Stream, Table
 from millstream.errors import AnalysisError
@@ -218,20 +219,41 @@ def test_rows_of_values_may_stand_in_one_more_pair_of_parentheses() -> None:
     assert [len(row) for row in inserted_rows(nested)] == [3, 3, 3]
 
 
+def in_python(name: str, kind: str = "AGGREGATE") -> Aggregate:
+    return define(f"{kind} f(x BIGINT) : BIGINT LANGUAGE PYTHON AS 'tests.uda.python_aggregates:{name}'")
+
+
 def test_an_aggregate_in_python_is_blocking_but_not_its_window_version() -> None:
-    python = "AGGREGATE mysum(x DOUBLE) : DOUBLE LANGUAGE PYTHON AS 'mypackage.aggs:MySum'"
-    entry = define(python)
-    assert entry.python == "mypackage.aggs:MySum"
+    entry = in_python("MySum")
+    assert entry.python == "tests.uda.python_aggregates:MySum"
     assert entry.blocking
-    assert not define(f"WINDOW {python}").blocking
+    assert not in_python("MySum", "WINDOW AGGREGATE").blocking
+    assert in_python("middle").blocking
+
+
+def test_four_states_in_python_are_blocking_if_there_is_a_terminate() -> None:
+    assert in_python("Frequent").blocking
+    assert not in_python("Running").blocking
+
+
+def test_python_can_be_forbidden() -> None:
+    catalog = Catalog(allow_python=False).copy()
+    for text in (
+        "CREATE AGGREGATE f(x DOUBLE) : DOUBLE LANGUAGE PYTHON AS 'os:system'",
+        "CREATE FUNCTION f(x DOUBLE) : DOUBLE LANGUAGE PYTHON AS 'os:system'",
+    ):
+        (statement,) = parse_script(text)
+        with pytest.raises(AnalysisError, match="LANGUAGE PYTHON is not allowed here"):
+            analyse(statement, catalog)
 
 
 def test_algebraic_may_name_other_aggregates() -> None:
     entry = define(
         """
-        AGGREGATE sum_count(x DOUBLE) : (s DOUBLE, n BIGINT) LANGUAGE PYTHON AS 'm:Partial';
-        AGGREGATE combine(s DOUBLE, n BIGINT) : DOUBLE LANGUAGE PYTHON AS 'm:Final';
-        AGGREGATE my(x DOUBLE) : DOUBLE ALGEBRAIC USING (sum_count, combine) LANGUAGE PYTHON AS 'm:My';
+        AGGREGATE sum_count(x DOUBLE) : (s DOUBLE, n BIGINT) LANGUAGE PYTHON AS 'statistics:median';
+        AGGREGATE combine(s DOUBLE, n BIGINT) : DOUBLE LANGUAGE PYTHON AS 'statistics:correlation';
+        AGGREGATE my(x DOUBLE) : DOUBLE ALGEBRAIC USING (sum_count, combine)
+          LANGUAGE PYTHON AS 'statistics:median';
         """
     )
     assert (entry.algebraic, entry.partial, entry.final) == (True, "sum_count", "combine")

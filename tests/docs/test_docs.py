@@ -28,6 +28,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -169,6 +170,10 @@ def checked(document: Path) -> Checked:
     """The blocks of a document one after the other, each with the catalog that those above it have made."""
     result, catalog = Checked(), Catalog()
     for block in blocks(document):
+        if block.language == "python" and block.file:
+            # Aggregates in Python are looked at when they are created.
+            module = sys.modules[Path(block.file).stem] = ModuleType(Path(block.file).stem)
+            exec(compile(block.text, block.file, "exec"), vars(module))
         if block.language != "sql":
             continue
         # A file is a script by itself; and what a mistaken block has defined must not be there below it.
@@ -179,6 +184,8 @@ def checked(document: Path) -> Checked:
             result.errors[block.line] = error
         else:
             catalog = catalog if block.file else own
+    for block in blocks(document):
+        sys.modules.pop(Path(block.file or "").stem, None)
     return result
 
 
@@ -220,7 +227,8 @@ def test_esl(block: Block) -> None:
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_an_example_can_be_run(path: Path) -> None:
+def test_an_example_can_be_run(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(path.parent)
     assert not any(_refusals(_analysed(path.read_text(), path.name, Catalog())))
 
 

@@ -15,6 +15,7 @@ from millstream.catalog.functions import FunctionKind, builtin
 from millstream.errors import AnalysisError, Source, did_you_mean
 from millstream.syntax.positions import span_of
 from millstream.types import Field
+from millstream.uda.python import PythonAggregate, examined, load
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -27,17 +28,23 @@ __all__ = ["AggregateBody", "analyse_aggregate", "python_name"]
 _PYTHON_NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
-def analyse_aggregate(node: nodes.CreateAggregate, catalog: Catalog, source: Source) -> Aggregate:
-    """The catalog entry of an aggregate, its body checked; an AnalysisError says which rule it breaks."""
+def analyse_aggregate(
+    node: nodes.CreateAggregate, catalog: Catalog, source: Source, given: object = None
+) -> Aggregate:
+    """The catalog entry of an aggregate, its body checked; an AnalysisError says which rule it breaks.
+
+    ``given`` is a class or function that need not be looked for, whatever the statement says.
+    """
     window = bool(node.args.get("window"))
     open_types = OpenTypes()
     parameters = declared_fields(node.args.get("parameters") or (), "parameter", open_types)
     returns = _returns(node, open_types)
     _check_other_version(node, parameters, returns, catalog.aggregate(node.name, window=not window))
-    python, body = None, None
+    python = None
+    body: AggregateBody | PythonAggregate
     if node.args.get("python") is not None:
-        python = python_name(node.args["python"])
         _check_typed(node, returns)
+        python = node.name if given is not None else python_name(node.args["python"], catalog)
     else:
         tables = local_tables(node, window, parameters, open_types)
         names = BodyNames(node.name, window, parameters, tables, catalog, open_types)
@@ -48,13 +55,14 @@ def analyse_aggregate(node: nodes.CreateAggregate, catalog: Catalog, source: Sou
     algebraic = node.args.get("algebraic")
     if algebraic is not None:
         _check_algebraic(algebraic, node.name, parameters, returns, catalog)
+    if python is not None:
+        body = _in_python(node.args["python"], python, parameters, given)
     return Aggregate(
         name=node.name,
         parameters=parameters,
         returns=returns,
         window=window,
-        # Nobody looks into Python here; a class with init, add and result waits for the last tuple.
-        blocking=bool(body.terminate) if body is not None else not window,
+        blocking=_is_blocking(body) and not window,
         returns_row=len(returns) > 1,
         algebraic=algebraic is not None,
         partial=_name_in(algebraic, "partial"),
@@ -64,8 +72,27 @@ def analyse_aggregate(node: nodes.CreateAggregate, catalog: Catalog, source: Sou
     )
 
 
-def python_name(node: exp.Expr) -> str:
+def _is_blocking(body: AggregateBody | PythonAggregate) -> bool:
+    return bool(body.terminate) if isinstance(body, AggregateBody) else body.terminates
+
+
+def _in_python(node: exp.Expr, name: str, parameters: Fields, given: object) -> PythonAggregate:
+    try:
+        subject = load(name) if given is None else given
+        return examined(subject, name, [parameter.name for parameter in parameters])
+    except AnalysisError as error:
+        error.span = span_of(node)
+        raise
+
+
+def python_name(node: exp.Expr, catalog: Catalog) -> str:
     """``package.module:name``, as Python names things."""
+    if not catalog.allow_python:
+        raise AnalysisError(
+            "LANGUAGE PYTHON is not allowed here",
+            span=span_of(node),
+            hint="whoever runs this Millstream has to allow it: Python code can do whatever the server can",
+        )
     if not _PYTHON_NAME.fullmatch(node.name):
         raise AnalysisError(
             f"'{node.name}' does not name something in Python", span=span_of(node), hint="write 'module:name'"

@@ -28,6 +28,7 @@ from millstream.types import Field, Kind, Type
 from millstream.uda import checked
 from millstream.uda.compiler import CONTENT, compiled
 from millstream.uda.failures import UnsupportedError
+from millstream.uda.python import PythonAggregate, PythonBody
 
 if TYPE_CHECKING:
     from millstream.catalog import Catalog
@@ -47,23 +48,43 @@ def checked_body(aggregate: Aggregate, arguments: Sequence[Type], catalog: Catal
 
 
 def bodies_of(name: str, arguments: Sequence[Type], catalog: Catalog) -> Bodies:
-    """Both versions of an aggregate in ESL, for arguments of these types."""
-    versions: list[checked.Body | None] = []
+    """Both versions of an aggregate of the user's, for arguments of these types."""
+    versions: list[checked.Body | PythonBody | None] = []
     for window in (False, True):
         entry = catalog.aggregate(name, window=window)
-        if entry is None or entry.python is not None:
+        if entry is None:
             versions.append(None)
             continue
+        body: checked.Body | PythonBody
         try:
-            body = checked_body(entry, arguments, catalog)
-            compiled(body, CONTENT)
+            if isinstance(entry.definition, PythonAggregate):
+                body = python_body(entry, entry.definition, arguments)
+            else:
+                body = checked_body(entry, arguments, catalog)
+                compiled(body, CONTENT)
         except AnalysisError as error:
             return Bodies(unfit=f"in aggregate '{name}', {error.message}")
         except UnsupportedError as error:
             return Bodies(unfit=f"in aggregate '{name}', {error}")
         versions.append(body)
     base, window_version = versions
+    if window_version is None and isinstance(base, PythonBody) and base.goes_along:
+        window_version = base
     return Bodies(base, window_version)
+
+
+def python_body(aggregate: Aggregate, definition: PythonAggregate, arguments: Sequence[Type]) -> PythonBody:
+    """An aggregate in Python, for arguments of these types."""
+    parameters = tuple(
+        p if p.type.is_known else Field(p.name, type_)
+        for p, type_ in zip(aggregate.parameters, arguments, strict=True)
+    )
+    for column in (*parameters, *aggregate.returns):
+        if column.type.kind in _NOT_KEPT:
+            raise AnalysisError(f"'{column.name}' of type {column.type} cannot be kept in an aggregate yet")
+        if not column.type.is_known:
+            raise AnalysisError(f"the type of '{column.name}' cannot be told", hint="declare it")
+    return PythonBody(aggregate.name, parameters, aggregate.returns, definition)
 
 
 class _Checker:

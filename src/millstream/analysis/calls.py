@@ -10,6 +10,7 @@ from millstream.errors import Span
 from millstream.quantity import Distance, Duration, Rows
 from millstream.types import BOOLEAN, Type
 from millstream.uda.checked import Body
+from millstream.uda.python import PythonBody
 
 
 @dataclass(frozen=True)
@@ -24,8 +25,8 @@ class SortKey:
 class Bodies:
     """The checked versions of an aggregate, or why there are none: something in it cannot be run yet."""
 
-    base: Body | None = None
-    window: Body | None = None
+    base: Body | PythonBody | None = None
+    window: Body | PythonBody | None = None
     unfit: str | None = None
 
 
@@ -49,7 +50,7 @@ class AggregateCall:
     within: tuple[SortKey, ...] = ()
     """The order in WITHIN GROUP."""
     bodies: Bodies | None = field(default=None, compare=False, repr=False)
-    """Of an aggregate in ESL: its versions, for arguments of these types."""
+    """Of an aggregate of the user's: its versions, for arguments of these types."""
     text: str = field(default="", compare=False)
     span: Span | None = field(default=None, compare=False, repr=False)
 

@@ -331,7 +331,7 @@ class SelectAnalyser:
         arguments = [*sorted_by, *arguments] if name.lower() in OF_GROUP else [*arguments, *sorted_by]
         resolved = tuple(plain.resolve(a) for a in arguments if not isinstance(a, exp.Star))
         bodies = None
-        if user is not None and user.python is None:
+        if user is not None:
             bodies = bodies_of(name, [argument.type for argument in resolved], self.resolver.catalog)
             body = bodies.base or bodies.window
             if body is not None:

@@ -255,7 +255,7 @@ class _StatementAnalyser:
         returns = from_datatype(node.args["returns"])
         python = node.args.get("python")
         if python is not None:
-            return ScalarFunction(node.name, parameters, returns, python=python_name(python))
+            return ScalarFunction(node.name, parameters, returns, python=python_name(python, self.catalog))
         body = node.args["body"]
         resolver = Resolver(
             Scope([ScopeRelation("", parameters)]), self.catalog, self.source, on_subquery=_no_subquery

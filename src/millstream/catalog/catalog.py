@@ -33,18 +33,22 @@ class Catalog:
     """Streams, tables, views and sinks share one name space; functions and aggregates another.
 
     ``elsewhere`` finds tables that the catalog does not have: those of the user's own Spark session.
+    ``allow_python`` says whether statements may bring in Python code, which can do whatever this process can.
     """
 
-    def __init__(self, elsewhere: Callable[[str], Table | None] | None = None) -> None:
+    def __init__(
+        self, elsewhere: Callable[[str], Table | None] | None = None, *, allow_python: bool = True
+    ) -> None:
         self._relations: dict[str, Relation | Sink] = {}
         self._functions: dict[str, ScalarFunction] = {}
         self._aggregates: dict[tuple[str, bool], Aggregate] = {}
         self._elsewhere = elsewhere
+        self.allow_python = allow_python
         self.settings: dict[str, str] = {}
 
     def copy(self) -> Catalog:
         """A catalog that can be changed without changing this one."""
-        twin = Catalog(self._elsewhere)
+        twin = Catalog(self._elsewhere, allow_python=self.allow_python)
         twin._relations = dict(self._relations)
         twin._functions = dict(self._functions)
         twin._aggregates = dict(self._aggregates)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 from millstream.analysis.resolved import Query
 from millstream.analysis.statements import AnalysedStatement, ExplainQuery, InsertQuery, RunQuery, analyse
@@ -54,6 +55,8 @@ def explain_script(text: str, name: str) -> None:
 
 
 def _analysed(text: str, name: str) -> list[AnalysedStatement]:
+    # Classes in Python that the script names may stand beside it.
+    sys.path.insert(0, str(Path(name).resolve().parent))
     catalog = Catalog()
     return [analyse(statement, catalog) for statement in parse_script(text, name)]
 

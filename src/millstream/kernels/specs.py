@@ -11,6 +11,7 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from millstream.kernels.placing import Placing
     from millstream.uda.program import Program
+    from millstream.uda.python_program import PythonProgram
 
 Function = Literal[
     "count", "sum", "avg", "try_sum", "try_avg", "min", "max", "first", "last", "min_by", "max_by",
@@ -138,7 +139,7 @@ class WindowSpec:
 class UserSpec:
     """An aggregate of the user's: its program, the columns of its arguments, and those of its results."""
 
-    program: Program
+    program: Program | PythonProgram
     arguments: tuple[str, ...]
     results: tuple[str, ...]
 

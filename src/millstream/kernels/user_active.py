@@ -181,14 +181,9 @@ class UserActive(Kernel):
         if self._held is None or not self._held.num_rows:
             return
         state = self._state
-        table = next(t for t in state.machine.kept if t.layout.placed)
+        table = next(t for t in state.machine.kept if t.is_window)
         ids: Integers = np.asarray(self._held[_ID])
-        rows = table.live
-        found = np.searchsorted(table["id"][rows], ids)
-        known = found < len(rows)
-        known[known] = table["id"][rows[found[known]]] == ids[known]
-        row = np.full(len(ids), -1, np.int32)
-        row[known] = rows[found[known]]
+        row = table.rows_of(ids)
         codes = state.keys.of(self._held)
         state.machine.reserve(len(state.keys), 0)
         times = from_order(np.asarray(self._held[_TIME]), self._is_float)

@@ -8,22 +8,23 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.kernels.arrays import frozen
+from millstream.kernels.machines import machine_of
 from millstream.kernels.measures import Parts
 from millstream.kernels.recomputed import Elements
-from millstream.kernels.user_machine import Machine
 from millstream.uda.program import Program
+from millstream.uda.python_program import PythonProgram
 
 
 class UserSummary:
     """Gives for each window the list of rows that the aggregate returned."""
 
-    def __init__(self, program: Program) -> None:
-        self._machine = Machine(program)
+    def __init__(self, program: Program | PythonProgram) -> None:
+        self._machine = machine_of(program)
 
     def __call__(self, elements: Elements) -> Parts:
         machine = self._machine
         if machine.words > 2 * len(elements.windows) + (1 << 16):
-            machine = self._machine = Machine(machine.program)
+            machine = self._machine = machine_of(machine.program)
         names = [str(i) for i in range(len(elements.columns))]
         table = pa.table([elements.array(i) for i in range(len(names))], names)
         machine.reserve(1, 0)
@@ -34,14 +35,14 @@ class UserSummary:
         return (_lists(machine.program, elements.count, returned),)
 
 
-def rows_type(program: Program) -> pa.DataType:
+def rows_type(program: Program | PythonProgram) -> pa.DataType:
     """The type of what is given for a window."""
     from millstream.kernels.typed import arrow_type
 
     return pa.list_(pa.struct([pa.field(f"r{i}", arrow_type(f.type)) for i, f in enumerate(program.returns)]))
 
 
-def _lists(program: Program, count: int, returned: Any) -> pa.Array:
+def _lists(program: Program | PythonProgram, count: int, returned: Any) -> pa.Array:
     lengths = np.bincount(returned.sources, minlength=count)
     offsets = np.zeros(count + 1, np.int32)
     offsets[1:] = np.cumsum(lengths)

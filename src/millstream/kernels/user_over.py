@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from millstream.kernels.arrays import NO_INTEGERS, Buffer, Codes, Integers, frozen
 from millstream.kernels.base import Change, Frontier, Kernel, Tuples
+from millstream.kernels.python_errors import PythonAggregateError
 from millstream.kernels.specs import UserOverSpec
 from millstream.kernels.times import as_order, earlier, order_of
 from millstream.kernels.user_base import merged
@@ -97,6 +98,8 @@ class _Window:
         bounds = frozen(np.full(len(codes), bound))
         try:
             self.state.machine.call("sweep", len(codes), (codes, bounds))
+        except PythonAggregateError:
+            raise
         except UserAggregateError as failure:
             raise UserAggregateError(
                 failure.aggregate, failure.statement, f"{failure.reason} (as a tuple leaves)", -1
@@ -111,10 +114,10 @@ class _Window:
         alive = np.flatnonzero(machine.instances["alive"]).astype(np.int32)
         times, codes = [machine.instances["latest"][alive]], [alive]
         for table in machine.kept:
-            if table.layout.placed:
-                rows = table.live
-                times.append(table["place"][rows])
-                codes.append(table["owner"][rows])
+            if table.is_window:
+                places, owners = table.places()
+                times.append(places)
+                codes.append(owners)
         every, whose = np.concatenate(times), np.concatenate(codes)
         order = np.argsort(every, kind="stable")
         self._times.extend(every[order])

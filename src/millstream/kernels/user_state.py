@@ -13,10 +13,10 @@ from millstream.kernels.arrays import Codes
 from millstream.kernels.base import KEY, KEY2, Change
 from millstream.kernels.chunks import Ledger, is_wasteful
 from millstream.kernels.keys import KeyTable
-from millstream.kernels.user_machine import Machine
+from millstream.kernels.machines import machine_of
 from millstream.kernels.user_tables import ID
 from millstream.uda.program import Program
-from millstream.uda.rows import NEXT_ID
+from millstream.uda.python_program import PythonProgram
 
 _NEVER = (2**63 - 1, 0)
 """The mark of chunks that no frontier makes superfluous."""
@@ -31,9 +31,9 @@ class UserState:
     table has rows that changed, and one beside it the numbers of rows that are gone.
     """
 
-    def __init__(self, program: Program, prefix: str) -> None:
+    def __init__(self, program: Program | PythonProgram, prefix: str) -> None:
         self._program, self._prefix = program, prefix
-        self.machine = Machine(program)
+        self.machine = machine_of(program)
         self.keys = KeyTable()
         self._touched = np.zeros(1, np.bool_)
         self._is_new = False
@@ -70,11 +70,14 @@ class UserState:
     def start_over(self) -> None:
         """Keep what is needed, and nothing else."""
         instances, tables = self._everything()
-        self.machine = Machine(self._program)
+        numbers = [table.next_id for table in self.machine.kept]
+        self.machine = machine_of(self._program)
         self.keys = KeyTable()
         self._touched = np.zeros(1, np.bool_)
         self._is_new = True
         self._load(instances, tables)
+        for table, number in zip(self.machine.kept, numbers, strict=True):
+            table.next_id = number
 
     # ------------------------------------------------------------ writing
 
@@ -113,14 +116,14 @@ class UserState:
         for ledger in ledgers:
             meta |= ledger.meta()
         for i, table_ in enumerate(self.machine.kept):
-            meta[f"{self._prefix}-next{i}"] = int(table_["meta"][NEXT_ID])
+            meta[f"{self._prefix}-next{i}"] = table_.next_id
         meta[f"{self._prefix}-keys"] = list(self.keys.columns)
         return Change(added, dropped, meta)
 
     # ------------------------------------------------------------ reading
 
     def restore(self, meta: Mapping[str, Any], chunks: Mapping[str, pa.Table]) -> None:
-        self.machine = Machine(self._program)
+        self.machine = machine_of(self._program)
         self.keys = KeyTable()
         self._touched = np.zeros(1, np.bool_)
         self._is_new = False
@@ -138,7 +141,7 @@ class UserState:
             tables.append(_remaining(rows, gone))
         self._load(instances, tables)
         for i, table in enumerate(self.machine.kept):
-            table["meta"][NEXT_ID] = int(meta[f"{self._prefix}-next{i}"])
+            table.next_id = int(meta[f"{self._prefix}-next{i}"])
 
     def _load(self, instances: pa.Table | None, tables: list[pa.Table | None] | list[pa.Table]) -> None:
         if instances is not None and instances.num_rows:
@@ -151,9 +154,9 @@ class UserState:
             if table is not None and table.num_rows:
                 owners = self.keys.of(table)
                 self.machine.reserve(len(self.keys), 0)
-                next_id = int(state["meta"][NEXT_ID])
+                next_id = state.next_id
                 state.restore(table, owners, len(self.keys), self.machine.column)
-                state["meta"][NEXT_ID] = max(next_id, int(state["meta"][NEXT_ID]))
+                state.next_id = max(next_id, state.next_id)
 
 
 def _latest(instances: pa.Table) -> pa.Table:

@@ -55,6 +55,19 @@ class TableState:
         return self.arrays[name]
 
     @property
+    def is_window(self) -> bool:
+        return self.layout.placed
+
+    @property
+    def next_id(self) -> int:
+        """The number that the next row will have."""
+        return int(self["meta"][NEXT_ID])
+
+    @next_id.setter
+    def next_id(self, number: int) -> None:
+        self["meta"][NEXT_ID] = number
+
+    @property
     def size(self) -> int:
         """How many rows there have been room for so far."""
         return 0 if self.layout.single else int(self["meta"][SIZE])
@@ -65,6 +78,21 @@ class TableState:
         ids = self["id"][: self.size]
         rows = np.flatnonzero(ids >= 0)
         return rows[np.argsort(ids[rows], kind="stable")]
+
+    def places(self) -> tuple[Integers, Codes]:
+        """Where the tuples of windows are, and to which instances they belong."""
+        rows = self.live
+        return self["place"][rows], self["owner"][rows]
+
+    def rows_of(self, numbers: Integers) -> Codes:
+        """The rows with these numbers, -1 for those that are gone."""
+        rows = self.live
+        found = np.searchsorted(self["id"][rows], numbers)
+        known = found < len(rows)
+        known[known] = self["id"][rows[found[known]]] == numbers[known]
+        out = np.full(len(numbers), -1, np.int32)
+        out[known] = rows[found[known]]
+        return out
 
     def reserve(self, rows: int, instances: int) -> None:
         """Make room for so many more rows, and for so many instances."""
@@ -136,7 +164,7 @@ class TableState:
             self[f"c{i}"][:count], self[f"n{i}"][:count] = read(table[f"c{i}"], column, columns)
         meta = self["meta"]
         meta[SIZE] = count
-        meta[NEXT_ID] = int(self["id"][count - 1]) + 1 if count else 0
+        self.next_id = int(self["id"][count - 1]) + 1 if count else 0
         self["mark"][:count] = WRITTEN
         COMPILED["link_rows"](
             frozen(owners), self["head"], self["tail"], self["count"], self["next"], self["prev"]

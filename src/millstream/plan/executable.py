@@ -13,6 +13,7 @@ from millstream.plan import nodes
 from millstream.plan.strategies import AGGREGATES, constants
 from millstream.quantity import Distance, Duration, Quantity, Rows
 from millstream.types import Kind, Type
+from millstream.uda.python import PythonBody
 from millstream.windows.spec import (
     LandmarkWindow,
     PredicateWindow,
@@ -70,7 +71,9 @@ def _input(node: nodes.Node) -> str | None:
 
 
 def _over(over: OverCall) -> str | None:
-    if over.active_expiration and (over.call.bodies is None or over.call.bodies.window is None):
+    bodies = over.call.bodies
+    in_python = bodies is not None and isinstance(bodies.base, PythonBody)
+    if over.active_expiration and not in_python and (bodies is None or bodies.window is None):
         return "ACTIVE EXPIRATION of an aggregate that has no window version in ESL"
     if over.call.user is not None:
         if over.slide is not None and over.frame.preceding is None:
@@ -81,8 +84,7 @@ def _over(over: OverCall) -> str | None:
 
 def _user(call: AggregateCall) -> str | None:
     """Why an aggregate of the user's cannot be run."""
-    if call.bodies is None:
-        return f"the aggregate '{call.name}', which is in Python,"
+    assert call.bodies is not None, "it is the user's"
     if call.bodies.unfit is not None:
         return call.bodies.unfit
     if call.filter is not None or call.distinct:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from millstream.plan import strategies
+from millstream.plan import python_strategies, strategies
 from millstream.plan.nodes import Node, OverAggregate, WindowAggregate
 
 
@@ -43,8 +43,14 @@ def _write(node: Node, lead: str, below: str, notes: Notes, lines: list[str]) ->
 def _notes(node: Node) -> list[str]:
     match node:
         case WindowAggregate() if node.streaming:
-            return strategies.notes((call, False) for call in node.aggregates)
+            return [
+                *strategies.notes((call, False) for call in node.aggregates),
+                *python_strategies.notes((call, None) for call in node.aggregates),
+            ]
         case OverAggregate():
-            return strategies.notes((over.call, over.frame.preceding is None) for over in node.calls)
+            return [
+                *strategies.notes((over.call, over.frame.preceding is None) for over in node.calls),
+                *python_strategies.notes((over.call, over) for over in node.calls),
+            ]
         case _:
             return []

@@ -12,6 +12,7 @@ import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 
 from millstream.analysis.calls import AggregateCall
 from millstream.analysis.expressions import ColumnRef
@@ -20,6 +21,7 @@ from millstream.reference import statistics
 from millstream.reference.casts import cast
 from millstream.reference.errors import NotInterpreted, Overflow
 from millstream.reference.expressions import Function, compiled, holds
+from millstream.reference.python_aggregates import of_content
 from millstream.reference.quantiles import discrete, interpolated, most_frequent
 from millstream.reference.relations import Record
 from millstream.reference.values import (
@@ -31,6 +33,7 @@ from millstream.reference.values import (
     same_key,
 )
 from millstream.types import BOOLEAN, DOUBLE, STRING, Kind, Type
+from millstream.uda.python import EXPIRE, PythonBody
 
 Rows = list[tuple[Value, ...]]
 """The arguments of a call, for each tuple that counts."""
@@ -69,6 +72,10 @@ class Aggregation:
 
 def aggregation(call: AggregateCall, schema: Sequence[ColumnRef]) -> Aggregation:
     """A call over rows with these columns, or NotInterpreted with its name."""
+    body = None if call.bodies is None else call.bodies.base or call.bodies.window
+    if isinstance(body, PythonBody) and body.python.way != EXPIRE and len(body.returns) == 1:
+        arguments = tuple(compiled(argument, schema) for argument in call.arguments)
+        return Aggregation(call, arguments, (), None, partial(_in_python, body), ())
     if call.user is not None or call.name not in _FUNCTIONS:
         raise NotInterpreted(f"the aggregate '{call.name}'")
     if call.name in _OF_ONE_TUPLE and call.distinct:
@@ -83,6 +90,15 @@ def aggregation(call: AggregateCall, schema: Sequence[ColumnRef]) -> Aggregation
     if call.name not in OF_GROUP:
         arguments = arguments[: len(arguments) - count]
     return Aggregation(call, arguments, order, condition, _FUNCTIONS[call.name], _needed(call))
+
+
+def _in_python(body: PythonBody, rows: Rows, call: AggregateCall) -> Value:
+    types = [(a.type, p.type) for a, p in zip(call.arguments, body.parameters, strict=True)]
+    content = [tuple(cast(v, *both) for v, both in zip(row, types, strict=True)) for row in rows]
+    returned = of_content(body, content)
+    if len(returned) != 1:
+        raise NotInterpreted(f"'{call.name}', which returns {len(returned)} rows for a window")
+    return returned[0]
 
 
 def _needed(call: AggregateCall) -> Sequence[int]:

@@ -72,8 +72,9 @@ class Mill:
         master: str | None = None,
         settings: Mapping[str, str] | None = None,
         checkpoint: Path | None = None,
+        allow_python: bool = True,
     ) -> None:
-        self.catalog = Catalog(elsewhere=self._table_of_spark)
+        self.catalog = Catalog(elsewhere=self._table_of_spark, allow_python=allow_python)
         self._given = spark
         self._session = spark
         self._master = master
@@ -166,6 +167,33 @@ class Mill:
                 f"the DataFrame for table '{name}' is a streaming one", hint="use register_stream"
             )
         self._register(Table(name, fields_of(frame.schema), Registered(is_bounded=True)), frame)
+
+    def aggregate_function(
+        self,
+        name: str,
+        subject: object = None,
+        *,
+        returns: str,
+        parameters: str | None = None,
+        window: bool = False,
+        **methods: Callable[..., object],
+    ) -> None:
+        """Make Python code an aggregate of the catalog; an aggregate of that name is replaced.
+
+        Args:
+            name: What queries call it.
+            subject: A class with init and add, or initialize and iterate, or compute; or a function of lists.
+            returns: A type, or columns with types: ``"double"``, ``"(low DOUBLE, high DOUBLE)"``.
+            parameters: With their types, ``"x DOUBLE, y INT"``. Without, they are those of the Python code,
+                and take the types of what they are called with.
+            window: Whether it is the window version of the aggregate.
+            methods: Instead of a class: init, add, remove, merge and result as functions.
+        """
+        from millstream.runtime.functions import python_aggregate
+
+        self.catalog.add(
+            python_aggregate(self.catalog, name, subject, returns, parameters, methods, window=window)
+        )
 
     def listen(self, port: int = 0) -> int:
         """Open a port for ``SOURCE 'port4445'`` before a query does, and give its number; 0 takes a free one.

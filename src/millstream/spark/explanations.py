@@ -19,6 +19,9 @@ Explanation = tuple[str, str | None]
 LONGEST_TEXT = 300
 """What is longer than this is data or a plan, and is cut."""
 
+_LONGEST_TRACE = 4000
+"""The user's own traceback is shown as it is, unless it is very long."""
+
 _SPARK = ".".join(pyspark.__version__.split(".")[:2])
 _PACKAGES = {
     "kafka": f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}",
@@ -173,6 +176,8 @@ def _python(failure: Failure) -> Explanation | None:
     name = _short_name(failure.name)
     if name == "KernelError":
         return _cut(failure.text), "use a wider type, as DECIMAL or DOUBLE, or a smaller window"
+    if name == "PythonAggregateError":
+        return _local(failure.text[:_LONGEST_TRACE]), None
     if name == "UserAggregateError":
         return _cut(failure.text, 400), "guard against it in the body with WHERE or CASE"
     if name == "ModuleNotFoundError" and "'millstream'" in failure.text:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 (Spark's own custom)
 from millstream.catalog.entries import ScalarFunction
 from millstream.errors import ExecutionError
 from millstream.spark.types import to_spark_type
+from millstream.uda.python import load
 
 
 def register_function(function: ScalarFunction, spark: SparkSession) -> None:
@@ -35,19 +35,8 @@ def register_function(function: ScalarFunction, spark: SparkSession) -> None:
 
 
 def load_python(name: str) -> Callable[..., Any]:
-    """The object that ``package.module:attribute`` names."""
-    module_name, _, attribute = name.partition(":")
-    try:
-        found: Any = importlib.import_module(module_name)
-    except ImportError as error:
-        raise ExecutionError(
-            f"cannot import '{module_name}': {error}",
-            hint="the module must be on Python's path, for example beside the script that names it",
-        ) from None
-    for part in attribute.split("."):
-        if not hasattr(found, part):
-            raise ExecutionError(f"module '{module_name}' has no '{attribute}'")
-        found = getattr(found, part)
+    """The function that ``package.module:attribute`` names."""
+    found = load(name)
     if not callable(found):
         raise ExecutionError(f"'{name}' is not callable")
     return found  # type: ignore[no-any-return]

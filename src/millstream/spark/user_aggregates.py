@@ -18,10 +18,15 @@ from millstream.spark.hidden import MARK
 from millstream.spark.promises import units
 from millstream.uda import compiler
 from millstream.uda.checked import Body
+from millstream.uda.program import Program
+from millstream.uda.python import PythonBody
+from millstream.uda.python_program import PythonProgram
+
+AnyBody = Body | PythonBody
 
 
 def user_spec(
-    call: AggregateCall, body: Body, mode: str, name: str, result: str, left: Body | None = None
+    call: AggregateCall, body: AnyBody, mode: str, name: str, result: str, left: AnyBody | None = None
 ) -> tuple[dict[str, Column], UserSpec]:
     """A call in one mode: what it is shipped, and what kernels need to know."""
     arguments = {}
@@ -31,7 +36,16 @@ def user_spec(
             column = column.cast(str(parameter.type))
         arguments[f"{name}_{i}"] = column
     results = tuple(f"{result}_{i}" for i in range(len(body.returns)))
-    return arguments, UserSpec(compiler.compiled(body, mode, left), tuple(arguments), results)
+    return arguments, UserSpec(_program(body, mode, left), tuple(arguments), results)
+
+
+def _program(body: AnyBody, mode: str, left: AnyBody | None) -> Program | PythonProgram:
+    if isinstance(body, PythonBody):
+        # Lambdas and classes that are defined in a function or at the prompt can be shipped as well.
+        from pyspark.cloudpickle import dumps
+
+        return PythonProgram.of(body, mode, dumps)
+    return compiler.compiled(body, mode, left if isinstance(left, Body) else None)
 
 
 def runs_by_itself(call: OverCall, *, alone: bool) -> bool:
@@ -49,7 +63,9 @@ def runs_by_itself(call: OverCall, *, alone: bool) -> bool:
             isinstance(call.slide, Rows) and isinstance(reach, Rows) and call.slide.count <= reach.count
         )
         return alone and overlaps and call.emit_every is None and bodies.window is not None
-    return reach is None or bodies.window is not None
+    if reach is None:
+        return not isinstance(bodies.base, PythonBody) or not bodies.base.needs_content
+    return bodies.window is not None
 
 
 def over_spec(
