@@ -33,7 +33,7 @@ def analyse_aggregate(node: nodes.CreateAggregate, catalog: Catalog, source: Sou
     open_types = OpenTypes()
     parameters = declared_fields(node.args.get("parameters") or (), "parameter", open_types)
     returns = _returns(node, open_types)
-    _check_other_version(node, parameters, returns, catalog.aggregate(node.name, window=not window))
+    _check_other_version(node, parameters, returns, catalog.own_aggregate(node.name, window=not window))
     python, body = None, None
     if node.args.get("python") is not None:
         python = python_name(node.args["python"])
