@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import pickle
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -53,7 +54,7 @@ def _bodies(name: str, types: tuple[Type, ...]) -> Bodies:
 
 @contextlib.contextmanager
 def uncompiled() -> Iterator[None]:
-    """Programs as Python runs them: what a test is about is mostly what they say, not how fast they say it."""
+    """Programs as Python runs them: most tests are about what they say, not how fast."""
     with mock.patch("millstream.kernels.user_machine.functions", plain_functions):
         yield
 
@@ -134,7 +135,7 @@ def _by_tuple(
     """Results by the numbers of tuples; the input is cut, and the kernel written down at each cut."""
     found: list[list[Row]] = [[] for _ in rows]
     bounds = [0, *sorted(min(cut, len(rows)) for cut in cuts), len(rows)]
-    for start, end in zip(bounds, bounds[1:], strict=False):
+    for start, end in itertools.pairwise(bounds):
         now = Frontier(times[end - 1], 0) if end else Frontier(0, -1)
         out = kernel.process(_tuples(spec, rows[start:end], times[start:end], start), now)
         for number, row in zip(out.columns["number"].to_pylist(), _results(out, spec), strict=True):

@@ -1,7 +1,8 @@
-"""Sessions, alarms, gaps, classes and elements: what each example says, and what a plain computation gives."""
+"""Sessions, alarms, gaps, classes and elements, as a plain computation has them."""
 
 from __future__ import annotations
 
+import itertools
 import math
 from datetime import UTC, datetime, timedelta
 
@@ -101,7 +102,7 @@ def test_no_two_values_are_further_apart_than_a_step(series: list) -> None:
     found = base("gap_filled", [TIMESTAMP, DOUBLE, INTERVAL], rows)
     assert [rows[-1] for rows in found] == [(time, value, False) for time, value, _ in rows]
     together = [row for rows in found for row in rows]
-    assert all(b[0] - a[0] <= 3 * SECOND for a, b in zip(together, together[1:], strict=False))
+    assert all(b[0] - a[0] <= 3 * SECOND for a, b in itertools.pairwise(together))
     for before, after, rows in zip(series, series[1:], found[1:], strict=False):
         filled = [value for _, value, is_filled in rows if is_filled]
         assert len(filled) == max(0, math.ceil(after[0] / 3) - 1)
@@ -184,6 +185,6 @@ ELEMENTS = [
 @given(st.lists(st.integers(0, len(DOCUMENT)), max_size=8))
 def test_elements_are_found_wherever_a_document_is_cut(cuts: list[int]) -> None:
     bounds = [0, *sorted(cuts), len(DOCUMENT)]
-    chunks = [DOCUMENT[a:b] for a, b in zip(bounds, bounds[1:], strict=False)]
+    chunks = [DOCUMENT[a:b] for a, b in itertools.pairwise(bounds)]
     found = base("xml_elements", [STRING], [(chunk,) for chunk in chunks])
     assert [row for rows in found for row in rows] == ELEMENTS

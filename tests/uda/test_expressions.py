@@ -51,7 +51,8 @@ ROWS: list[tuple[str | None, int | None]] = [
 def in_a_body(expression: str, type_: str) -> list[Any]:
     catalog = Catalog()
     block = f"{{ INSERT INTO RETURN VALUES ({expression}); }}"
-    text = f"CREATE AGGREGATE e(s STRING, n INT, t TIMESTAMP) : {type_} {{ INITIALIZE : {block} ITERATE : {block} }};"
+    blocks = f"INITIALIZE : {block} ITERATE : {block}"
+    text = f"CREATE AGGREGATE e(s STRING, n INT, t TIMESTAMP) : {type_} {{ {blocks} }};"
     for statement in parse_script(text):
         analyse(statement, catalog)
     entry = catalog.aggregate("e")
@@ -90,7 +91,8 @@ def test_words_that_a_program_makes_are_in_order_with_those_that_it_was_given() 
     text = """
         CREATE AGGREGATE least_text(s STRING, n INT) : STRING {
             TABLE state(best STRING, number INT);
-            INITIALIZE : { INSERT INTO state VALUES (s || '!', n); INSERT INTO RETURN SELECT best FROM state; }
+            INITIALIZE : { INSERT INTO state VALUES (s || '!', n);
+                           INSERT INTO RETURN SELECT best FROM state; }
             ITERATE    : { UPDATE state SET best = s || CAST(n AS STRING) WHERE s || CAST(n AS STRING) < best;
                            INSERT INTO RETURN SELECT best FROM state; }
         };"""

@@ -32,8 +32,8 @@ def kind_of(entry: Entry) -> str:
 class Catalog:
     """Streams, tables, views and sinks share one name space; functions and aggregates another.
 
-    ``elsewhere`` finds tables that the catalog does not have: those of the user's own Spark session. Aggregates
-    that nobody has made may be in the library, which is looked up last.
+    ``elsewhere`` finds tables that the catalog does not have: those of the user's own Spark session.
+    Aggregates that nobody has made may be in the library, which is looked up last.
     """
 
     def __init__(self, elsewhere: Callable[[str], Table | None] | None = None) -> None:

@@ -166,7 +166,7 @@ class Calls(Conversions):
         return self.checked(null, expr.type, [f"{{v}}, {over} = times({a}, {by})"], over, OVERFLOW)
 
     def _hash(self, expr: Call) -> Value:
-        """Spark's own; a NULL leaves the hash as it is. Those of texts that come first are known beforehand."""
+        """Spark's own; a NULL leaves the hash as it is. That of a text that comes first is known."""
         values = [self.kept(self.value(argument)) for argument in expr.arguments]
         name = self._writer.name("v")
         self._writer.line(f"{name} = {SEED}")
