@@ -16,22 +16,22 @@ from millstream.plan.executable import why_not
 from millstream.plan.optimize import optimize
 from millstream.syntax import parse_script
 
-DECLARED = """
-    Bid (itemID INT, price DOUBLE, bidderID STRING, bid_time TIMESTAMP) ORDER BY bid_time
-    Requests (status INT, at TIMESTAMP) ORDER BY at
-    Speeds (stationId INT, speed DOUBLE, speedTime TIMESTAMP) ORDER BY speedTime
-    Weather (humidity DOUBLE, temperature DOUBLE, at TIMESTAMP) ORDER BY at
-    Sessions (SessNo INT, PageType STRING, at TIMESTAMP) ORDER BY at
-    Arrivals (name STRING, at TIMESTAMP) ORDER BY at
-    Clicks (userID STRING, page STRING, ClickTime TIMESTAMP) ORDER BY ClickTime
-    Readings (tagID STRING, sensor INT, label STRING, x DOUBLE, y DOUBLE, read_time TIMESTAMP) ORDER BY read_time
-    Door (tagID STRING, kind STRING, read_time TIMESTAMP) ORDER BY read_time
-    Mails (mail STRING, label STRING, sender STRING, language STRING, has_link STRING, at TIMESTAMP) ORDER BY at
-    Chunks (chunk STRING, n INT) ORDER BY n
-    Lines (line STRING, n INT) ORDER BY n
+DECLARED = """\
+Bid (itemID INT, price DOUBLE, bidderID STRING, bid_time TIMESTAMP) ORDER BY bid_time
+Requests (status INT, at TIMESTAMP) ORDER BY at
+Speeds (stationId INT, speed DOUBLE, speedTime TIMESTAMP) ORDER BY speedTime
+Weather (humidity DOUBLE, temperature DOUBLE, at TIMESTAMP) ORDER BY at
+Sessions (SessNo INT, PageType STRING, at TIMESTAMP) ORDER BY at
+Arrivals (name STRING, at TIMESTAMP) ORDER BY at
+Clicks (userID STRING, page STRING, ClickTime TIMESTAMP) ORDER BY ClickTime
+Readings (tagID STRING, sensor INT, label STRING, x DOUBLE, y DOUBLE, read_time TIMESTAMP) ORDER BY read_time
+Door (tagID STRING, kind STRING, read_time TIMESTAMP) ORDER BY read_time
+Mails (mail STRING, label STRING, sender STRING, language STRING, has_link STRING, at TIMESTAMP) ORDER BY at
+Chunks (chunk STRING, n INT) ORDER BY n
+Lines (line STRING, n INT) ORDER BY n
 """
 STREAMS = "".join(
-    f"CREATE STREAM {line.strip()} USING csv OPTIONS (path 'p');" for line in DECLARED.strip().splitlines()
+    f"CREATE STREAM {line} USING csv OPTIONS (path 'p');" for line in DECLARED.strip().splitlines()
 )
 
 
