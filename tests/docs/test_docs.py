@@ -244,7 +244,7 @@ def test_an_example_for_later_says_so_and_cannot_be_run(path: Path) -> None:
 
 
 class Terminal:
-    """Runs the commands of console blocks in this process: check, explain, run, cat, echo $?.
+    """Runs the commands of console blocks in this process: check, explain, library, run, cat, echo $?.
 
     Of make it only looks whether there is such a target.
     """
@@ -263,7 +263,7 @@ class Terminal:
 
     def _printed(self, words: list[str], command: str, block: Block) -> str | None:
         match words:
-            case ["millstream", "check" | "explain", *_]:
+            case ["millstream", "check" | "explain" | "library", *_]:
                 return self.run(words)
             case ["millstream", "run", *_]:
                 return self.run(words) if self._spark else None

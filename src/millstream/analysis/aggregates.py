@@ -39,7 +39,7 @@ def analyse_aggregate(
     open_types = OpenTypes()
     parameters = declared_fields(node.args.get("parameters") or (), "parameter", open_types)
     returns = _returns(node, open_types)
-    _check_other_version(node, parameters, returns, catalog.aggregate(node.name, window=not window))
+    _check_other_version(node, parameters, returns, catalog.own_aggregate(node.name, window=not window))
     python = None
     body: AggregateBody | PythonAggregate
     if node.args.get("python") is not None:

@@ -110,6 +110,7 @@ CALLS: dict[str, Rule] = {
     "pmod": _in_result_type,
     **dict.fromkeys(_ON_STRINGS, _of(STRING)),
     **dict.fromkeys(("substring", "substr"), _other_name("substring", _of(STRING, INT))),
+    "split_part": _of(STRING, STRING, INT),
     "left": _of(STRING, INT),
     "right": _of(STRING, INT),
     "repeat": _of(STRING, INT),

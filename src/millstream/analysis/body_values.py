@@ -247,6 +247,8 @@ class Values:
             return Call("div", (converted(left, BIGINT), converted(right, BIGINT)), BIGINT)
         if operator == "*" and b.is_interval:
             left, right, a, b = right, left, b, a
+        if operator == "*" and a.kind is Kind.DAY_TIME_INTERVAL and b.is_integral:
+            return Call("interval", (converted(right, BIGINT), left), result)
         if operator in "*/" and a.kind is Kind.DAY_TIME_INTERVAL:
             return Call(f"{operator}interval", (left, converted(right, DOUBLE)), result)
         raise AnalysisError(f"{a} {operator} {b} cannot be computed in an aggregate yet")
@@ -329,7 +331,8 @@ class Values:
         if isinstance(node.expression, exp.Any | exp.All):
             raise self.refused(node, f"{node.key.upper()} with ANY or ALL")
         name = {exp.Like: "like", exp.ILike: "ilike", exp.RegexpLike: "rlike"}[type(node)]
-        return Call(name, (self.as_(node.this, STRING), self.as_(node.expression, STRING)), BOOLEAN)
+        test = Call(name, (self.as_(node.this, STRING), self.as_(node.expression, STRING)), BOOLEAN)
+        return Call("not", (test,), BOOLEAN) if node.args.get("negate") else test
 
     def bitwise(self, operator: str, node: exp.Binary) -> Expr:
         result = self.type_of(node)

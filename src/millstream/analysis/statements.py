@@ -13,6 +13,7 @@ from millstream.analysis.queries import analyse_query
 from millstream.analysis.resolved import Query, Select
 from millstream.analysis.resolver import Resolver
 from millstream.analysis.scope import Scope, ScopeRelation
+from millstream.analysis.shipped import shipped
 from millstream.analysis.streams import analyse_sink, analyse_stream, analyse_table, columns
 from millstream.catalog import Catalog, kind_of
 from millstream.catalog.entries import (
@@ -27,6 +28,7 @@ from millstream.catalog.entries import (
 )
 from millstream.catalog.functions import builtin
 from millstream.errors import AnalysisError, MillstreamError, Source, Span, did_you_mean
+from millstream.library import shelf
 from millstream.syntax import ParsedStatement, nodes
 from millstream.syntax.positions import span_of
 from millstream.types import Type
@@ -96,6 +98,7 @@ class AnalysedStatement:
 
 def analyse(statement: ParsedStatement, catalog: Catalog) -> AnalysedStatement:
     """Check a statement; what it defines, drops or sets is in the catalog afterwards."""
+    catalog.ship(shipped, shelf.names)
     try:
         meaning = _StatementAnalyser(catalog, statement.source).meaning(statement.tree)
     except MillstreamError as error:
@@ -173,11 +176,11 @@ class _StatementAnalyser:
     def _namesake(self, entry: Entry) -> Entry | None:
         match entry:
             case Aggregate():
-                return self.catalog.aggregate(entry.name, window=entry.window) or self.catalog.function(
+                return self.catalog.own_aggregate(entry.name, window=entry.window) or self.catalog.function(
                     entry.name
                 )
             case ScalarFunction():
-                return self.catalog.function(entry.name) or self.catalog.aggregate(entry.name)
+                return self.catalog.function(entry.name) or self.catalog.own_aggregate(entry.name)
             case _:
                 return self.catalog.named(entry.name)
 
@@ -356,6 +359,14 @@ class _StatementAnalyser:
                 return Dropped(())
             raise
         for entry in entries:
+            if isinstance(entry, Aggregate) and not self.catalog.own_aggregate(
+                entry.name, window=entry.window
+            ):
+                raise AnalysisError(
+                    f"'{entry.name}' is in the library and cannot be dropped",
+                    span=span_of(node.this),
+                    hint="an aggregate of the same name takes its place: CREATE AGGREGATE",
+                )
             self.catalog.remove(entry)
         return Dropped(entries)
 

@@ -34,6 +34,7 @@ class Catalog:
 
     ``elsewhere`` finds tables that the catalog does not have: those of the user's own Spark session.
     ``allow_python`` says whether statements may bring in Python code, which can do whatever this process can.
+    Aggregates that nobody has made may be in the library, which is looked up last.
     """
 
     def __init__(
@@ -44,6 +45,8 @@ class Catalog:
         self._aggregates: dict[tuple[str, bool], Aggregate] = {}
         self._elsewhere = elsewhere
         self.allow_python = allow_python
+        self._shipped: Callable[[str], tuple[Aggregate, ...]] = lambda name: ()
+        self._shipped_names: Callable[[], Iterable[str]] = tuple
         self.settings: dict[str, str] = {}
 
     def copy(self) -> Catalog:
@@ -52,8 +55,15 @@ class Catalog:
         twin._relations = dict(self._relations)
         twin._functions = dict(self._functions)
         twin._aggregates = dict(self._aggregates)
+        twin._shipped, twin._shipped_names = self._shipped, self._shipped_names
         twin.settings = dict(self.settings)
         return twin
+
+    def ship(
+        self, versions: Callable[[str], tuple[Aggregate, ...]], names: Callable[[], Iterable[str]]
+    ) -> None:
+        """Tell where the library is: it gives the versions of an aggregate by its name in lower case."""
+        self._shipped, self._shipped_names = versions, names
 
     def add(self, entry: Entry) -> None:
         """Enter or replace; whether replacing is allowed is for the caller to say."""
@@ -91,8 +101,16 @@ class Catalog:
     def function(self, name: str) -> ScalarFunction | None:
         return self._functions.get(name.lower())
 
-    def aggregate(self, name: str, *, window: bool = False) -> Aggregate | None:
+    def own_aggregate(self, name: str, *, window: bool = False) -> Aggregate | None:
+        """One that somebody has made here."""
         return self._aggregates.get((name.lower(), window))
+
+    def aggregate(self, name: str, *, window: bool = False) -> Aggregate | None:
+        """One that somebody has made here, or one of the library: never one version of each."""
+        name = name.lower()
+        if name in self._functions or any((name, version) in self._aggregates for version in (False, True)):
+            return self.own_aggregate(name, window=window)
+        return next((entry for entry in self._shipped(name) if entry.window == window), None)
 
     def has_aggregate(self, name: str) -> bool:
         return self.aggregate(name) is not None or self.aggregate(name, window=True) is not None
@@ -110,4 +128,5 @@ class Catalog:
         return [e.name for e in self._relations.values() if not isinstance(e, Sink)]
 
     def function_names(self) -> list[str]:
-        return [e.name for e in self._functions.values()] + [e.name for e in self._aggregates.values()]
+        own = [e.name for e in self._functions.values()] + [e.name for e in self._aggregates.values()]
+        return [*own, *self._shipped_names()]

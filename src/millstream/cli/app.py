@@ -89,6 +89,16 @@ def explain(script: Script) -> None:
 
 
 @app.command()
+def library(
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="One of them, with its script.")] = None,
+) -> None:
+    """The aggregates that come with Millstream: all in a line each, or the script of one."""
+    from millstream.cli.library import show_library
+
+    show_library(name)
+
+
+@app.command()
 def demo(
     name: Annotated[str, typer.Argument(help="Which one.")] = "auction",
     seconds: Annotated[int, typer.Option(help="How long the auction is live.", min=5)] = 45,

@@ -13,6 +13,7 @@ from millstream.kernels.arrays import NO_INTEGERS, Array, Codes, Integers, froze
 from millstream.kernels.columns import Column
 from millstream.kernels.typed import arrow_type
 from millstream.kernels.user_tables import ID, TableState, read, written
+from millstream.kernels.user_words import KnownWords
 from millstream.types import Field, Type
 from millstream.uda.failures import MESSAGES, OutsideError
 from millstream.uda.kinds import DOUBLE, kind_of
@@ -54,6 +55,7 @@ class Machine:
     def __init__(self, program: Program) -> None:
         self.program = program
         self._dictionaries: dict[pa.DataType, Column] = {}
+        self._facts: dict[Type, KnownWords] = {}
         self.tables = [TableState(layout) for layout in program.tables]
         self.instances = {
             name: np.zeros(1, dtype)
@@ -78,6 +80,11 @@ class Machine:
         if type_ not in self._dictionaries:
             self._dictionaries[type_] = Column(type_)
         return self._dictionaries[type_]
+
+    def _known_words(self, type_: Type) -> KnownWords:
+        if type_ not in self._facts:
+            self._facts[type_] = KnownWords(self._dictionary(type_))
+        return self._facts[type_]
 
     def _dictionary(self, type_: Type) -> Any:
         return self.column(arrow_type(type_)).dictionary
@@ -164,9 +171,9 @@ class Machine:
             )
         known = {**given, **self.instances, "words": frozen(self._words)}
         for i, type_ in enumerate(self.program.labelled):
-            dictionary = self.column(arrow_type(type_)).dictionary
-            assert dictionary is not None
-            known[f"labels{i}"] = frozen(dictionary.labels)
+            known[f"labels{i}"] = self._known_words(type_).labels(self.program.is_compiled)
+        for i, (function, type_) in enumerate(self.program.hashed):
+            known[f"hashes{i}"] = self._known_words(type_).hashes(function, self.program.is_compiled)
         for table in self.tables:
             known |= {f"{table.layout.prefix}_{name}": array for name, array in table.arrays.items()}
         return tuple(known[name] for name in self.program.arrays)

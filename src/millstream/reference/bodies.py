@@ -325,6 +325,13 @@ def _computed(name: str, values: list[Value], types: tuple[Type, ...], result: T
     raise NotInterpreted(f"the function '{name}' inside an aggregate")
 
 
+def _parts(text: str, separator: str, number: int) -> str:
+    if number == 0:
+        raise Failure("split_part has no part 0")
+    parts = ["", *text.split(separator)] if number > 0 else ["", *text.split(separator)[::-1]]
+    return parts[abs(number)] if abs(number) < len(parts) else ""
+
+
 def _constant(value: Any, type_: Type) -> Value:
     """As this package has values."""
     if value is None:
@@ -373,7 +380,7 @@ _TIMES: dict[str, Callable[..., Value]] = {
     "-intervals": lambda a, b: a - b,
     "+days": lambda a, b: a + timedelta(days=b),
     "-days": lambda a, b: a - timedelta(days=b),
-    "interval": lambda count, unit: count * unit * MICROSECOND,
+    "interval": lambda count, unit: count * (unit if isinstance(unit, timedelta) else unit * MICROSECOND),
 }
 
 _FUNCTIONS: dict[str, Callable[..., Value]] = {
@@ -381,6 +388,7 @@ _FUNCTIONS: dict[str, Callable[..., Value]] = {
     "upper": str.upper,
     "lower": str.lower,
     "length": len,
+    "split_part": _parts,
     "sqrt": lambda x: math.sqrt(x) if x >= 0 else math.nan,
     "floor": math.floor,
     "ceil": math.ceil,

@@ -33,6 +33,7 @@ class Shared:
     layouts: dict[str, TableLayout] = field(default_factory=dict)
     words: list[tuple[object, Type]] = field(default_factory=list)
     labelled: list[Type] = field(default_factory=list)
+    hashed: list[tuple[str, Type]] = field(default_factory=list)
     outside: list[Outside] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
     bodies: Any = field(default_factory=itertools.count)
@@ -167,6 +168,11 @@ class BodyCode(Surroundings):
         if type_ not in self._shared.labelled:
             self._shared.labelled.append(type_)
         return f"labels{self._shared.labelled.index(type_)}"
+
+    def hashes(self, function: str, type_: Type) -> str:
+        if (function, type_) not in self._shared.hashed:
+            self._shared.hashed.append((function, type_))
+        return f"hashes{self._shared.hashed.index((function, type_))}"
 
     def outside(self, name: str, types: tuple[Type, ...], result: Type) -> str:
         if not is_known(name):

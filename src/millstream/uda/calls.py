@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from millstream.types import BIGINT, Kind
+from millstream.types import BIGINT, Kind, Type
 from millstream.uda.checked import Call
 from millstream.uda.conversions import Conversions, beyond
-from millstream.uda.emitting import Value, either
+from millstream.uda.emitting import Known, Value, either
 from millstream.uda.failures import DIVISION, OVERFLOW
 from millstream.uda.kinds import DOUBLE, INTEGER, LIMITS, WORD, kind_of
+from millstream.uda.texts import SEED
 
 
 class Calls(Conversions):
@@ -16,6 +17,8 @@ class Calls(Conversions):
     def call(self, expr: Call) -> Value:
         rule = _RULES.get(expr.name)
         is_worded = any(kind_of(argument.type) == WORD for argument in expr.arguments)
+        if expr.name in _HASHES and all(_is_hashed(argument.type) for argument in expr.arguments):
+            return self._hash(expr)
         if rule is None or is_worded or kind_of(expr.type) == WORD:
             return self.outside(expr.name, expr.arguments, expr.type)
         return rule(self, expr)
@@ -163,15 +166,20 @@ class Calls(Conversions):
         return self.checked(null, expr.type, [f"{{v}}, {over} = times({a}, {by})"], over, OVERFLOW)
 
     def _hash(self, expr: Call) -> Value:
-        """Spark's own, of numbers; a NULL leaves the hash as it is."""
+        """Spark's own; a NULL leaves the hash as it is. That of a text that comes first is known."""
         values = [self.kept(self.value(argument)) for argument in expr.arguments]
         name = self._writer.name("v")
-        self._writer.line(f"{name} = 42")
-        prefix = "xx" if expr.name == "xxhash64" else "murmur"
-        for value, argument in zip(values, expr.arguments, strict=True):
+        self._writer.line(f"{name} = {SEED}")
+        prefix = _HASHES[expr.name]
+        for i, (value, argument) in enumerate(zip(values, expr.arguments, strict=True)):
             narrow = argument.type.kind in (Kind.TINYINT, Kind.SMALLINT, Kind.INT, Kind.DATE, Kind.BOOLEAN)
             function = "double" if kind_of(argument.type) == DOUBLE else "int" if narrow else "long"
             line = f"{name} = {prefix}_{function}({value.code}, {name})"
+            if kind_of(argument.type) == WORD and i == 0:
+                line = f"{name} = {self._around.hashes(prefix, argument.type)}[{value.code}]"
+            elif kind_of(argument.type) == WORD:
+                seeded = (Known(value, argument.type), Known(Value(name), BIGINT))
+                line = f"{name} = {self.outside(f'{prefix}_text', seeded, BIGINT).code}"
             if value.null:
                 with self._writer.deeper(f"if not {value.null}:"):
                     self._writer.line(line)
@@ -192,6 +200,12 @@ class Calls(Conversions):
         return Value(f"({a} // 86400000000)", null)
 
 
+def _is_hashed(type_: Type) -> bool:
+    """Whether Spark's hash of a type is known here."""
+    return kind_of(type_) != WORD or type_.kind is Kind.STRING
+
+
+_HASHES = {"xxhash64": "xx", "hash": "murmur"}
 _OF_NUMPY = {
     **{name: name for name in ("sqrt", "exp", "expm1", "sin", "cos", "tan", "sinh", "cosh", "tanh")},
     **{name: name for name in ("cbrt", "radians", "degrees", "isnan")},
@@ -228,5 +242,4 @@ _RULES = {
         ),
         Calls._of_instant,
     ),
-    **dict.fromkeys(("hash", "xxhash64"), Calls._hash),
 }

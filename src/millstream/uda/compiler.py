@@ -83,6 +83,7 @@ class _Code:
             tuple(self._shared.texts),
             tuple(self._shared.words),
             tuple(self._shared.labelled),
+            tuple(self._shared.hashed),
             tuple(self._shared.outside),
             returned=self._bound,
             arrays=tuple(arrays),
@@ -94,6 +95,7 @@ class _Code:
     def _arrays(self) -> list[str]:
         names = [f"{p}{i}" for i in range(len(self._body.parameters)) for p in ("p", "pn")]
         names += ["words", *(f"labels{i}" for i in range(len(self._shared.labelled)))]
+        names += [f"hashes{i}" for i in range(len(self._shared.hashed))]
         names += ["o_src", *(f"{p}{i}" for i in range(len(self._body.returns)) for p in ("o_c", "o_n"))]
         names += [] if self._mode == CONTENT else ["alive"]
         names += ["latest", "seen"] if self._mode in _WINDOWS else []

@@ -69,6 +69,10 @@ class Surroundings(ABC):
         """The array that gives the order of words of a type."""
 
     @abstractmethod
+    def hashes(self, function: str, type_: Type) -> str:
+        """The array that gives the hashes of words of a type."""
+
+    @abstractmethod
     def outside(self, name: str, types: tuple[Type, ...], result: Type) -> str:
         """A function that is not compiled, by the name that calls it."""
 
@@ -104,7 +108,7 @@ class Emitting(ABC):
         self._writer.line(f"{name} = {code}")
         return name
 
-    def outside(self, name: str, arguments: tuple[Expr, ...], result: Type) -> Value:
+    def outside(self, name: str, arguments: tuple[Expr | Known, ...], result: Type) -> Value:
         function = self._around.outside(name, tuple(a.type for a in arguments), result)
         values = [self.value(a) for a in arguments]
         given = ", ".join(f"{v.code}, {v.null or 'False'}" for v in values)

@@ -12,6 +12,7 @@ from typing import Any
 from millstream.types import Kind, Type
 from millstream.uda.failures import CONVERSION, DIVISION, MESSAGES, OVERFLOW, OutsideError
 from millstream.uda.kinds import LIMITS, WORD, kind_of
+from millstream.uda.texts import murmur_text, xx_text
 
 _CONTEXT = Context(prec=80, rounding=ROUND_HALF_UP)
 
@@ -262,6 +263,15 @@ def _substring(text: str, start: int, length: int | None = None) -> str:
     return text[max(begin, 0) : max(end, 0)]
 
 
+def _part(text: str, separator: str, number: int) -> str:
+    """Spark counts from 1, and from the end for negative numbers; beyond the last part there is nothing."""
+    if number == 0:
+        raise OutsideError("split_part has no part 0")
+    parts = text.split(separator) if separator else [text]
+    at = number - 1 if number > 0 else len(parts) + number
+    return parts[at] if 0 <= at < len(parts) else ""
+
+
 def _rounded(number: Any, digits: int) -> Any:
     """Halves away from zero; a double as it is written, not as it is."""
     if isinstance(number, float):
@@ -313,6 +323,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "ilike": lambda text, pattern: _like(pattern, True).fullmatch(text) is not None,
     "rlike": lambda text, pattern: re.search(pattern, text) is not None,
     "substring": _substring,
+    "split_part": _part,
     "left": lambda text, length: text[: max(length, 0)],
     "right": lambda text, length: text[-length:] if length > 0 else "",
     "repeat": lambda text, times: text * max(times, 0),
@@ -324,4 +335,6 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "*interval": lambda micros, factor: _scaled(Decimal(micros) * Decimal(repr(factor))),
     "/interval": lambda micros, divisor: _scaled(_divided(Decimal(micros), Decimal(repr(divisor)))),
     "ascii": lambda text: ord(text[0]) if text else 0,
+    "xx_text": xx_text,
+    "murmur_text": murmur_text,
 }

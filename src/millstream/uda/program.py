@@ -103,6 +103,9 @@ class Program:
     texts: tuple[str, ...] = ()
     words: tuple[tuple[object, Type], ...] = ()
     labelled: tuple[Type, ...] = ()
+    """Types of words of which it needs the order."""
+    hashed: tuple[tuple[str, Type], ...] = ()
+    """Hash functions, and types of words of which it needs the hashes."""
     outside: tuple[Outside, ...] = ()
     arrays: tuple[str, ...] = ()
     """The arrays that its functions take, in order."""
