@@ -15,6 +15,7 @@ from millstream.kernels.chunks import Ledger, is_wasteful
 from millstream.kernels.keys import KeyTable
 from millstream.kernels.user_machine import Machine
 from millstream.kernels.user_tables import ID
+from millstream.kernels.user_warm import prepare
 from millstream.uda.program import Program
 from millstream.uda.rows import NEXT_ID
 
@@ -33,6 +34,7 @@ class UserState:
 
     def __init__(self, program: Program, prefix: str) -> None:
         self._program, self._prefix = program, prefix
+        prepare(program)
         self.machine = Machine(program)
         self.keys = KeyTable()
         self._touched: list[Codes] = []
