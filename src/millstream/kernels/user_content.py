@@ -11,6 +11,7 @@ from millstream.kernels.arrays import frozen
 from millstream.kernels.measures import Parts
 from millstream.kernels.recomputed import Elements
 from millstream.kernels.user_machine import Machine
+from millstream.kernels.user_warm import prepare
 from millstream.uda.program import Program
 
 
@@ -18,13 +19,14 @@ class UserSummary:
     """Gives for each window the list of rows that the aggregate returned."""
 
     def __init__(self, program: Program) -> None:
+        prepare(program)
         self._machine = Machine(program)
 
     def __call__(self, elements: Elements) -> Parts:
         machine = self._machine
         if machine.words > 2 * len(elements.windows) + (1 << 16):
             machine = self._machine = Machine(machine.program)
-        names = [str(i) for i in range(len(elements.columns))]
+        names = [str(i) for i in range(len(machine.program.parameters))]
         table = pa.table([elements.array(i) for i in range(len(names))], names)
         machine.reserve(1, 0)
         ends = np.cumsum(elements.lengths)

@@ -152,7 +152,8 @@ class Starter:
         frame = lowered(asked, lowerer, self.compiling)
         if sink is not None and checkpoint.is_new:
             check_sink(sink, self.spark)
-        checkpoint.claim(asked.name, _identity(query), self._partitions())
+        identity = _identity(query, lowerer.stages.pipelines)
+        checkpoint.claim(asked.name, identity, self._partitions())
         metrics = {metric: stream.name for metric, stream in lowerer.metrics.items()}
         counter = ProgressCounter(metrics, lowerer.stages.reports)
         try:
@@ -202,7 +203,9 @@ class Starter:
                 checkpoint.remove()
                 return [self._start(one) for one in asked]
             wanted += mine
-        plans = "\n".join(_identity(one.query) for one in asked)
+        plans = "\n".join(
+            _identity(one.query, [want.pipeline]) for one, want in zip(asked, wanted, strict=True)
+        )
         checkpoint.claim(", ".join(one.name for one in asked), plans, self._partitions())
         whole = shared(wanted, control.frame)
         bounded = all(one.bounded for one in asked)
@@ -307,8 +310,13 @@ def _log(frame: DataFrame, directory: Path | None, *, streaming: bool) -> Result
     return ResultLog(schema, keys=sort_keys(schema.names), hidden=hidden(schema.names), kept_in=directory)
 
 
-def _identity(query: Query) -> str:
-    """What a query is, for its checkpoint: the plan, and the streams at its leaves as they are declared."""
+def _identity(query: Query, pipelines: Iterable[Pipeline]) -> str:
+    """What a query is, for its checkpoint.
+
+    That is the plan, the streams at its leaves as they are declared, and the aggregates of the user's.
+    """
+    from millstream.stage.programs import programs
+
     plan = optimize(build(query))
     lines = [tree(plan)]
     for node in plan.walk():
@@ -320,7 +328,7 @@ def _identity(query: Query) -> str:
                 for promise in stream.promises
             ]
             lines.append(f"{stream.name} ({columns}) {stream.timestamp} {' '.join(promises)}")
-    return "\n".join(lines)
+    return "\n".join([*lines, *(program.meaning for program in programs(list(pipelines)))])
 
 
 def _forget(tokens: list[str]) -> None:

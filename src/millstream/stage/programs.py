@@ -16,23 +16,24 @@ Compiling = Callable[[str, float | None], None]
 
 
 def programs(parts: Any) -> list[Program]:
-    """The programs anywhere in what kernels are made of, each once."""
-    return list({program.digest: program for program in _found(parts)}.values())
+    """The different programs anywhere in what kernels are made of."""
+    return list({program.digest: program for program in found(parts)}.values())
 
 
-def _found(part: Any) -> Iterator[Program]:
+def found(part: Any) -> Iterator[Program]:
+    """All of them."""
     match part:
         case Program():
             yield part
         case partial():
-            yield from _found((part.args, part.keywords))
+            yield from found((part.args, part.keywords))
         case Mapping():
-            yield from _found(tuple(part.values()))
+            yield from found(tuple(part.values()))
         case tuple() | list():
             for element in part:
-                yield from _found(element)
+                yield from found(element)
         case _ if is_dataclass(part):
-            yield from _found([getattr(part, field.name) for field in fields(part)])
+            yield from found([getattr(part, field.name) for field in fields(part)])
 
 
 def compile_programs(wanted: Iterable[Program], compiling: Compiling = lambda name, seconds: None) -> None:

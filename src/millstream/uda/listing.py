@@ -51,7 +51,7 @@ def _head(program: Program) -> Iterator[str]:
 
 def _table(layout: TableLayout) -> str:
     columns = ", ".join(f"{f.name} {f.type} (c{i})" for i, f in enumerate(layout.fields))
-    facts = ["one row"] if layout.single else []
+    facts = ["one row"] if layout.single else ["of the catalog"] if layout.given else []
     facts += [f"hash index on {_names(layout, columns)}" for columns in layout.hashes]
     facts += [f"ordered by {_names(layout, (column,))}" for column in layout.ordered]
     facts += [f"values of {_names(layout, (column,))} counted" for column in layout.counted]
