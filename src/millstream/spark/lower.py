@@ -20,7 +20,7 @@ from millstream.plan.attributes import arrives, attribute_beside_time, sources_o
 from millstream.plan.builder import build
 from millstream.spark import tables
 from millstream.spark.flows import Axis, Flow, Leg, concatenated, united
-from millstream.spark.hidden import MARK, TIME, column, hidden, shown
+from millstream.spark.hidden import MARK, column, hidden, shown
 from millstream.spark.sources import ReadPort, StreamFrames, classify, read_stream, read_table
 from millstream.spark.stages import Stages, Wanted
 from millstream.spark.translate import FAILURES, translate
@@ -209,7 +209,7 @@ class Lowerer:
         """What is there for tables only."""
         match node:
             case nodes.InOrder():
-                flow = self._lower(node.input, above)
+                flow = self._lower(node.input, replace(above, staged=False))
                 flow = flow.map(lambda leg: tables.in_order(leg, node.column))
                 return replace(flow, window=tables.all_of(node))
             case nodes.Arranged():
@@ -228,7 +228,7 @@ class Lowerer:
         if not node.streaming:
             # A table has no timestamp of its own: the window's attribute is it.
             time = next(c for c in node.input.schema if c.name == node.window.attribute)
-            flow = flow.map(lambda leg: replace(leg, frame=leg.frame.withColumn(TIME, F.expr(time.sql))))
+            flow = flow.map(lambda leg: tables.timed(leg, F.expr(time.sql)))
         beside = attribute_beside_time(node)
         return replace(flow if beside is None else _along(flow, node, beside), window=node)
 

@@ -141,7 +141,8 @@ class Stages:
             calls = remaining.pop(0)
             later = [c for group in remaining for c in group]
             refs = list(dict.fromkeys([*passed, *_columns(later)]))
-            flow = self._over(flow, calls, refs, marked=marked or bool(remaining), complete=complete)
+            marks = (marked or bool(remaining)) and flow.legs[0].frame.isStreaming
+            flow = self._over(flow, calls, refs, marked=marks, complete=complete)
             passed += [call.call.result for call in calls]
         return flow
 
@@ -219,6 +220,7 @@ class Stages:
         from millstream.kernels.reorder import Reorder
         from millstream.kernels.user_base import BaseAggregate
 
+        marked = marked and flow.legs[0].frame.isStreaming
         refs = [ref for ref in node.input.schema if ref in needed]
         shipped = {f"c{i}": F.expr(ref.sql) for i, ref in enumerate(refs)}
         computed = [key for key in node.group_by if key.expr.column is None]
@@ -259,6 +261,7 @@ class Stages:
         windowed = flow.window
         assert windowed is not None
         window = windowed.window
+        marked = marked and flow.legs[0].frame.isStreaming
         keys: dict[ColumnRef, Expr] = {}
         for key in node.group_by:
             keys[key.expr.column or ColumnRef("", key.name, key.expr.type)] = key.expr

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own custom)
 
 from millstream.analysis.expressions import ColumnRef
@@ -27,7 +27,12 @@ def in_order(leg: Leg, column: ColumnRef | None) -> Leg:
             F.lit(f"a row has no place in the order of '{column.name}', where it is NULL")
         )
         time = F.when(has_value(leg, column), F.expr(column.sql)).otherwise(missing)
-    return replace(leg, frame=shown(leg.frame).withColumn(TIME, time))
+    return timed(leg, time)
+
+
+def timed(leg: Leg, time: Column) -> Leg:
+    """A table with the time of its rows; whatever it comes from, it is now stored."""
+    return replace(leg, frame=shown(leg.frame).withColumn(TIME, time), staged=False, marked=False)
 
 
 def all_of(table: nodes.Node) -> nodes.Windowed:
