@@ -151,9 +151,9 @@ def rows_query(draw: st.DrawFn, types: Sequence[str], names: Names, most: int | 
 
 
 @st.composite
-def statement(draw: st.DrawFn, parameters: bool = True) -> str:
+def statement(draw: st.DrawFn, parameters: bool = True, given: str = "") -> str:
     names = Names((), parameters)
-    table = draw(st.sampled_from(list(TABLES)))
+    table = draw(st.sampled_from([table for table in TABLES if table != given]))
     columns = TABLES[table]
     own = Names(tuple(columns.items()), parameters)
     match draw(
@@ -180,25 +180,26 @@ def statement(draw: st.DrawFn, parameters: bool = True) -> str:
 
 
 @st.composite
-def block(draw: st.DrawFn, parameters: bool = True) -> str:
-    statements = draw(st.lists(statement(parameters), min_size=1, max_size=4))
+def block(draw: st.DrawFn, parameters: bool = True, given: str = "") -> str:
+    statements = draw(st.lists(statement(parameters, given), min_size=1, max_size=4))
     return " ".join(f"{one};" for one in statements)
 
 
 @st.composite
-def aggregate(draw: st.DrawFn, name: str = "agg") -> str:
-    """The text of CREATE AGGREGATE."""
+def aggregate(draw: st.DrawFn, name: str = "agg", given: str = "") -> str:
+    """The text of CREATE AGGREGATE; the table ``given`` is in the catalog and only read."""
     tables = "\n".join(
         f"    TABLE {table}({', '.join(f'{c} {t}' for c, t in columns.items())});"
         for table, columns in TABLES.items()
+        if table != given
     )
     parameters = ", ".join(f"{n} {t}" for n, t in PARAMETERS.items())
     results = ", ".join(f"{n} {t}" for n, t in RESULTS.items())
     return f"""CREATE AGGREGATE {name}({parameters}) : ({results}) {{
 {tables}
-    INITIALIZE : {{ {draw(block())} }}
-    ITERATE    : {{ {draw(block())} }}
-    TERMINATE  : {{ {draw(block(parameters=False))} }}
+    INITIALIZE : {{ {draw(block(given=given))} }}
+    ITERATE    : {{ {draw(block(given=given))} }}
+    TERMINATE  : {{ {draw(block(parameters=False, given=given))} }}
 }};"""
 
 

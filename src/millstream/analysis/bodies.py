@@ -21,6 +21,7 @@ from millstream.analysis.body_values import Scans, Values, converted, with_outpu
 from millstream.analysis.calls import Bodies
 from millstream.analysis.open_types import OpenTypes
 from millstream.analysis.scope import Scope, ScopeRelation
+from millstream.catalog.entries import View
 from millstream.errors import AnalysisError
 from millstream.syntax import nodes
 from millstream.syntax.positions import span_of
@@ -124,6 +125,7 @@ class _Checker:
             tables,
             (),
             (),
+            given=self._given(),
         )
         blocks = {
             "initialize": ("INITIALIZE", self._body.initialize),
@@ -144,6 +146,33 @@ class _Checker:
             terminate=made["terminate"],
             expire=made["expire"],
         )
+
+    def _given(self) -> tuple[checked.Table, ...]:
+        """The tables of the catalog that statements read."""
+        known = {RETURN, *(table.name.lower() for table in self._names.tables)}
+        given: list[checked.Table] = []
+        body = self._body
+        for statement in (*body.initialize, *body.iterate, *body.terminate, *body.expire):
+            for node in statement.find_all(exp.Table):
+                name = node.name.lower()
+                if name in known:
+                    continue
+                known.add(name)
+                entry = self._names.catalog.relation(name)
+                if entry is None:
+                    continue
+                if isinstance(entry, View):
+                    raise AnalysisError(
+                        f"the view '{entry.name}' cannot be read in an aggregate yet", span=span_of(node)
+                    )
+                if entry.schema is None:
+                    raise AnalysisError(
+                        f"the columns of '{entry.name}' are not known before Spark reads it",
+                        span=span_of(node),
+                        hint="declare them with CREATE TABLE",
+                    )
+                given.append(checked.Table(name, self._closed(f"table '{entry.name}'", entry.schema)))
+        return tuple(given)
 
     def _settle(self) -> None:
         known = -1

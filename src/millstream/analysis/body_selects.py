@@ -164,14 +164,9 @@ class CheckedSelect:
             scan = checked.Scan(number, query=query, fields=fields, left=left)
         else:
             alias = node.alias or node.name
-            local = next((t for t in self._body.tables if t.name == node.name.lower()), None)
-            if local is None:
-                raise AnalysisError(
-                    f"the table '{node.name}' of the catalog cannot be read in an aggregate yet",
-                    span=span_of(node),
-                    hint="join the stream with it, and hand over what is needed as an argument",
-                )
-            scan = checked.Scan(number, local.name, fields=local.fields, left=left)
+            every = (*self._body.tables, *self._body.given)
+            table = next(t for t in every if t.name == node.name.lower())
+            scan = checked.Scan(number, table.name, fields=table.fields, left=left)
         self._scans.scope.add(ScopeRelation(alias, scan.fields), node)
         self._scans.numbers[alias.lower()] = scan
         return scan

@@ -58,6 +58,11 @@ class AggregateCall:
         return f"{self.text} AS {self.result}"
 
 
+def is_running(call: AggregateCall) -> bool:
+    """Whether an aggregate speaks with every tuple: then what stands beside it is of that tuple."""
+    return call.user is not None and not call.user.window and not call.user.blocking
+
+
 COMPLETE = ColumnRef("", "complete", BOOLEAN)
 """Whether a result of a frequently emitting OVER is that of a whole slot."""
 
@@ -86,9 +91,12 @@ class OverCall:
     slide: Rows | Duration | None = None
     active_expiration: bool = False
     emit_every: Rows | Duration | None = None
+    along: ColumnRef | None = None
+    """On a table: the column that gives its order."""
 
     def __str__(self) -> str:
         parts = [f"PARTITION BY {', '.join(map(str, self.partition_by))}"] if self.partition_by else []
+        parts += [f"ORDER BY {self.along.name}"] if self.along else []
         parts.append(str(self.frame))
         if self.slide:
             parts.append(f"SLIDE {self.slide}")

@@ -166,12 +166,12 @@ class QueryAnalyser:
                 Field(item.alias_or_name or "column", resolver.type_of(item.unalias()))
                 for item in node.expressions
             )
-        select = self._select(node)
+        select = self._select(node, checked_only=True)
         return None if any(columns_of(item) is None for item in select.items()) else select.fields
 
     # ------------------------------------------------------------ SELECT
 
-    def _select(self, node: exp.Select) -> Select:
+    def _select(self, node: exp.Select, *, checked_only: bool = False) -> Select:
         clause = node.args.get("from_")
         if clause is None:
             raise AnalysisError("a query over a stream needs FROM", span=span_of(node))
@@ -185,7 +185,7 @@ class QueryAnalyser:
         resolver = self._resolver(scope)
         if isinstance(pattern, nodes.StreamTable):
             return analyse_pattern_query(node, pattern, source, joins, resolver, facts)
-        return SelectAnalyser(node, source, joins, resolver, facts).analyse()
+        return SelectAnalyser(node, source, joins, resolver, facts, checked_only=checked_only).analyse()
 
     def _resolver(self, scope: Scope) -> Resolver:
         return Resolver(scope, self.catalog, self.source, on_subquery=self._subquery)
@@ -198,6 +198,13 @@ class QueryAnalyser:
                 span=span_of(node),
                 hint="join the two streams over windows instead",
             )
+        for part in node.find_all(exp.Anonymous):
+            if self.catalog.has_aggregate(part.name):
+                raise AnalysisError(
+                    f"'{part.name}' is an aggregate of your own, and Spark runs the queries in expressions",
+                    span=span_of(part),
+                    hint="put the query into FROM (SELECT ...) and join with it",
+                )
         inner = QueryAnalyser(self.catalog, self.source, self.named, outer=scope)
         fields = inner.query(node).fields
         return fields[0].type if fields else UNKNOWN
@@ -341,8 +348,14 @@ class QueryAnalyser:
         if kind in ("INTERSECT", "EXCEPT"):
             for side in (left, right):
                 require_windows(side, kind, node)
-        for argument in ("limit", "offset"):
+        for argument in ("limit", "offset", *(("order",) if left.facts is None else ())):
             if node.args.get(argument):
+                if left.facts is None:
+                    raise AnalysisError(
+                        f"{argument.upper()} behind {kind} does not go with an aggregate of your own",
+                        span=span_of(node),
+                        hint="put it outside: SELECT * FROM (SELECT ...)",
+                    )
                 raise AnalysisError(f"{argument.upper()} has no meaning on a stream", span=span_of(node))
         assert left.fields is not None
         assert right.fields is not None

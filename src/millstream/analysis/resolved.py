@@ -103,6 +103,24 @@ class GroupKey:
 
 
 @dataclass(frozen=True)
+class SortedBy:
+    """A key of ORDER BY: a column of the result, by its place."""
+
+    column: int
+    descending: bool
+    nulls_first: bool
+
+
+@dataclass(frozen=True)
+class Arrangement:
+    """ORDER BY, LIMIT and OFFSET of a result that is a table."""
+
+    keys: tuple[SortedBy, ...]
+    limit: int | None = None
+    offset: int = 0
+
+
+@dataclass(frozen=True)
 class Select:
     """One SELECT over at least one stream, or over tables with constructs that only ESL has."""
 
@@ -117,6 +135,7 @@ class Select:
     pattern: PatternClause | None = None
     distinct: bool = False
     to_stream: str | None = None
+    arrangement: Arrangement | None = None
     facts: StreamFacts | None = None
     span: Span | None = field(default=None, compare=False, repr=False)
 

@@ -7,8 +7,14 @@ from dataclasses import replace
 from sqlglot import exp
 
 from millstream.analysis.bodies import bodies_of
-from millstream.analysis.calls import COMPLETE, AggregateCall, OverCall, SortKey
+from millstream.analysis.calls import COMPLETE, AggregateCall, OverCall, SortKey, is_running
 from millstream.analysis.expressions import ColumnRef, Expr, of_column, part_of
+from millstream.analysis.on_tables import (
+    arrangement,
+    order_of_window,
+    refuse_beside_own,
+    refuse_other_windows,
+)
 from millstream.analysis.overs import analyse_over, check_together, refuse_on_table
 from millstream.analysis.resolved import (
     FromItem,
@@ -51,8 +57,11 @@ class SelectAnalyser:
         joins: list[JoinClause],
         resolver: Resolver,
         facts: StreamFacts | None,
+        *,
+        checked_only: bool = False,
     ) -> None:
         self.node = node
+        self.checked_only = checked_only
         self.source = source
         self.joins = joins
         self.resolver = resolver
@@ -66,9 +75,15 @@ class SelectAnalyser:
         if self.facts is not None:
             self._refuse_on_streams()
         where = self._where()
+        if self.facts is None and not self.checked_only:
+            refuse_other_windows(self.node, self._is_own)
         outputs, having = self._columns()
         self._check_aggregation(outputs)
         check_together(self.overs)
+        arranged = None
+        if self.facts is None and not self.checked_only:
+            refuse_beside_own(self.node)
+            arranged = arrangement(self.node, outputs, self._written)
         facts = self._result_facts(outputs) if self.facts else None
         self._check_order_by(outputs)
         return Select(
@@ -82,6 +97,7 @@ class SelectAnalyser:
             overs=tuple(self.overs),
             distinct=self.node.args.get("distinct") is not None,
             to_stream=self._to_stream(),
+            arrangement=arranged,
             facts=facts,
             span=span_of(self.node),
         )
@@ -274,7 +290,7 @@ class SelectAnalyser:
         if isinstance(node, exp.Window):
             if self.facts is None:
                 refuse_on_table(node)
-                return None
+                return self._over_table(node, call) if call.user is not None else None
             if self.windows:
                 raise AnalysisError(
                     "OVER does not go with a window on the stream",
@@ -285,11 +301,35 @@ class SelectAnalyser:
             return call.result
         if self.facts is not None and not self.windows:
             self._check_unwindowed(call)
+        if self.facts is None and not self.windows:
+            self._check_base_version(call)
+        if call.distinct and is_running(call) and not self.windows:
+            raise AnalysisError(
+                f"DISTINCT with '{call.name}', which speaks with every tuple",
+                span=call.span,
+                hint="all values ever seen would have to be kept; the aggregate can remember what it needs",
+            )
         for known in self.aggregates:
             if replace(known, result=call.result) == call:
                 return known.result
         self.aggregates.append(call)
         return call.result
+
+    def _over_table(self, node: exp.Window, call: AggregateCall) -> ColumnRef:
+        """An aggregate of the user's over a window of a table, which gets its order from the window."""
+        resolver = self.resolver.with_aggregates(None)
+        column, facts = order_of_window(node, call.name, resolver)
+        if self.overs and self.overs[0].along != column:
+            raise AnalysisError(
+                "all OVER windows of a SELECT on a table have the same ORDER BY",
+                span=call.span,
+                hint="write a query for each order",
+            )
+        self.overs.append(replace(analyse_over(node, call, facts, resolver), along=column))
+        return call.result
+
+    def _is_own(self, window: exp.Window) -> bool:
+        return self.resolver.catalog.has_aggregate(aggregate_name(window))
 
     def _aggregate_call(self, node: exp.Expr, type_: Type) -> AggregateCall:
         name = aggregate_name(node)
@@ -356,12 +396,7 @@ class SelectAnalyser:
         """A bare stream has no end, so an aggregate must not wait for one (ESL paper, section 3)."""
         if call.user is not None and not call.user.window and not call.user.blocking:
             return
-        if call.user is not None and call.user.window and self.resolver.catalog.aggregate(call.name) is None:
-            raise AnalysisError(
-                f"'{call.name}' has only a window version",
-                span=call.span,
-                hint=f"call it over a window: {call.text} OVER (ROWS 99 PRECEDING)",
-            )
+        self._check_base_version(call)
         why = (
             "its TERMINATE is not empty"
             if call.user is not None and not call.user.python
@@ -375,8 +410,17 @@ class SelectAnalyser:
             "(CREATE AGGREGATE with an empty TERMINATE)",
         )
 
+    def _check_base_version(self, call: AggregateCall) -> None:
+        if call.user is not None and call.user.window and self.resolver.catalog.aggregate(call.name) is None:
+            raise AnalysisError(
+                f"'{call.name}' has only a window version",
+                span=call.span,
+                hint=f"call it over a window: {call.text} OVER (ROWS 99 PRECEDING)",
+            )
+
     def _check_aggregation(self, outputs: list[Output]) -> None:
-        windowed = bool(self.aggregates) and (bool(self.windows) or self.facts is None)
+        grouped = self.facts is None and not all(map(is_running, self.aggregates))
+        windowed = bool(self.aggregates) and (bool(self.windows) or grouped)
         if self.overs and (self.aggregates or self.group_by):
             raise AnalysisError(
                 "OVER does not go with GROUP BY or a plain aggregate in one SELECT",

@@ -26,7 +26,8 @@ def check_script(text: str, name: str) -> None:
         queries += 1
         reason = why_not(optimize(build(query)))
         if isinstance(statement.meaning, ExplainQuery):
-            reason = None if statement.meaning.mode == "LOGICAL" else f"EXPLAIN {statement.meaning.mode}"
+            mode = statement.meaning.mode
+            reason = "EXPLAIN PATTERN" if mode == "PATTERN" else None if mode == "LOGICAL" else reason
         if reason is not None:
             place = statement.source.place(query.span or statement.span)
             _tell(f"{place}: note: {reason} cannot be run by this version of Millstream yet")

@@ -22,6 +22,7 @@ def run_script(text: str, name: str, options: RunOptions) -> int:
         options,
         say=lambda message: print(message, file=sys.stderr),  # noqa: T201
         display=live_progress if sys.stderr.isatty() else None,
+        compiling=_compiling,
     )
     # The JVM must not get the signal, or Spark would be gone before the queries are stopped.
     previous = signal.signal(signal.SIGINT, lambda number, frame: run.stop())
@@ -33,3 +34,11 @@ def run_script(text: str, name: str, options: RunOptions) -> int:
         return 0
     finally:
         signal.signal(signal.SIGINT, previous)
+
+
+def _compiling(name: str, seconds: float | None) -> None:
+    """The first run of an aggregate takes some seconds more, and a person should know what for."""
+    if seconds is None:
+        print(f"compiling {name} ...", end="", file=sys.stderr, flush=True)  # noqa: T201
+    else:
+        print(f" {seconds:.1f} s", file=sys.stderr)  # noqa: T201

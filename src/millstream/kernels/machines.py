@@ -10,6 +10,7 @@ import pyarrow as pa
 from millstream.kernels.arrays import Array, Codes, Integers
 from millstream.kernels.python_machine import PythonMachine
 from millstream.kernels.user_machine import Keys, Machine, Returned
+from millstream.kernels.user_warm import prepare
 from millstream.uda.program import Program
 from millstream.uda.python_program import PythonProgram
 
@@ -74,4 +75,8 @@ class AggregateMachine(Protocol):
 
 
 def machine_of(program: Program | PythonProgram) -> AggregateMachine:
-    return PythonMachine(program) if isinstance(program, PythonProgram) else Machine(program)
+    """A machine that is ready to run: what can be compiled is."""
+    if isinstance(program, PythonProgram):
+        return PythonMachine(program)
+    prepare(program)
+    return Machine(program)

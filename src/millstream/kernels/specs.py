@@ -142,6 +142,8 @@ class UserSpec:
     program: Program | PythonProgram
     arguments: tuple[str, ...]
     results: tuple[str, ...]
+    condition: str | None = None
+    """A boolean column that tells which tuples it sees; NULLs in it say no."""
 
 
 @dataclass(frozen=True)

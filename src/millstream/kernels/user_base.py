@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -10,7 +11,7 @@ import pyarrow as pa
 from millstream.kernels.base import Change, Frontier, Kernel, Tuples
 from millstream.kernels.specs import UserSpec
 from millstream.kernels.user_machine import UserAggregateError
-from millstream.kernels.user_rows import expanded, located
+from millstream.kernels.user_rows import counted, expanded, located
 from millstream.kernels.user_state import UserState
 
 
@@ -24,12 +25,14 @@ class BaseAggregate(Kernel):
     def process(self, tuples: Tuples, frontier: Frontier) -> Tuples:
         returned = []
         for spec, state in zip(self._specs, self._states, strict=True):
-            codes = state.codes(tuples.columns)
-            parameters = state.machine.encoded(tuples.columns, spec.arguments)
+            seen, rows = counted(tuples, spec.condition)
+            codes = state.codes(seen.columns)
+            parameters = state.machine.encoded(seen.columns, spec.arguments)
             try:
-                returned.append(state.machine.call("run", len(tuples), (codes,), parameters))
+                own = state.machine.call("run", len(seen), (codes,), parameters)
             except UserAggregateError as failure:
-                raise located(failure, tuples, spec.arguments) from None
+                raise located(failure, seen, spec.arguments) from None
+            returned.append(own if rows is None else replace(own, sources=rows[own.sources]))
             if state.is_wasteful() and not frontier.is_end:
                 state.start_over()
         return expanded(tuples, returned, self._specs)

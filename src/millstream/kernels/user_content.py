@@ -25,7 +25,7 @@ class UserSummary:
         machine = self._machine
         if machine.words > 2 * len(elements.windows) + (1 << 16):
             machine = self._machine = machine_of(machine.program)
-        names = [str(i) for i in range(len(elements.columns))]
+        names = [str(i) for i in range(len(machine.program.parameters))]
         table = pa.table([elements.array(i) for i in range(len(names))], names)
         machine.reserve(1, 0)
         ends = np.cumsum(elements.lengths)

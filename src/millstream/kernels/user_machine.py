@@ -65,6 +65,20 @@ class Machine:
         self._functions = functions(program, outside_functions(program.outside, Boxes(self._dictionary)))
         self._words = NO_INTEGERS
         self._count = 1
+        self._read_given()
+        self._given_words = self._all_words
+
+    def _read_given(self) -> None:
+        """Tables of the catalog: of a single instance, the first."""
+        states = [table for table in self.tables if table.layout.given]
+        for state, given in zip(states, self.program.given, strict=True):
+            types = [arrow_type(column.type) for column in given.fields]
+            names = [f"c{i}" for i in range(len(types))]
+            rows = given.rows
+            if rows is None:  # nobody will run it, it is only to be compiled
+                rows = pa.schema(list(zip(names, types, strict=True))).empty_table()
+            numbered = rows.append_column(ID, pa.array(np.arange(rows.num_rows)))
+            state.restore(numbered, np.zeros(rows.num_rows, np.int32), 1, self.column)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_functions"}
@@ -90,8 +104,13 @@ class Machine:
         return self.column(arrow_type(type_)).dictionary
 
     @property
-    def words(self) -> int:
+    def _all_words(self) -> int:
         return max((column.words for column in self._dictionaries.values()), default=0)
+
+    @property
+    def words(self) -> int:
+        """How many words there are because of tuples."""
+        return max(self._all_words - self._given_words, 0)
 
     # ------------------------------------------------------------ running
 
@@ -103,6 +122,8 @@ class Machine:
                 grown[: len(array)] = array
                 self.instances[name] = grown
         for table in self.tables:
+            if table.layout.given:
+                continue
             bound = table.layout.bound
             table.reserve(16 if bound is None else bound * tuples, 1 if table.layout.passing else instances)
 
@@ -169,7 +190,7 @@ class Machine:
             self._words = np.array(
                 [self._word(value, type_) for value, type_ in self.program.words], np.int64
             )
-        known = {**given, **self.instances, "words": frozen(self._words)}
+        known: dict[str, Any] = {**given, **self.instances, "words": frozen(self._words)}
         for i, type_ in enumerate(self.program.labelled):
             known[f"labels{i}"] = self._known_words(type_).labels(self.program.is_compiled)
         for i, (function, type_) in enumerate(self.program.hashed):
@@ -195,14 +216,13 @@ class Machine:
     @property
     def rows(self) -> int:
         alive = int(self.instances["alive"].sum()) if "alive" in self.instances else 0
-        return alive + sum(
-            int(t["count"].sum()) for t in self.tables if not t.layout.single and not t.layout.passing
-        )
+        return alive + sum(int(table["count"].sum()) for table in self.kept)
 
     @property
     def kept(self) -> list[TableState]:
         """The tables whose rows are written down one by one."""
-        return [table for table in self.tables if not table.layout.single and not table.layout.passing]
+        layouts = ((table, table.layout) for table in self.tables)
+        return [table for table, how in layouts if not (how.single or how.passing or how.given)]
 
     def instance_table(self, codes: Codes, keys: Keys) -> pa.Table:
         """What is known of instances: how far they are, and the tables that are one row at most."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import pyarrow.compute as pc
 
 from millstream.kernels.arrays import Integers
 from millstream.kernels.base import Tuples
@@ -50,6 +51,14 @@ def _together(
         firsts = np.cumsum(number) - number
         rows.append(firsts[sources] + np.where(number[sources] > 1, within, 0))
     return sources, rows
+
+
+def counted(tuples: Tuples, condition: str | None) -> tuple[Tuples, Integers | None]:
+    """The tuples that an aggregate sees, and (unless it sees all) where they stand among the others."""
+    if condition is None:
+        return tuples, None
+    rows = np.flatnonzero(pc.fill_null(tuples.columns[condition], False).to_numpy())
+    return tuples.take(rows), rows
 
 
 def located(failure: UserAggregateError, tuples: Tuples, arguments: Sequence[str]) -> UserAggregateError:

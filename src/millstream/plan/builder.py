@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from millstream.analysis.calls import is_running
 from millstream.analysis.from_items import facts_of
 from millstream.analysis.resolved import (
     FromItem,
@@ -15,8 +16,10 @@ from millstream.analysis.resolved import (
 )
 from millstream.catalog.entries import Derived, Stream, TimestampKind
 from millstream.plan.nodes import (
+    Arranged,
     BaseAggregate,
     Distinct,
+    InOrder,
     Node,
     OverAggregate,
     PatternMatch,
@@ -62,15 +65,22 @@ def _select(query: Select) -> Node:
     plan = Project(plan, query.outputs)
     if query.distinct:
         plan = Distinct(plan)
+    if query.arrangement is not None:
+        plan = Arranged(plan, query.arrangement)
     return RelationToStream(plan, query.to_stream) if query.to_stream else plan
 
 
 def _aggregate(plan: Node, query: Select) -> Node:
     if query.overs:
+        if query.facts is None:
+            plan = InOrder(plan, query.overs[0].along)
         return OverAggregate(plan, query.overs)
     if not query.aggregates and not query.group_by:
         return plan
-    windowed = any(isinstance(node, Windowed) for node in plan.walk()) or query.facts is None
+    windowed = any(isinstance(node, Windowed) for node in plan.walk())
+    if query.facts is None and not windowed:
+        plan = InOrder(plan)
+        windowed = not query.aggregates or not all(map(is_running, query.aggregates))
     return (WindowAggregate if windowed else BaseAggregate)(plan, query.group_by, query.aggregates)
 
 
@@ -104,7 +114,7 @@ def _stream(stream: Stream, alias: str) -> Node:
 def _set_operation(query: SetOperation) -> Node:
     left, right = build(query.left), build(query.right)
     windowed = any(isinstance(node, Windowed) for side in (left, right) for node in side.walk())
-    if query.kind == "UNION" and not windowed:
-        latent = query.facts is not None and query.facts.timestamp.kind is TimestampKind.LATENT
+    if query.kind == "UNION" and query.facts is not None and not windowed:
+        latent = query.facts.timestamp.kind is TimestampKind.LATENT
         return StreamUnion(left, right, query.fields, query.all, latent)
     return WindowSetOperation(left, right, query.kind, query.all, query.fields)

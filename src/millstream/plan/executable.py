@@ -43,7 +43,7 @@ _MANY = 1_000_000
 def why_not(plan: nodes.Node) -> str | None:
     """The first thing in a plan that cannot be run yet, in words, or None."""
     for node in plan.walk():
-        if type(node) in NOT_YET:
+        if type(node) in NOT_YET and node.streaming:
             return NOT_YET[type(node)]
         match node:
             case nodes.TableScan(table=View()):
@@ -76,6 +76,11 @@ def _over(over: OverCall) -> str | None:
     if over.active_expiration and not in_python and (bodies is None or bodies.window is None):
         return "ACTIVE EXPIRATION of an aggregate that has no window version in ESL"
     if over.call.user is not None:
+        if (over.call.filter is not None or over.call.distinct) and (
+            over.frame.preceding is None or over.active_expiration
+        ):
+            window = "with ACTIVE EXPIRATION" if over.active_expiration else "over an unbounded window"
+            return f"FILTER or DISTINCT of '{over.call.name}' {window}"
         if over.slide is not None and over.frame.preceding is None:
             return f"SLIDE with '{over.call.name}' over an unbounded window"
         return _user(over.call)
@@ -87,9 +92,7 @@ def _user(call: AggregateCall) -> str | None:
     assert call.bodies is not None, "it is the user's"
     if call.bodies.unfit is not None:
         return call.bodies.unfit
-    if call.filter is not None or call.distinct:
-        return f"FILTER or DISTINCT with the user-defined aggregate '{call.name}'"
-    return None if call.arguments else f"the user-defined aggregate '{call.name}' without arguments"
+    return None
 
 
 def _aggregate(call: AggregateCall) -> str | None:
@@ -115,8 +118,10 @@ def _is_lost(type_: Type) -> bool:
 
 def _window_aggregate(node: nodes.WindowAggregate) -> str | None:
     windowed = [n for n in node.input.walk() if isinstance(n, nodes.Windowed)]
-    if not windowed:
-        return "an aggregate with constructs of ESL on a table"
+    if isinstance(node.input, nodes.InOrder):
+        # Without aggregates of the user's it is Spark that computes them.
+        own = any(call.user is not None for call in node.aggregates)
+        return next(filter(None, map(_aggregate, node.aggregates)), None) if own else None
     nearest = node.input
     while isinstance(nearest, nodes.Filter):
         nearest = nearest.input

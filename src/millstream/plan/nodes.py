@@ -14,7 +14,7 @@ from typing import Self
 
 from millstream.analysis.calls import COMPLETE, AggregateCall, OverCall
 from millstream.analysis.expressions import ColumnRef, Expr
-from millstream.analysis.resolved import GroupKey, Output, PatternClause
+from millstream.analysis.resolved import Arrangement, GroupKey, Output, PatternClause
 from millstream.catalog.entries import Stream, Table, View
 from millstream.errors import Span
 from millstream.quantity import Rows
@@ -217,6 +217,45 @@ class TableJoin(Node):
 
     def label(self) -> str:
         return f"TableJoin {self.kind}{f' ON {self.condition}' if self.condition else ''}"
+
+
+@dataclass(frozen=True)
+class InOrder(Node):
+    """A table whose rows come one after the other, along a column or (None) as the table has them."""
+
+    input: Node
+    column: ColumnRef | None = None
+
+    @property
+    def schema(self) -> Schema:
+        return self.input.schema
+
+    def label(self) -> str:
+        return f"InOrder of {self.column.name if self.column else 'the table'}"
+
+
+@dataclass(frozen=True)
+class Arranged(Node):
+    """ORDER BY, LIMIT and OFFSET, of a table."""
+
+    input: Node
+    arrangement: Arrangement
+
+    @property
+    def schema(self) -> Schema:
+        return self.input.schema
+
+    def label(self) -> str:
+        wanted = self.arrangement
+        keys = [
+            f"{self.schema[key.column].name}{' DESC' if key.descending else ''}"
+            f" NULLS {'FIRST' if key.nulls_first else 'LAST'}"
+            for key in wanted.keys
+        ]
+        parts = [f"ORDER BY {', '.join(keys)}"] if keys else []
+        parts += [f"LIMIT {wanted.limit}"] if wanted.limit is not None else []
+        parts += [f"OFFSET {wanted.offset}"] if wanted.offset else []
+        return f"Arranged {' '.join(parts)}"
 
 
 # ---------------------------------------------------------------- stateful operators

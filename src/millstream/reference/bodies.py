@@ -41,13 +41,15 @@ class SeveralRows(Failure):
 
 @dataclass
 class Instance:
-    """The tables of an aggregate that has begun."""
+    """The tables of an aggregate that has begun; ``given`` are the rows of those of the catalog."""
 
     body: checked.Body
+    given: Mapping[str, Sequence[Row]] = field(default_factory=dict)
     tables: dict[str, list[Row]] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.tables = {table.name: [] for table in self.body.tables}
+        self.tables = {table.name: [list(row) for row in self.given[table.name]] for table in self.body.given}
+        self.tables |= {table.name: [] for table in self.body.tables}
 
     def run(self, block: str, arguments: Sequence[Value] = ()) -> list[tuple[Value, ...]]:
         """The statements of a block; gives the rows that they return."""
@@ -59,14 +61,16 @@ def converted(arguments: Sequence[Value], types: Sequence[Type], body: checked.B
     return [cast(v, t, p.type) for v, t, p in zip(arguments, types, body.parameters, strict=True)]
 
 
-def of_content(body: checked.Body, content: Sequence[Sequence[Value]]) -> list[tuple[Value, ...]]:
+def of_content(
+    body: checked.Body, content: Sequence[Sequence[Value]], given: Mapping[str, Sequence[Row]] | None = None
+) -> list[tuple[Value, ...]]:
     """An aggregate over a finite content: what its last tuple and TERMINATE return.
 
     A window version finds the tuples so far in its window.
     """
     if not content:
         return []
-    instance = Instance(body)
+    instance = Instance(body, given or {})
     returned: list[tuple[Value, ...]] = []
     for i, arguments in enumerate(content):
         if checked.INWINDOW in instance.tables:
@@ -197,7 +201,7 @@ class _Block:
         if aggregate.distinct:
             rows = list({same_key(row): row for row in reversed(rows)}.values())[::-1]
         if aggregate.user is not None:
-            returned = of_content(aggregate.user, rows)
+            returned = of_content(aggregate.user, rows, self._instance.given)
             return returned[-1][0] if returned else None
         if aggregate.name == "count":
             return sum(all(value is not None for value in row) for row in rows)

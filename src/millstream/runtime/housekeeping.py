@@ -1,4 +1,4 @@
-"""Answers to SHOW, DESCRIBE and EXPLAIN."""
+"""Answers to SHOW, DESCRIBE and EXPLAIN, as far as they need no Spark."""
 
 from __future__ import annotations
 
@@ -33,16 +33,19 @@ def answer(meaning: Meaning, catalog: Catalog, queries: Sequence[RunningQuery] =
             return "\n".join(summary(e) for e in catalog.entries(_KINDS[what])) or f"no {what.lower()}"
         case DescribeOne(entries):
             return "\n".join(description(entry) for entry in entries)
-        case ExplainQuery("LOGICAL", query):
-            return explained(optimize(build(query)))
-        case ExplainQuery(mode, query):
-            raise NotExecutableError(
-                f"EXPLAIN {mode} cannot be run by this version of Millstream yet",
-                span=query.span,
-                hint="EXPLAIN LOGICAL shows the plan of any query",
-            )
         case _:
             return None
+
+
+def explanation(wanted: ExplainQuery) -> str:
+    """What can be told of a query without Spark: its logical plan."""
+    if wanted.mode != "LOGICAL":
+        raise NotExecutableError(
+            f"EXPLAIN {wanted.mode} cannot be run by this version of Millstream yet",
+            span=wanted.query.span,
+            hint="EXPLAIN LOGICAL shows the plan of any query, PHYSICAL and CODE what is run for it",
+        )
+    return explained(optimize(build(wanted.query)))
 
 
 def summary(entry: Entry) -> str:

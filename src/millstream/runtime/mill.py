@@ -16,6 +16,7 @@ from millstream.analysis.statements import (
     AnalysedStatement,
     Definition,
     Dropped,
+    ExplainQuery,
     InsertQuery,
     RunQuery,
     Setting,
@@ -43,12 +44,10 @@ from millstream.errors import (
     Span,
     did_you_mean,
 )
-from millstream.plan import explain as plans
-from millstream.plan.builder import build
-from millstream.plan.optimize import optimize
-from millstream.runtime.housekeeping import answer
+from millstream.runtime.explaining import EXPLAINED
+from millstream.runtime.housekeeping import answer, explanation
 from millstream.runtime.query import RunningQuery
-from millstream.runtime.starting import Asked, Starter, explained, lowered, planned
+from millstream.runtime.starting import Asked, Starter, explained, lowered, planned, silently
 from millstream.syntax import ParsedStatement, parse_script
 
 if TYPE_CHECKING:
@@ -57,6 +56,7 @@ if TYPE_CHECKING:
     from millstream.connectors.port import PortListener
     from millstream.spark.control import Control
     from millstream.spark.lower import Lowerer
+    from millstream.stage.programs import Compiling
 
 
 _users_of_embedded_spark: set[int] = set()
@@ -73,12 +73,14 @@ class Mill:
         settings: Mapping[str, str] | None = None,
         checkpoint: Path | None = None,
         allow_python: bool = True,
+        compiling: Compiling = silently,
     ) -> None:
         self.catalog = Catalog(elsewhere=self._table_of_spark, allow_python=allow_python)
         self._given = spark
         self._session = spark
         self._master = master
         self._checkpoint = checkpoint
+        self._compiling = compiling
         self._settings: dict[str, str] = {}
         self._frames: dict[str, DataFrame] = {}
         self._ports: dict[int, PortListener] = {}
@@ -120,7 +122,7 @@ class Mill:
         from millstream.spark.hidden import shown
 
         asked = Asked(resolved, statement.source, statement.span, "")
-        return shown(lowered(asked, self._lowerer()))
+        return shown(lowered(asked, self._lowerer(), self._compiling))
 
     def start(self, query: str, name: str | None = None) -> RunningQuery:
         """Start a query and return it; ``query.results()`` yields its rows."""
@@ -128,10 +130,13 @@ class Mill:
         asked = Asked(resolved, statement.source, statement.span, name or self._next_name())
         return self._start_all([asked])[0]
 
-    def explain(self, query: str) -> str:
-        """The logical plan of a query, as text."""
-        _, resolved = self._single_query(query)
-        return plans.explained(optimize(build(resolved)))
+    def explain(self, query: str, mode: str = "logical") -> str:
+        """A query as text: its logical plan, its stages and Spark's plan, or the code of its aggregates.
+
+        ``mode`` is ``logical``, ``physical`` or ``code``.
+        """
+        statement, resolved = self._single_query(query)
+        return self._explained(ExplainQuery(mode.upper(), resolved), statement.source, statement.span)
 
     def register_stream(self, name: str, frame: DataFrame, order_by: str | None = None) -> None:
         """Make a streaming DataFrame a stream of the catalog, ordered by one of its columns."""
@@ -289,11 +294,18 @@ class Mill:
             case Setting() as setting:
                 self._set(setting, statement.source, statement.span)
                 return None
+            case ExplainQuery() as wanted:
+                return self._explained(wanted, statement.source, statement.span)
             case other:
-                try:
-                    return answer(other, self.catalog, self.queries)
-                except MillstreamError as error:
-                    raise error.locate(statement.source) from None
+                return answer(other, self.catalog, self.queries)
+
+    def _explained(self, wanted: ExplainQuery, source: Source, span: Span) -> str:
+        try:
+            if wanted.mode not in EXPLAINED:
+                return explanation(wanted)
+            return EXPLAINED[wanted.mode](Asked(wanted.query, source, span, ""), self._lowerer())
+        except MillstreamError as error:
+            raise error.locate(source) from None
 
     def _set(self, setting: Setting, source: Source, span: Span) -> None:
         from millstream.spark.translate import FAILURES
@@ -333,7 +345,7 @@ class Mill:
     def _start_all(self, asked: Sequence[Asked]) -> list[RunningQuery]:
         if not asked:
             return []
-        started = Starter(self.spark, self._lowerer, self._checkpoint).start_all(asked)
+        started = Starter(self.spark, self._lowerer, self._checkpoint, self._compiling).start_all(asked)
         self.queries += started
         return started
 

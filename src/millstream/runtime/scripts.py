@@ -21,6 +21,8 @@ from millstream.errors import ExecutionError, MillstreamError
 from millstream.runtime.formats import write, write_file
 from millstream.runtime.mill import Mill
 from millstream.runtime.query import RunningQuery
+from millstream.runtime.starting import silently
+from millstream.stage.programs import Compiling
 
 Display = Callable[[Sequence[RunningQuery]], AbstractContextManager[object]]
 """Shows how queries are doing while the context is open."""
@@ -54,11 +56,13 @@ class ScriptRun:
         *,
         say: Say,
         display: Display | None = None,
+        compiling: Compiling = silently,
         stdout: BinaryIO | None = None,
     ) -> None:
         self._options = options
         self._say = say
         self._display = display or (lambda queries: nullcontext())
+        self._compiling = compiling
         self._stdout = stdout or sys.stdout.buffer
         self._stopping = threading.Event()
         self._waiting = False
@@ -70,7 +74,12 @@ class ScriptRun:
         Input without an end is meant to be stopped.
         """
         options = self._options
-        with Mill(master=options.master, settings=options.settings, checkpoint=options.checkpoint) as mill:
+        with Mill(
+            master=options.master,
+            settings=options.settings,
+            checkpoint=options.checkpoint,
+            compiling=self._compiling,
+        ) as mill:
             statements = mill.analyse(text, name)
             meanings = [statement.meaning for statement in statements]
             asked = [m for m in meanings if isinstance(m, RunQuery | InsertQuery)]

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
     from millstream.spark.control import Control
     from millstream.spark.lower import Lowerer
+    from millstream.stage.programs import Compiling
     from millstream.stage.spec import Pipeline
 
 
@@ -76,18 +77,25 @@ def planned(query: Query, source: Source) -> nodes.Node:
     return plan
 
 
-def lowered(asked: Asked, lowerer: Lowerer) -> DataFrame:
-    """A query as a DataFrame with its hidden columns."""
+def silently(name: str, seconds: float | None) -> None:
+    """Says nothing about what is compiled."""
+
+
+def lowered(asked: Asked, lowerer: Lowerer, compiling: Compiling = silently) -> DataFrame:
+    """A query as a DataFrame with its hidden columns; what it runs is compiled."""
     from millstream.spark.translate import FAILURES
+    from millstream.stage.programs import compile_programs, programs
     from millstream.stage.warming import warm_up
 
-    if asked.query.facts is not None:
-        warm_up()
     plan = asked.plan
     try:
-        return lowerer.lower(plan)
+        frame = lowerer.lower(plan)
     except FAILURES as error:
         raise asked.explain(error) from None
+    if lowerer.stages.pipelines:
+        warm_up()
+    compile_programs(programs(lowerer.stages.pipelines), compiling)
+    return frame
 
 
 def explained(error: BaseException, source: Source, span: Span) -> MillstreamError:
@@ -112,6 +120,7 @@ class Starter:
     spark: SparkSession
     lowerer: Callable[[Control | None], Lowerer]
     checkpoint: Path | None
+    compiling: Compiling = silently
 
     def start_all(self, asked: Sequence[Asked]) -> list[RunningQuery]:
         """Start queries, those together that can share what they read."""
@@ -140,10 +149,11 @@ class Starter:
         checkpoint = self._checkpoint_of(asked.name)
         control = Control(self.spark, checkpoint.control) if query.facts is not None else None
         lowerer = self.lowerer(control)
-        frame = lowered(asked, lowerer)
+        frame = lowered(asked, lowerer, self.compiling)
         if sink is not None and checkpoint.is_new:
             check_sink(sink, self.spark)
-        checkpoint.claim(asked.name, _identity(query), self._partitions())
+        identity = _identity(query, lowerer.stages.pipelines)
+        checkpoint.claim(asked.name, identity, self._partitions())
         metrics = {metric: stream.name for metric, stream in lowerer.metrics.items()}
         counter = ProgressCounter(metrics, lowerer.stages.reports)
         try:
@@ -188,12 +198,14 @@ class Starter:
                 mine.append(want)
                 return nothing(want)
 
-            frames.append(lowered(one, first.standing_in(stand_in)))
+            frames.append(lowered(one, first.standing_in(stand_in), self.compiling))
             if not can_share(mine):
                 checkpoint.remove()
                 return [self._start(one) for one in asked]
             wanted += mine
-        plans = "\n".join(_identity(one.query) for one in asked)
+        plans = "\n".join(
+            _identity(one.query, [want.pipeline]) for one, want in zip(asked, wanted, strict=True)
+        )
         checkpoint.claim(", ".join(one.name for one in asked), plans, self._partitions())
         whole = shared(wanted, control.frame)
         bounded = all(one.bounded for one in asked)
@@ -298,8 +310,13 @@ def _log(frame: DataFrame, directory: Path | None, *, streaming: bool) -> Result
     return ResultLog(schema, keys=sort_keys(schema.names), hidden=hidden(schema.names), kept_in=directory)
 
 
-def _identity(query: Query) -> str:
-    """What a query is, for its checkpoint: the plan, and the streams at its leaves as they are declared."""
+def _identity(query: Query, pipelines: Iterable[Pipeline]) -> str:
+    """What a query is, for its checkpoint.
+
+    That is the plan, the streams at its leaves as they are declared, and the aggregates of the user's.
+    """
+    from millstream.stage.programs import programs
+
     plan = optimize(build(query))
     lines = [tree(plan)]
     for node in plan.walk():
@@ -311,7 +328,7 @@ def _identity(query: Query) -> str:
                 for promise in stream.promises
             ]
             lines.append(f"{stream.name} ({columns}) {stream.timestamp} {' '.join(promises)}")
-    return "\n".join(lines)
+    return "\n".join([*lines, *(program.meaning for program in programs(list(pipelines)))])
 
 
 def _forget(tokens: list[str]) -> None:

@@ -103,10 +103,11 @@ def stage_table(stage: Stage, inputs: list[DataFrame]) -> DataFrame:
         packed = frame.mapInArrow(_Pack((Route(stage, i),)), PACKED_DDL)
         together = packed if together is None else together.union(packed)
     assert together is not None
+    count = len(inputs)  # Spark ships what the function names, and a DataFrame cannot be shipped
 
     def run(table: pa.Table) -> pa.Table:
         shard = stage.shard(0)
-        blobs = [*_blobs(table), *_ends(len(inputs))]
+        blobs = [*_blobs(table), *_ends(count)]
         return shard.table(*shard.process(blobs))
 
     return together.groupBy("shard").applyInArrow(run, from_arrow_schema(result_schema(stage.pipeline)))

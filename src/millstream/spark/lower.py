@@ -18,8 +18,9 @@ from millstream.errors import ExecutionError, NotExecutableError
 from millstream.plan import nodes
 from millstream.plan.attributes import arrives, attribute_beside_time, sources_of
 from millstream.plan.builder import build
+from millstream.spark import tables
 from millstream.spark.flows import Axis, Flow, Leg, concatenated, united
-from millstream.spark.hidden import MARK, TIME, column, hidden
+from millstream.spark.hidden import MARK, column, hidden, shown
 from millstream.spark.sources import ReadPort, StreamFrames, classify, read_stream, read_table
 from millstream.spark.stages import Stages, Wanted
 from millstream.spark.translate import FAILURES, translate
@@ -117,6 +118,13 @@ class Lowerer:
                 return self._union(node, above)
             case nodes.Windowed():
                 return self._windowed(node, above)
+            case nodes.InOrder() | nodes.Arranged() | nodes.Distinct() | nodes.WindowSetOperation():
+                return self._of_tables(node, above)
+            case nodes.WindowAggregate(input=nodes.InOrder() as source) if all(
+                call.user is None for call in node.aggregates
+            ):
+                frame = concatenated(self._lower(source.input, Above()))
+                return Flow((Leg(tables.aggregated(frame, node)),))
             case nodes.WindowAggregate():
                 flow = self._lower(node.input, Above(staged=True))
                 return self.stages.window(
@@ -132,6 +140,7 @@ class Lowerer:
             case nodes.BaseAggregate():
                 exprs = [key.expr for key in node.group_by]
                 exprs += [argument for call in node.aggregates for argument in call.arguments]
+                exprs += [call.filter for call in node.aggregates if call.filter is not None]
                 below = above.wanting(*exprs)
                 flow = self._lower(node.input, replace(below, staged=True))
                 passed = [c for c in node.input.schema if _is_needed(c, above.needed)]
@@ -149,7 +158,7 @@ class Lowerer:
     def _table(self, table: Table) -> DataFrame:
         match table.origin:
             case Derived(definition):
-                return concatenated(self._lower(build(definition), Above()))  # type: ignore[arg-type]
+                return shown(concatenated(self._lower(build(definition), Above())))  # type: ignore[arg-type]
             case Registered():
                 if table.name.lower() in self.frames:
                     return self.frames[table.name.lower()]
@@ -196,12 +205,30 @@ class Lowerer:
 
     # ------------------------------------------------------------ operators
 
+    def _of_tables(self, node: nodes.Node, above: Above) -> Flow:
+        """What is there for tables only."""
+        match node:
+            case nodes.InOrder():
+                flow = self._lower(node.input, replace(above, staged=False))
+                flow = flow.map(lambda leg: tables.in_order(leg, node.column))
+                return replace(flow, window=tables.all_of(node))
+            case nodes.Arranged():
+                frame = concatenated(self._lower(node.input, replace(above, needed=None)))
+                return Flow((Leg(tables.arranged(frame, node.arrangement)),))
+            case nodes.Distinct():
+                frame = concatenated(self._lower(node.input, replace(above, needed=None)))
+                return Flow((Leg(shown(frame).distinct()),))
+            case nodes.WindowSetOperation():
+                sides = [concatenated(self._lower(side, Above())) for side in node.inputs]
+                return Flow((Leg(tables.combined(sides[0], sides[1], node)),))
+        raise AssertionError(f"{type(node).__name__} is not only for tables")
+
     def _windowed(self, node: nodes.Windowed, above: Above) -> Flow:
         flow = self._lower(node.input, above)
         if not node.streaming:
             # A table has no timestamp of its own: the window's attribute is it.
             time = next(c for c in node.input.schema if c.name == node.window.attribute)
-            flow = flow.map(lambda leg: replace(leg, frame=leg.frame.withColumn(TIME, F.expr(time.sql))))
+            flow = flow.map(lambda leg: tables.timed(leg, F.expr(time.sql)))
         beside = attribute_beside_time(node)
         return replace(flow if beside is None else _along(flow, node, beside), window=node)
 

@@ -72,7 +72,7 @@ def packed(
     """A leg with what is shipped of it, and the description of that."""
     frame, stream = leg.frame, leg.stream
     columns = shipped_columns(leg, shipped, keys, key)
-    if frame.isStreaming or stream is not None:
+    if frame.isStreaming or stream is not None or leg.staged:
         travelling = (ORIGIN, NUMBER, MARK) if leg.staged else _ARRIVAL
         present = [F.col(name) for name in frame.columns if name.startswith(travelling)]
     else:

@@ -35,14 +35,16 @@ from millstream.spark.user_aggregates import (
     opened,
     over_spec,
     put_together,
+    read_given,
     result_fields,
     runs_by_itself,
     user_spec,
 )
 from millstream.spark.windows import Placer, counts_arrivals, is_apart, is_contextual, partitioning
+from millstream.stage.programs import found
 from millstream.stage.shard import result_schema
 from millstream.stage.spec import Pipeline
-from millstream.uda.compiler import BASE
+from millstream.uda.compiler import BASE, CONTENT, WHOLE_TABLE
 from millstream.windows.spec import LandmarkWindow, RangeWindow
 
 ONE = "__ms_one"
@@ -85,6 +87,8 @@ class Stages:
     tokens: list[str] = field(default_factory=list)
     pipelines: list[Pipeline] = field(default_factory=list)
     stand_in: Callable[[Wanted], DataFrame] | None = None
+    given: dict[str, pa.Table] = field(default_factory=dict)
+    """What has been read of the tables that aggregates look at."""
 
     # ------------------------------------------------------------ what becomes a stage
 
@@ -137,7 +141,8 @@ class Stages:
             calls = remaining.pop(0)
             later = [c for group in remaining for c in group]
             refs = list(dict.fromkeys([*passed, *_columns(later)]))
-            flow = self._over(flow, calls, refs, marked=marked or bool(remaining), complete=complete)
+            marks = (marked or bool(remaining)) and flow.legs[0].frame.isStreaming
+            flow = self._over(flow, calls, refs, marked=marks, complete=complete)
             passed += [call.call.result for call in calls]
         return flow
 
@@ -215,6 +220,7 @@ class Stages:
         from millstream.kernels.reorder import Reorder
         from millstream.kernels.user_base import BaseAggregate
 
+        marked = marked and flow.legs[0].frame.isStreaming
         refs = [ref for ref in node.input.schema if ref in needed]
         shipped = {f"c{i}": F.expr(ref.sql) for i, ref in enumerate(refs)}
         computed = [key for key in node.group_by if key.expr.column is None]
@@ -255,6 +261,7 @@ class Stages:
         windowed = flow.window
         assert windowed is not None
         window = windowed.window
+        marked = marked and flow.legs[0].frame.isStreaming
         keys: dict[ColumnRef, Expr] = {}
         for key in node.group_by:
             keys[key.expr.column or ColumnRef("", key.name, key.expr.type)] = key.expr
@@ -270,7 +277,8 @@ class Stages:
         listed: list[tuple[AggregateCall, str]] = []
         for i, call in enumerate(node.aggregates):
             if call.user is not None:
-                argument, spec = content_spec(call, f"a{i}", f"r{i}")
+                on_table = isinstance(windowed.input, nodes.InOrder)
+                argument, spec = content_spec(call, f"a{i}", f"r{i}", WHOLE_TABLE if on_table else CONTENT)
                 listed.append((call, f"r{i}"))
             else:
                 argument, spec = aggregate(leg.frame, call, f"a{i}", f"r{i}")
@@ -371,6 +379,8 @@ class Stages:
         to see all tuples in one place; one that is ``generous`` can do something with late ones. Results have
         the ``time_type`` of the tuples, if not another.
         """
+        for program in found(kernels):
+            read_given(program, self.spark, self.given)
         passed = list(shipped)[:keep]
         if not shipped:
             # Arrow forgets how many rows a table has that has no columns.

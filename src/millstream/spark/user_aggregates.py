@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own custom)
 from pyspark.sql import types as T  # noqa: N812
 
 from millstream.analysis.calls import AggregateCall, OverCall
+from millstream.errors import ExecutionError
 from millstream.kernels.specs import AggregateSpec, UserOverSpec, UserSpec
 from millstream.kernels.typed import arrow_type
 from millstream.kernels.user_content import rows_type
@@ -24,6 +25,9 @@ from millstream.uda.python_program import PythonProgram
 
 AnyBody = Body | PythonBody
 
+MOST_GIVEN = 1_000_000
+"""Rows of a table of the catalog that an aggregate may read: every shard has all of them in memory."""
+
 
 def user_spec(
     call: AggregateCall, body: AnyBody, mode: str, name: str, result: str, left: AnyBody | None = None
@@ -36,7 +40,11 @@ def user_spec(
             column = column.cast(str(parameter.type))
         arguments[f"{name}_{i}"] = column
     results = tuple(f"{result}_{i}" for i in range(len(body.returns)))
-    return arguments, UserSpec(_program(body, mode, left), tuple(arguments), results)
+    names, condition = tuple(arguments), None
+    if call.filter is not None:
+        condition = f"{name}_where"
+        arguments[condition] = F.expr(call.filter.sql)
+    return arguments, UserSpec(_program(body, mode, left), names, results, condition)
 
 
 def _program(body: AnyBody, mode: str, left: AnyBody | None) -> Program | PythonProgram:
@@ -48,6 +56,27 @@ def _program(body: AnyBody, mode: str, left: AnyBody | None) -> Program | Python
     return compiler.compiled(body, mode, left if isinstance(left, Body) else None)
 
 
+def read_given(program: Program, spark: SparkSession, known: dict[str, pa.Table]) -> None:
+    """The tables of the catalog that a program reads, as they are now; ``known`` are those read before."""
+    for given in program.given:
+        if given.name in known:
+            given.rows = known[given.name]
+            continue
+        columns = [
+            F.col(f"`{column.name.replace('`', '``')}`").cast(str(column.type)).alias(f"c{i}")
+            for i, column in enumerate(given.fields)
+        ]
+        rows = spark.table(given.name).select(*columns).limit(MOST_GIVEN + 1).toArrow()
+        if rows.num_rows > MOST_GIVEN:
+            raise ExecutionError(
+                f"the table '{given.name}' has more than {MOST_GIVEN:,} rows, "
+                f"which is too much for the aggregate '{program.name}' to read",
+                hint="join with it, and hand over what is needed as an argument",
+            )
+        types = [pa.field(f"c{i}", arrow_type(column.type)) for i, column in enumerate(given.fields)]
+        given.rows = known[given.name] = rows.cast(pa.schema(types)).combine_chunks()
+
+
 def runs_by_itself(call: OverCall, *, alone: bool) -> bool:
     """Whether an aggregate goes along with its window, rather than looking at the content of each anew.
 
@@ -55,6 +84,8 @@ def runs_by_itself(call: OverCall, *, alone: bool) -> bool:
     """
     bodies, reach = call.call.bodies, call.frame.preceding
     assert bodies is not None
+    if call.call.filter is not None or call.call.distinct:
+        return False  # a tuple that does not count has a result all the same: that of its window
     if call.active_expiration:
         return True
     if call.slide is not None:
@@ -97,15 +128,27 @@ def over_spec(
     return shipped, UserOverSpec(user, range=units(reach, time_type))
 
 
-def content_spec(call: AggregateCall, name: str, result: str) -> tuple[dict[str, Column], AggregateSpec]:
+def content_spec(
+    call: AggregateCall, name: str, result: str, mode: str = compiler.CONTENT
+) -> tuple[dict[str, Column], AggregateSpec]:
     """A call over the content of windows, as kernels compute aggregates that need all of it."""
     assert call.bodies is not None
     body = call.bodies.base or call.bodies.window
     assert body is not None
-    arguments, user = user_spec(call, body, compiler.CONTENT, name, result)
-    first, *others = user.arguments
+    arguments, user = user_spec(call, body, mode, name, result)
+    names = user.arguments
+    if not names:
+        names = (f"{name}_0",)  # something has to tell how many tuples there are
+        arguments[names[0]] = F.lit(True)
     spec = AggregateSpec(
-        "user", first, result, rows_type(user.program), others=tuple(others), parameters=(user.program,)
+        "user",
+        names[0],
+        result,
+        rows_type(user.program),
+        others=names[1:],
+        parameters=(user.program,),
+        distinct=call.distinct,
+        condition=user.condition,
     )
     return arguments, spec
 

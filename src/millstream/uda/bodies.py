@@ -36,6 +36,7 @@ class Shared:
     hashed: list[tuple[str, Type]] = field(default_factory=list)
     outside: list[Outside] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
+    given: list[checked.Table] = field(default_factory=list)
     bodies: Any = field(default_factory=itertools.count)
     failed: str = "return"
     """The line that leaves the program."""
@@ -46,7 +47,7 @@ class Shared:
 
     def again(self) -> Shared:
         """To write everything once more, with what has been learnt."""
-        return Shared(Writer(), self.needs, outside=self.outside, failed=self.failed)
+        return Shared(Writer(), self.needs, outside=self.outside, given=self.given, failed=self.failed)
 
 
 class BodyCode(Surroundings):
@@ -105,7 +106,28 @@ class BodyCode(Surroundings):
 
     def table_of(self, scan: checked.Scan) -> TableCode:
         assert scan.table is not None
-        return self.tables[scan.table]
+        return self.tables.get(scan.table) or self._given(scan.table)
+
+    def _given(self, name: str) -> ManyRows:
+        """A table of the catalog, which all bodies of a program share."""
+        table = next(table for table in self.body.given if table.name == name)
+        given = self._shared.given
+        if table not in given:
+            given.append(table)
+        prefix = f"given{given.index(table)}"
+        needs = self._shared.needs.setdefault(prefix, Needs())
+        self._shared.layouts[prefix] = TableLayout(
+            name,
+            prefix,
+            table.fields,
+            False,
+            tuple(needs.hashes),
+            tuple(needs.ordered),
+            tuple(needs.counted),
+            bound=0,
+            given=True,
+        )
+        return ManyRows(table, prefix, self.writer, "0", needs, grows=False, placed=False)
 
     def clear(self) -> None:
         """Forget the instance."""

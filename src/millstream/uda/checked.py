@@ -128,8 +128,8 @@ Expr = (
 class Scan:
     """Rows read by a query, under a number of their own in the whole body.
 
-    They are those of a local table, or of another query. The rows of a ``left`` join that find no partner
-    come once, with NULLs.
+    They are those of a local table, of a table of the catalog, or of another query. The rows of a ``left``
+    join that find no partner come once, with NULLs.
     """
 
     number: int
@@ -225,7 +225,7 @@ Statement = Insert | Update | Delete
 
 @dataclass(frozen=True)
 class Table:
-    """A local table."""
+    """A local table, or one of the catalog."""
 
     name: str
     fields: tuple[Field, ...]
@@ -244,6 +244,8 @@ class Body:
     iterate: tuple[Statement, ...]
     terminate: tuple[Statement, ...] = ()
     expire: tuple[Statement, ...] = ()
+    given: tuple[Table, ...] = ()
+    """The tables of the catalog that it reads."""
 
     def table(self, name: str) -> Table:
         return next(table for table in self.tables if table.name == name)

@@ -9,6 +9,7 @@ There is a way to run an aggregate for each row of the table "which version runs
 | rows, range | EXPIRE for the tuples that have left, then INITIALIZE or ITERATE |
 | active | the same, but EXPIRE runs when a tuple leaves, and what it returns goes out too |
 | content | for a whole window: INITIALIZE, ITERATE for each further tuple, TERMINATE |
+| whole | the same for a group of a table, where all counts that is returned, and not only at the end |
 """
 
 from __future__ import annotations
@@ -20,12 +21,14 @@ from millstream.uda import checked
 from millstream.uda.bodies import BodyCode, Shared, most_added
 from millstream.uda.emitting import Value
 from millstream.uda.kinds import TRUTH, kind_of
-from millstream.uda.program import Program
+from millstream.uda.program import Given, Program
 from millstream.uda.tables import TableCode
 from millstream.uda.writer import Writer
 
 BASE, RUNNING, ROWS, RANGE, ACTIVE, CONTENT = "base", "running", "rows", "range", "active", "content"
+WHOLE_TABLE = "whole"
 _WINDOWS = (ROWS, RANGE, ACTIVE)
+_GATHERED = (CONTENT, WHOLE_TABLE)
 
 
 def compiled(body: checked.Body, mode: str, left: checked.Body | None = None) -> Program:
@@ -61,7 +64,7 @@ class _Code:
         self._writer = shared.writer
         shared.failed = "return out, returned"
         self._code = BodyCode(
-            body, shared, "0" if mode == CONTENT else "k", self._returned, passing=mode == CONTENT
+            body, shared, "0" if mode in _GATHERED else "k", self._returned, passing=mode in _GATHERED
         )
 
     def program(self) -> Program:
@@ -88,6 +91,7 @@ class _Code:
             returned=self._bound,
             arrays=tuple(arrays),
             growing=tuple(growing),
+            given=tuple(Given(t.name, t.fields) for t in self._shared.layouts.values() if t.given),
         )
 
     # ------------------------------------------------------------ arrays
@@ -97,7 +101,7 @@ class _Code:
         names += ["words", *(f"labels{i}" for i in range(len(self._shared.labelled)))]
         names += [f"hashes{i}" for i in range(len(self._shared.hashed))]
         names += ["o_src", *(f"{p}{i}" for i in range(len(self._body.returns)) for p in ("o_c", "o_n"))]
-        names += [] if self._mode == CONTENT else ["alive"]
+        names += [] if self._mode in _GATHERED else ["alive"]
         names += ["latest", "seen"] if self._mode in _WINDOWS else []
         names += ["o_time", *_QUEUE] if self._mode == ACTIVE else []
         for layout in self._shared.layouts.values():
@@ -115,8 +119,8 @@ class _Code:
 
     @property
     def _bound(self) -> int | None:
-        """How many rows a tuple can return."""
-        return most_added(None, self._body)
+        """How many rows a tuple (or a window) can return."""
+        return None if self._mode == WHOLE_TABLE else most_added(None, self._body)
 
     # ------------------------------------------------------------ returned rows
 
@@ -335,8 +339,9 @@ class _Code:
             writer.line("mark = out")
             self._code.clear()
             with writer.deeper("for at in range(starts[i], ends[i]):"):
-                # Of what tuples return, only the last one's counts.
-                writer.line("out = mark")
+                if self._mode == CONTENT:
+                    # Of what tuples return, only the last one's counts.
+                    writer.line("out = mark")
                 parameters = self._parameters("at")
                 self._enter(self._code, parameters)
                 with writer.deeper("if at == starts[i]:"):

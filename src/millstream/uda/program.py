@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from millstream.types import Field, Type
 from millstream.uda.kinds import DOUBLE, kind_of
@@ -29,7 +30,7 @@ class TableLayout:
     which they were inserted, with ``hashes`` (the columns of each index), ``ordered`` columns with a tree and
     columns whose values are ``counted``. ``bound`` is how many rows a tuple can add, None if nobody knows.
     Rows of a window have a ``place``: their time, or their number. A ``passing`` table lives only while a
-    statement runs.
+    statement runs. A ``given`` one is a table of the catalog: the same for all instances, and never changed.
     """
 
     name: str
@@ -42,6 +43,7 @@ class TableLayout:
     bound: int | None = None
     placed: bool = False
     passing: bool = False
+    given: bool = False
 
     def arrays(self) -> Iterator[Array]:
         per = "instance" if self.single else "row"
@@ -86,6 +88,15 @@ class Outside:
     result: Type
 
 
+@dataclass(eq=False)
+class Given:
+    """A table of the catalog that a program reads, with its rows as an Arrow table once a query starts."""
+
+    name: str
+    fields: tuple[Field, ...]
+    rows: Any = field(default=None, repr=False)
+
+
 @dataclass(frozen=True)
 class Program:
     """An aggregate, ready to be run in one way.
@@ -113,6 +124,8 @@ class Program:
     """Those that they give back, as they may have grown; after them comes how many rows were returned."""
     returned: int | None = None
     """How many rows a tuple can return at most, None if that is not known."""
+    given: tuple[Given, ...] = ()
+    """The tables of the catalog that it reads, in the order of their layouts."""
 
     @property
     def is_compiled(self) -> bool:
@@ -120,7 +133,15 @@ class Program:
 
     @property
     def digest(self) -> str:
-        return hashlib.sha256(self.source.encode()).hexdigest()[:20]
+        tables = " ".join(given.name for given in self.given)
+        return hashlib.sha256(f"{self.source} {tables}".encode()).hexdigest()[:20]
+
+    @property
+    def meaning(self) -> str:
+        """What must be the same for its state to be of use in another run, however it is compiled."""
+        tables = [f"{t.name}({', '.join(map(str, t.fields))})" for t in self.tables]
+        fields = ", ".join(map(str, (*self.parameters, *self.returns)))
+        return "\n".join([f"{self.name} {self.mode} {fields}", *tables, *self.texts])
 
 
 def dtype_of(type_: Type) -> str:

@@ -1,0 +1,76 @@
+"""Compiling the program of an aggregate before there are tuples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+
+from millstream.kernels.arrays import NO_CODES, NO_INTEGERS, Array, frozen
+from millstream.kernels.user_machine import Machine
+from millstream.uda.keeping import kept
+from millstream.uda.program import Program
+
+_prepared: set[str] = set()
+"""The sources of programs that this process has in memory."""
+
+
+def prepare(program: Program) -> None:
+    """Compile a program, or load it if that has been done before.
+
+    Its functions are called as kernels call them, on nothing: then they are in memory, and in the cache.
+    """
+    if not program.is_compiled or program.source in _prepared:
+        return
+    place = kept(program)
+    alone = nullcontext() if place is None or place.is_compiled else place.compiling()
+    with alone:
+        machine = Machine(program)
+        machine.reserve(1, 0)
+        for function, arguments, more in _CALLS[program.mode]():
+            machine.call(function, 0, arguments, {**machine._nothing(), **more})
+    _prepared.add(program.source)
+
+
+_Call = tuple[str, tuple[Any, ...], dict[str, Array]]
+
+
+def _base() -> list[_Call]:
+    return [("run", (NO_CODES.copy(),), {})]
+
+
+def _window() -> list[_Call]:
+    none = frozen(NO_INTEGERS)
+    codes = NO_CODES.copy()
+    return [
+        ("run", (codes, none, none, np.int64(0), np.int64(1)), {}),
+        ("sweep", (codes, none), {}),
+    ]
+
+
+def _active() -> list[_Call]:
+    none = frozen(NO_INTEGERS)
+    queue: dict[str, Array] = {
+        name: np.zeros(16, dtype)
+        for name, dtype in (("q_when", "i8"), ("q_code", "i4"), ("q_row", "i4"), ("q_id", "i8"))
+    }
+    return [("run", (NO_CODES.copy(), none, none, np.int64(0), np.zeros(2, np.int64)), queue)]
+
+
+def _content() -> list[_Call]:
+    none = frozen(NO_INTEGERS)
+    return [("run", (none, none), {})]
+
+
+_CALLS: dict[str, Callable[[], list[_Call]]] = {
+    "base": _base,
+    "running": _base,
+    "rows": lambda: _window()[:1],
+    "range": _window,
+    "active": _active,
+    "content": _content,
+    "whole": _content,
+}
+"""How the functions of a program are called in each mode."""
