@@ -15,12 +15,12 @@ Tuple = tuple[Any, ...]
 AsRow = Callable[[Tuple], Any]
 
 
-def as_rows(name: str, parameters: Sequence[Field]) -> AsRow:
+def as_rows(parameters: Sequence[Field]) -> AsRow:
     """How tuples are shown: the value itself if there is one parameter, else a row with named columns."""
     if len(parameters) == 1:
         return _alone
     # A named tuple has no room for names that Python has a meaning for.
-    row = namedtuple(name, [p.name for p in parameters], rename=True)  # type: ignore[misc]
+    row = namedtuple("row", [p.name for p in parameters], rename=True)  # type: ignore[misc]
     return row._make
 
 

@@ -25,6 +25,7 @@ def of_content(body: PythonBody, content: Sequence[Arguments]) -> list[Any]:
         return [compute(*([values[i] for values in content] for i in range(len(body.parameters))))]
     if body.python.form == STATES:
         instance = Instance(body)
+        returned: list[Any] = []
         for number, values in enumerate(content):
             returned = instance.enter(number, values)
         return [*returned, *instance.terminate()]
@@ -86,7 +87,7 @@ class Instance:
         self.inwindow = _InWindow()
         names = [p.name for p in body.parameters]
         # One column is a value by itself.
-        self._row = namedtuple("row", names, rename=True) if len(names) > 1 else None  # type: ignore[misc]
+        self._row = namedtuple("row", names, rename=True) if len(names) > 1 else None
 
     def _call(self, method: str, arguments: Arguments = ()) -> list[Any]:
         context = _Context(self.inwindow, self._tables)
