@@ -46,12 +46,6 @@ class Window:
         del self.content[number]
         self.gone.append(number)
 
-    def first(self) -> tuple[int, int, Tuple] | None:
-        """The number, the place and the values of the oldest tuple."""
-        for number, (place, values) in self.content.items():
-            return number, place, values
-        return None
-
     def tuples(self) -> Iterator[Tuple]:
         return (values for _, values in self.content.values())
 
