@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
+from tests.uda import python_aggregates
 
 from millstream.analysis.aggregates import AggregateBody, analyse_aggregate
 from millstream.analysis.body_statements import inserted_rows
@@ -171,7 +173,9 @@ def test_listings_are_analysed_and_known_as_blocking_or_not(text: str, blocking:
 
 
 @pytest.mark.parametrize("path", sorted(LISTINGS.glob("*.esl")), ids=lambda path: path.stem)
-def test_the_aggregates_of_all_listings_are_analysed(path: Path) -> None:
+def test_the_aggregates_of_all_listings_are_analysed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("mypackage", "mypackage.aggs"):
+        monkeypatch.setitem(sys.modules, name, python_aggregates)
     catalog = a_catalog()
     for statement in parse_script(path.read_text(encoding="utf-8"), path.name):
         if isinstance(statement.tree, nodes.CreateAggregate):

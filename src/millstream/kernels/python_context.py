@@ -15,12 +15,12 @@ Tuple = tuple[Any, ...]
 AsRow = Callable[[Tuple], Any]
 
 
-def as_rows(name: str, parameters: Sequence[Field]) -> AsRow:
+def as_rows(parameters: Sequence[Field]) -> AsRow:
     """How tuples are shown: the value itself if there is one parameter, else a row with named columns."""
     if len(parameters) == 1:
         return _alone
     # A named tuple has no room for names that Python has a meaning for.
-    row = namedtuple(name, [p.name for p in parameters], rename=True)  # type: ignore[misc]
+    row = namedtuple("row", [p.name for p in parameters], rename=True)  # type: ignore[misc]
     return row._make
 
 
@@ -45,12 +45,6 @@ class Window:
     def remove(self, number: int) -> None:
         del self.content[number]
         self.gone.append(number)
-
-    def first(self) -> tuple[int, int, Tuple] | None:
-        """The number, the place and the values of the oldest tuple."""
-        for number, (place, values) in self.content.items():
-            return number, place, values
-        return None
 
     def tuples(self) -> Iterator[Tuple]:
         return (values for _, values in self.content.values())

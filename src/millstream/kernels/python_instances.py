@@ -65,7 +65,7 @@ class Methods:
         self.merge: Callable[[Any, Any], Any] = getattr(made, "merge", _nothing)
         self.result: Callable[[Any], Any] = getattr(made, "result", _itself)
         self.terminates = hasattr(made, "terminate")
-        self.rows = as_rows(program.name, program.parameters)
+        self.rows = as_rows(program.parameters)
 
     def of_content(self, content: Sequence[Tuple]) -> Sequence[Any]:
         """What is returned for a window that is given as a whole: by its last tuple, and after it."""

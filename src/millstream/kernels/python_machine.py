@@ -152,6 +152,9 @@ class _Run:
         self._kept = machine.kept[0] if machine.kept else None
         self._methods, self._fitting = methods, fitting
         self._tuples = tuples
+        self._known: dict[int, tuple[Instance, Window]] = {}
+        """Instances that have been touched."""
+
         self.sources: list[int] = []
         self.rows: list[Tuple] = []
         self.times: list[int] = []
@@ -175,8 +178,11 @@ class _Run:
         ends = self._mode == RUNNING
         for i, code in enumerate(codes.tolist()):
             self.at = self._tuples[i]
-            instance, window = self._states.begun(code) if self._alive[code] else self._states.new(code)
-            self._alive[code] = 1
+            if self._alive[code]:
+                instance, window = self._instance(code)
+            else:
+                instance, window = self._known[code] = self._states.new(code)
+                self._alive[code] = 1
             self._return(i, instance.enter(self.at, window))
             if ends:
                 self._return(i, instance.result(window))
@@ -184,9 +190,8 @@ class _Run:
     def window(self, count: int, codes: Codes, places: Array, bounds: Array, reach: int, slide: int) -> None:
         by_rows = self._mode == ROWS
         seen, reach, slide = self._seen, int(reach), int(slide)
-        assert self._kept is not None
         for i, code in enumerate(codes.tolist()):
-            self.at = self._tuples[i]
+            values = self.at = self._tuples[i]
             if by_rows:
                 place = int(seen[code])
                 bound = place - reach
@@ -195,46 +200,62 @@ class _Run:
                 place, bound = int(places[i]), int(bounds[i])
             if self._alive[code]:
                 self._expire(code, bound)
-            instance, window = self._enter(code, place, self.at)
-            returned = instance.enter(self.at, window)
+            instance, window = self._enter(code, place, values)
+            returned = instance.enter(values, window)
             # With SLIDE only the last tuple of a slot is heard.
             if not by_rows or (place + 1) % slide == 0:
                 self._return(i, returned)
                 self._return(i, instance.result(window))
-            self._kept.let_go(window)
+            self._let_go(window)
+
+    def _instance(self, code: int) -> tuple[Instance, Window]:
+        """An instance that has begun, which may change now."""
+        known = self._known.get(code)
+        if known is None:
+            known = self._known[code] = self._states.begun(code)
+        return known
 
     def _enter(self, code: int, place: int, values: Tuple) -> tuple[Instance, Window]:
-        instance, window = self._states.begun(code) if self._alive[code] else self._states.new(code)
-        self._alive[code] = 1
+        if self._alive[code]:
+            known = self._instance(code)
+        else:
+            known = self._known[code] = self._states.new(code)
+            self._alive[code] = 1
         assert self._kept is not None
-        self._kept.insert(code, place, values, window)
+        self._kept.insert(code, place, values, known[1])
         self._latest[code] = place
-        return instance, window
+        return known
 
     def _expire(self, code: int, bound: int) -> None:
         """What lies before the bound leaves; with the last tuple the instance is forgotten."""
-        instance, window = self._states.begun(code)
-        assert self._kept is not None
-        comes = self.at
-        oldest = window.first()
-        while oldest is not None and oldest[1] < bound:
-            number, _, self.at = oldest
-            instance.leave(self.at, window)
-            if number in window.content:
+        instance, window = self._instance(code)
+        content, comes = window.content, self.at
+        while content:
+            number = next(iter(content))
+            place, values = content[number]
+            if place >= bound:
+                break
+            self.at = values
+            instance.leave(values, window)
+            if number in content:
                 window.remove(number)
-            oldest = window.first()
         self.at = comes
-        self._kept.let_go(window)
+        self._let_go(window)
         if self._latest[code] < bound:
             self._forget(code, window)
 
+    def _let_go(self, window: Window) -> None:
+        if window.gone:
+            assert self._kept is not None
+            self._kept.let_go(window)
+
     def _forget(self, code: int, window: Window) -> None:
         """The instance has seen all of its tuples leave; what is left in its window was never to leave."""
-        assert self._kept is not None
         for number in list(window.content):
             window.remove(number)
-        self._kept.let_go(window)
+        self._let_go(window)
         self._alive[code] = 0
+        del self._known[code]
         self._states.forget(code)
 
     def sweep(self, count: int, codes: Codes, bounds: Array) -> None:
@@ -266,12 +287,11 @@ class _Run:
             self._return(i, instance.enter(self.at, window))
             self._return(i, instance.result(window))
             self.times += [place] * (len(self.sources) - len(self.times))
-            self._kept.let_go(window)
+            self._let_go(window)
         span[0], span[1] = first, last
 
     def _leave(self, code: int, number: int, now: int) -> None:
-        instance, window = self._states.begun(code)
-        assert self._kept is not None
+        instance, window = self._instance(code)
         # A tuple that the body has deleted does not leave once more.
         if number in window.content:
             self.at = window.content[number][1]
@@ -282,7 +302,7 @@ class _Run:
                 returned += instance.result(window)
             self._return(-1 - number, returned)
             self.times += [now] * (len(self.sources) - len(self.times))
-        self._kept.let_go(window)
+        self._let_go(window)
         if self._latest[code] == number:
             self._forget(code, window)
 
