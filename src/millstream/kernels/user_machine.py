@@ -169,7 +169,7 @@ class Machine:
             self._words = np.array(
                 [self._word(value, type_) for value, type_ in self.program.words], np.int64
             )
-        known = {**given, **self.instances, "words": frozen(self._words)}
+        known: dict[str, Any] = {**given, **self.instances, "words": frozen(self._words)}
         for i, type_ in enumerate(self.program.labelled):
             known[f"labels{i}"] = self._known_words(type_).labels(self.program.is_compiled)
         for i, (function, type_) in enumerate(self.program.hashed):

@@ -119,7 +119,7 @@ class Average(Accumulator):
             self._writer.line(f"{name} = {total.code} / max({count.code}, 1)")
             return Value(name, total.null)
         operands = Known(total, self._sum_type), Known(count, BIGINT)
-        return self.expressions.outside("average", operands, self.aggregate.type)  # type: ignore[arg-type]
+        return self.expressions.outside("average", operands, self.aggregate.type)
 
 
 class Extreme(Accumulator):
