@@ -11,7 +11,7 @@ from tests.uda import python_aggregates
 
 from millstream.analysis.aggregates import AggregateBody, analyse_aggregate
 from millstream.analysis.body_statements import inserted_rows
-from millstream.analysis.statements import analyse
+from millstream.analysis.statements import RunQuery, analyse
 from millstream.catalog import Catalog
 from millstream.catalog.entries import Aggregate, Registered, ScalarFunction, Stream, Table
 from millstream.errors import AnalysisError
@@ -590,3 +590,21 @@ def test_an_error_is_underlined_where_it_is() -> None:
     span = caught.value.span
     assert span is not None
     assert statement.source.text[span[0] : span[1] + 1] == "y"
+
+
+def test_a_column_has_the_name_that_an_aggregate_gives_its_result() -> None:
+    catalog = Catalog()
+    script = """
+        CREATE STREAM s (x INT, t INT) ORDER BY t;
+        CREATE AGGREGATE named(x INT) : (found INT) {
+            INITIALIZE : { INSERT INTO RETURN VALUES (x); } ITERATE : { INSERT INTO RETURN VALUES (x); } };
+        CREATE AGGREGATE plain(x INT) : INT {
+            INITIALIZE : { INSERT INTO RETURN VALUES (x); } ITERATE : { INSERT INTO RETURN VALUES (x); } };
+        SELECT named(x) FROM s;
+        SELECT plain(x) FROM s;
+        SELECT named(x) + 1 FROM s;
+        SELECT named(x) AS n FROM s;
+    """
+    meanings = [analyse(statement, catalog).meaning for statement in parse_script(script)]
+    titles = [m.query.fields[0].name for m in meanings if isinstance(m, RunQuery) and m.query.fields]
+    assert titles == ["found", "plain(x)", "named(x) + 1", "n"]

@@ -72,9 +72,9 @@ def test_ones_are_counted_as_well_as_was_asked_for(given: list, size: int, accur
         assert abs(count - exact) <= exact / accuracy
 
 
-def test_a_long_window_of_ones_needs_few_buckets() -> None:
-    found = base("ones_in_last", [INT, BIGINT, INT], [(1, 1000, 4)] * 3000)
-    assert all(abs(count - min(i + 1, 1000)) <= 250 for i, [(count,)] in enumerate(found))
+def test_a_window_of_ones_is_counted_well_for_long() -> None:
+    found = base("ones_in_last", [INT, BIGINT, INT], [(1, 150, 4)] * 400)
+    assert all(abs(count - min(i + 1, 150)) <= min(i + 1, 150) / 4 for i, [(count,)] in enumerate(found))
 
 
 # ---------------------------------------------------------------- samples
@@ -120,11 +120,11 @@ def test_a_reservoir_holds_so_many_values_each_once(count: int, size: int) -> No
 
 
 def test_every_value_has_its_chance_in_a_reservoir() -> None:
-    found = content("reservoir_sample", [INT, BIGINT], [(i, 500) for i in range(5000)])
-    chosen = Counter(value // 500 for (value,) in found)
-    # Of each tenth of the stream there should be about 50.
-    assert min(chosen.values()) > 30
-    assert max(chosen.values()) < 75
+    found = content("reservoir_sample", [INT, BIGINT], [(i, 300) for i in range(3000)])
+    chosen = Counter(value // 300 for (value,) in found)
+    # Of each tenth of the stream there should be about 30.
+    assert min(chosen.values()) > 15
+    assert max(chosen.values()) < 50
 
 
 @often

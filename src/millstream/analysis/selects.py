@@ -29,7 +29,7 @@ from millstream.analysis.resolver import Resolver, aggregate_name, is_aggregate_
 from millstream.analysis.scope import Scope, ScopeRelation
 from millstream.analysis.typer import OF_GROUP
 from millstream.analysis.windows import StreamFacts
-from millstream.catalog.entries import Timestamp, TimestampKind
+from millstream.catalog.entries import Aggregate, Timestamp, TimestampKind
 from millstream.catalog.functions import FunctionKind, builtin
 from millstream.errors import AnalysisError, did_you_mean
 from millstream.quantity import Duration
@@ -177,16 +177,27 @@ class SelectAnalyser:
         if alias is None and self._returns_row(value) and expr.type.kind is Kind.STRUCT:
             return [Output(f.name, part_of(expr, f)) for f in expr.type.fields]
         if alias is None:
-            alias = value.name if isinstance(value, exp.Column | exp.Dot) else str(self._written(value))
+            alias = value.name if isinstance(value, exp.Column | exp.Dot) else self._title(value)
         return [Output(alias, expr)]
 
+    def _title(self, node: exp.Expr) -> str:
+        """What a column without a name is called: as it is written, or as an aggregate calls its result."""
+        user = self._user(node)
+        if user is not None and not user.returns_row and user.returns[0].name != user.name:
+            return user.returns[0].name
+        return str(self._written(node))
+
     def _returns_row(self, node: exp.Expr) -> bool:
-        """Whether this is a call of an aggregate that returns rows, and nothing else."""
-        if not is_aggregate_call(node, self.resolver.catalog):
-            return False
-        name, catalog = aggregate_name(node), self.resolver.catalog
-        user = catalog.aggregate(name) or catalog.aggregate(name, window=True)
+        user = self._user(node)
         return user is not None and user.returns_row
+
+    def _user(self, node: exp.Expr) -> Aggregate | None:
+        """The aggregate that this is a call of, if it is one of the user's and there is nothing else."""
+        catalog = self.resolver.catalog
+        if not is_aggregate_call(node, catalog):
+            return None
+        name = aggregate_name(node)
+        return catalog.aggregate(name) or catalog.aggregate(name, window=True)
 
     def _written(self, node: exp.Expr) -> str:
         span = span_of(node)
