@@ -115,6 +115,6 @@ def _set_operation(query: SetOperation) -> Node:
     left, right = build(query.left), build(query.right)
     windowed = any(isinstance(node, Windowed) for side in (left, right) for node in side.walk())
     if query.kind == "UNION" and query.facts is not None and not windowed:
-        latent = query.facts is not None and query.facts.timestamp.kind is TimestampKind.LATENT
+        latent = query.facts.timestamp.kind is TimestampKind.LATENT
         return StreamUnion(left, right, query.fields, query.all, latent)
     return WindowSetOperation(left, right, query.kind, query.all, query.fields)
