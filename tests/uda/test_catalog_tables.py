@@ -102,7 +102,8 @@ def test_a_table_is_found_by_its_index_and_is_no_part_of_the_state() -> None:
     program = compiled(body_of(PRICES, "worth", [STRING]), "base")
     (layout,) = (layout for layout in program.tables if layout.given)
     assert layout.hashes == ((0,),)
-    program.given[0].rows = pa.table({"c0": [f"item{i}" for i in range(1000)], "c1": range(1000)})
+    prices = pa.array(range(1000), pa.int32())
+    program.given[0].rows = pa.table({"c0": [f"item{i}" for i in range(1000)], "c1": prices})
     names = ["item7", "nothing", "item9", None, "item7", "item999"]
     columns = {"w": pa.array(names), KEY: pa.array([1, 1, 2, 2, 2, 1])}
     numbers = np.arange(len(names))
