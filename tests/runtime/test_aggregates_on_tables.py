@@ -68,7 +68,7 @@ def test_a_blocking_aggregate_has_a_row_for_each_group(tables: Streams) -> None:
     """)
     assert tables.run("SELECT myavg(x) + 1 AS m, count(*) AS n FROM T HAVING myavg(x) > 3") == table("""
         m                 | n
-        4.166666666666667 | 6
+        4.166666666666666 | 6
     """)
 
 

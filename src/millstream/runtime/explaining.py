@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
@@ -28,8 +30,10 @@ def physical(asked: Asked, lowerer: Lowerer) -> str:
     """The stages of a query with their kernels, and the plan that Spark makes around them."""
     frame = _lowered(asked, lowerer)
     lines = [line for i, pipeline in enumerate(lowerer.stages.pipelines) for line in _stage(i + 1, pipeline)]
-    plan: str = frame._explain_string(mode="simple")  # type: ignore[operator]
-    return "\n".join([*lines, plan.strip()])
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):  # Spark only prints it
+        frame.explain()
+    return "\n".join([*lines, said.getvalue().strip()])
 
 
 EXPLAINED: dict[str, Callable[[Asked, Lowerer], str]] = {"CODE": code, "PHYSICAL": physical}

@@ -75,6 +75,8 @@ def packed(
     if frame.isStreaming or stream is not None or leg.staged:
         travelling = (ORIGIN, NUMBER, MARK) if leg.staged else _ARRIVAL
         present = [F.col(name) for name in frame.columns if name.startswith(travelling)]
+        if leg.staged and MARK not in frame.columns:
+            present.append(F.lit(None).cast("string").alias(MARK))  # over tables stages report nothing
     else:
         present = [F.spark_partition_id().cast("bigint").alias(SEGMENT)]
     result = frame.select(*(expr.alias(name) for name, expr in columns.items()), *present)

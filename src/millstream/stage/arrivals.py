@@ -311,15 +311,15 @@ class Arrivals:
     def _hear(self, mark: Any) -> None:
         """Control input: heartbeats and the end, or the frontier of a shard of the stage before."""
         mark = json.loads(mark) if isinstance(mark, str) else mark
-        if self._input.chained:
+        if mark.get("kind") == ENDED:
+            self._ended = True
+        elif self._input.chained:
             self._shards_heard[mark["shard"]] = END if mark["end"] else self._frontier_of(mark["frontier"])
             self._shards_reached[mark["shard"]] = self._frontier_of(mark["reached"])
             if mark["latest"] is not None:
                 self._note(mark["latest"])
             # Every shard of a stage reports in every batch, so all have been heard of at once.
             self._ended = all(heard == END for heard in self._shards_heard.values())
-        elif mark["kind"] == ENDED:
-            self._ended = True
         else:
             # It is about partitions too that have not said anything yet.
             for number in {*range(self._input.partitions), *self._partitions}:
