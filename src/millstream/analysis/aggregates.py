@@ -128,6 +128,10 @@ def _check_algebraic(
         raise AnalysisError(
             f"'{final.name}' does not take what '{partial.name}' returns", span=span_of(node.args["final"])
         )
+    if final is not None and not _fit(final.returns, returns):
+        raise AnalysisError(
+            f"'{final.name}' does not return what '{name}' does", span=span_of(node.args["final"])
+        )
 
 
 def _named_aggregate(node: exp.Identifier, catalog: Catalog) -> Aggregate | None:

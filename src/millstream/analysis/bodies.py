@@ -18,7 +18,7 @@ from millstream.analysis.body_queries import BodyQueries
 from millstream.analysis.body_selects import CheckedSelect
 from millstream.analysis.body_statements import RETURN, StatementChecker, inserted_rows
 from millstream.analysis.body_values import Scans, Values, converted, with_outputs
-from millstream.analysis.calls import Bodies
+from millstream.analysis.calls import Bodies, Panes
 from millstream.analysis.open_types import OpenTypes
 from millstream.analysis.scope import Scope, ScopeRelation
 from millstream.errors import AnalysisError
@@ -47,7 +47,39 @@ def checked_body(aggregate: Aggregate, arguments: Sequence[Type], catalog: Catal
 
 
 def bodies_of(name: str, arguments: Sequence[Type], catalog: Catalog) -> Bodies:
-    """Both versions of an aggregate in ESL, for arguments of these types."""
+    """Both versions of an aggregate in ESL, for arguments of these types, and what it is in panes."""
+    bodies = _versions(name, arguments, catalog)
+    return (
+        bodies
+        if bodies.unfit is not None
+        else replace(bodies, panes=_panes(name, bodies, arguments, catalog))
+    )
+
+
+def _panes(name: str, bodies: Bodies, arguments: Sequence[Type], catalog: Catalog) -> Panes | None:
+    """What ALGEBRAIC says, if both the aggregate of panes and the one that combines them can be run."""
+    entries = (catalog.aggregate(name, window=window) for window in (False, True))
+    entry = next((entry for entry in entries if entry is not None and entry.algebraic), None)
+    if entry is None:
+        return None
+    partial = bodies if entry.partial is None else _versions(entry.partial, arguments, catalog)
+    pane = partial.base or partial.window
+    if pane is None:
+        return None
+    combined = _versions(entry.final or name, [f.type for f in pane.returns], catalog)
+    body = combined.window or combined.base
+    if body is None or not all(map(_goes_into, pane.returns, body.parameters)):
+        return None
+    return Panes(pane, combined)
+
+
+def _goes_into(given: Field, wanted: Field) -> bool:
+    """Whether what a pane returns can be taken as it is: nothing is lost, or it is an error."""
+    number = given.type.is_integral and (wanted.type.is_integral or wanted.type.kind is Kind.DOUBLE)
+    return given.type == wanted.type or number
+
+
+def _versions(name: str, arguments: Sequence[Type], catalog: Catalog) -> Bodies:
     versions: list[checked.Body | None] = []
     for window in (False, True):
         entry = catalog.aggregate(name, window=window)

@@ -64,10 +64,13 @@ class UserState:
     def start_over(self) -> None:
         """Keep what is needed, and nothing else."""
         instances, tables = self._everything()
+        numbers = [int(table["meta"][NEXT_ID]) for table in self.machine.kept]
         self.machine = Machine(self._program)
         self.keys = KeyTable()
         self._touched = []
         self._load(instances, tables)
+        for table, number in zip(self.machine.kept, numbers, strict=True):
+            table["meta"][NEXT_ID] = number
 
     # ------------------------------------------------------------ writing
 

@@ -70,13 +70,7 @@ def _input(node: nodes.Node) -> str | None:
 
 
 def _over(over: OverCall) -> str | None:
-    if over.active_expiration and (over.call.bodies is None or over.call.bodies.window is None):
-        return f"ACTIVE EXPIRATION of '{over.call.name}', which has no window version in ESL,"
-    if over.call.user is not None:
-        if over.slide is not None and over.frame.preceding is None:
-            return f"SLIDE with '{over.call.name}' over an unbounded window"
-        return _user(over.call)
-    return _aggregate(over.call)
+    return _aggregate(over.call) if over.call.user is None else _user(over.call)
 
 
 def _user(call: AggregateCall) -> str | None:
