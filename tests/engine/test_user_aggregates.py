@@ -6,8 +6,8 @@ compiling, sharing or deriving anything.
 
 from __future__ import annotations
 
+import contextlib
 import random
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -18,12 +18,10 @@ from tests.engine.test_invariants import same
 from tests.engine.without_spark import planned, staged
 from tests.uda.bodies import aggregate, summing
 
-from millstream.kernels import user_machine
 from millstream.kernels.errors import KernelError
 from millstream.kernels.user_machine import UserAggregateError
 from millstream.plan.executable import why_not
 from millstream.reference import Arrivals, Failure, Heartbeat, Row, run
-from millstream.uda.loading import plain_functions
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 STREAM = "CREATE STREAM s (k INT, x INT, y DOUBLE, z STRING, t TIMESTAMP, p BOOLEAN) ORDER BY t"
@@ -49,13 +47,7 @@ BRACKETS = (
 )
 
 
-@pytest.fixture(autouse=True, scope="module")
-def uncompiled() -> Iterator[None]:
-    """Compiling takes seconds for each body; that compiled code does the same is tested elsewhere."""
-    patch = pytest.MonkeyPatch()
-    patch.setattr(user_machine, "functions", lambda program, outside: plain_functions(program, outside))
-    yield
-    patch.undo()
+pytestmark = pytest.mark.usefixtures("uncompiled")
 
 
 # ---------------------------------------------------------------- scripts
@@ -182,15 +174,13 @@ def check(script: str, clause: str, seed: int) -> None:
         expected = [(row.time, *row.values) for row in run(plan, {"s": stream}).rows]
     except Failure:
         # The engine may not have to look where the definition fails.
-        try:
+        with contextlib.suppress(UserAggregateError, KernelError):
             stage.run(stream, chance)
-        except (UserAggregateError, KernelError):
-            pass
         return
     same(flat(stage.run(stream, chance)), flat(expected))
 
 
-quickly = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+quickly = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @given(over_scripts(), st.sampled_from(CLAUSES), st.integers())

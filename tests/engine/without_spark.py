@@ -95,7 +95,7 @@ class Stage:
         """Whether tuples are put in order before anything is done with them."""
         return any(isinstance(kernel, Reorder) for kernel in self.pipeline.make_kernels())
 
-    def run(self, given: Arrivals, chance: random.Random) -> list[tuple[Any, ...]]:
+    def run(self, given: Arrivals, chance: random.Random, *, ended: bool = True) -> list[tuple[Any, ...]]:
         """Timestamp and columns of every result; batches, tasks, shards and failures are left to chance."""
         arrivals = self._arrivals(given, chance)
         # A heartbeat is the last thing in its batch.
@@ -108,7 +108,7 @@ class Stage:
         fields = [*pipeline.inputs[0].columns, pa.field(TIME, pipeline.time_type), pa.field(KEEP, pa.bool_())]
         fields += [pa.field(SUBSTREAM, pa.string()), pa.field(PROMISE, pa.bool_())]
         simulation = Simulation(pipeline, [pa.schema(fields)], shards, chance, forgetful=True)
-        rows = simulation.run(arrivals, cuts).to_pylist()
+        rows = simulation.run(arrivals, cuts, ended=ended).to_pylist()
         return [tuple(row[name] for name in (TIME, *self.columns)) for row in self._put_together(rows)]
 
     def _put_together(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

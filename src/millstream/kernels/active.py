@@ -42,7 +42,7 @@ class ActiveAggregate(Kernel):
         rows = events.rows - events.first
         time = np.where(events.expired, leaving(self._held.times[rows], self._reach), self._held.times[rows])
         given = self._held.taken(rows, events.expired, time, {})
-        results = self._window.results(given, events)
+        results = self._window.answers(given, events)
         columns = given.columns.append_column(self._call.aggregate.result, results)
         if frontier.is_end:
             self._held.clear()
@@ -117,9 +117,8 @@ class _Window(Sliding):
         events.starts[came] = starts
         latest = np.full(len(self._keys), -1, np.int32)
         latest[self._log.codes.view[first:fresh]] = np.arange(first, fresh)
-        arrays = events.rows, events.expired, events.codes
         _follow(
-            tuple(frozen(array) for array in arrays),
+            (frozen(events.rows), frozen(events.expired), frozen(events.codes)),
             self._log.following.view,
             latest,
             events.starts,
@@ -127,7 +126,7 @@ class _Window(Sliding):
         )
         return events
 
-    def results(self, given: Tuples, events: _Events) -> pa.Array:
+    def answers(self, given: Tuples, events: _Events) -> pa.Array:
         """The aggregate of what is in the window at each event."""
         some = np.flatnonzero(events.starts >= 0)
         wanted = Wanted(given, some)
@@ -138,7 +137,7 @@ class _Window(Sliding):
         known = wanted.answer(aggregate, self._measures[aggregate.measures[0]], parts)
         if len(some) == len(given):
             return known
-        nothing = 0 if spec.function == "count" else [] if spec.function.startswith("collect") else None
+        nothing: Any = 0 if spec.function == "count" else [] if spec.function.startswith("collect") else None
         both = pa.concat_arrays([known.cast(spec.type), pa.array([nothing], spec.type)])
         places = np.full(len(given), len(some))
         places[some] = np.arange(len(some))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from millstream.plan import strategies
+from millstream.analysis.calls import OverCall
+from millstream.plan import strategies, versions
 from millstream.plan.nodes import Node, OverAggregate, WindowAggregate
 
 
@@ -45,6 +46,13 @@ def _notes(node: Node) -> list[str]:
         case WindowAggregate() if node.streaming:
             return strategies.notes((call, False) for call in node.aggregates)
         case OverAggregate():
-            return strategies.notes((over.call, over.frame.preceding is None) for over in node.calls)
+            return [note for over in node.calls for note in _over_notes(over)]
         case _:
             return []
+
+
+def _over_notes(over: OverCall) -> list[str]:
+    bodies = over.call.bodies
+    if over.call.user is None:
+        return strategies.notes([(over.call, over.frame.preceding is None)])
+    return [f"{over.call.result}: {versions.described(over)}"] if bodies and bodies.unfit is None else []

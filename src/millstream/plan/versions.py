@@ -69,6 +69,29 @@ def over_version(over: OverCall) -> Version:
     return window_version(bodies) or Version(Way.CONTENT, base)
 
 
+def described(over: OverCall) -> str:
+    """How a call is computed, in words."""
+    version = over_version(over)
+    own = "window version" if version.body.window else "base version"
+    if version.derived:
+        own += f" ({version.derived})"
+    match version.way:
+        case Way.RUNNING:
+            return "base version, TERMINATE after every tuple"
+        case Way.WINDOW:
+            return own
+        case Way.CONTENT:
+            return f"{own}, recomputed from the content, O(w)"
+        case Way.TUMBLE:
+            return f"{own}, restarted each slot"
+        case Way.PANES:
+            again = "" if version.body.window else ", recomputed from their results, O(w)"
+            return f"panes of {version.pane} tuples, {own} over {version.over} of them{again}"
+        case Way.ACTIVE:
+            again = "" if version.body.window else ", recomputed from what is left, O(w)"
+            return f"{own}, also when a tuple leaves{again}"
+
+
 def window_version(bodies: Bodies) -> Version | None:
     """The window version that there is, or that can be made."""
     if bodies.window is not None:

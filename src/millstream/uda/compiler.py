@@ -224,11 +224,9 @@ class _Code:
             self._code.tables[checked.INWINDOW].insert(parameters, "place")
             writer.lines("latest[k] = place", "mark = out")
             if self._mode == AGAIN:
-                writer.line("alive[k] = 1")
                 with writer.deeper("if (place + 1) % slide == 0:"):
                     self._what_is_left(self._code.tables[checked.INWINDOW])
-            else:
-                self._came(parameters)
+            self._came(parameters)
             if self._mode == ROWS:
                 # With SLIDE only the last tuple of a slot is heard.
                 with writer.deeper("if (place + 1) % slide != 0:"):
@@ -327,10 +325,8 @@ class _Code:
                     "latest[k] = number",
                 )
                 if self._is_following:
-                    writer.line("alive[k] = 1")
                     self._what_is_left(table)
-                else:
-                    self._came(parameters)
+                self._came(parameters)
                 writer.line("i += 1")
             writer.lines("span[0] = first", "span[1] = last")
         writer.line("    return out, returned")

@@ -1,45 +1,36 @@
-"""Window versions that are made of base versions, where what a tuple has added can be taken away again.
+"""Window versions that are made of base versions, where that can be proved to give the same.
 
-The state must be one row, which each tuple changes in ways of which the effect of the oldest can be undone:
+The state must be one row, which nothing but one UPDATE for each tuple changes. Each of its columns is one of
 
-| column | ITERATE | when the oldest tuple leaves |
+| column | ITERATE | in the window version |
 | --- | --- | --- |
-| sum | adds something of the tuple, and INITIALIZE sets it to the same of the first | that is subtracted |
-| first | leaves it as INITIALIZE has set it | what INITIALIZE makes of the second oldest |
+| sum | adds something of the tuple; INITIALIZE has set it to the same of the first | EXPIRE subtracts it |
+| extreme | keeps the greater (smaller) of it and an argument; INITIALIZE has set it to that | from inwindow |
+| first | leaves it as INITIALIZE has set it, to an argument or a constant | that of the second oldest |
 | last | sets it to something of the tuple | stays |
 
 Only integers and decimals are added, and they are exact. What is added may be NULL: then the sum is NULL
 while such a tuple is in the window, and what else has been added must not be lost. So there are two columns
-beside such a sum: the sum of what is known, and how often it was not.
+beside such a sum: the sum of what is known, and how often it was not. What goes beyond its type is an error;
+as tuples leave one by one, that may also be the sum of some of those that a window has.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from millstream.types import BIGINT, BOOLEAN, INT, Field, Kind, Type
 from millstream.uda import checked
 from millstream.uda.checked import Expr
+from millstream.uda.compiler import RANGE, compiled
+from millstream.uda.failures import UnsupportedError
 
 _PURE = frozenset(
     {"+", "-", "*", "/", "%", "div", "pmod", "negative", "abs", "coalesce", "greatest", "least", "sqrt"}
     | {"floor", "ceil", "and", "or", "not", "isnull", "in", "=", "<>", "<", "<=", ">", ">=", "<=>"}
-    | {
-        "&",
-        "|",
-        "^",
-        "length",
-        "upper",
-        "lower",
-        "concat",
-        "year",
-        "month",
-        "day",
-        "hour",
-        "minute",
-        "second",
-    }
+    | {"&", "|", "^", "length", "upper", "lower", "concat", "year", "month", "day", "hour"}
 )
 """Functions that give the same whenever they are asked the same."""
 
@@ -54,8 +45,17 @@ class Derived:
     why: str
 
 
+@lru_cache(maxsize=64)
 def derived_window_version(base: checked.Body) -> Derived | None:
     """The window version of a base version, None if it cannot be proved that there is one."""
+    derived = _derived(base)
+    try:
+        return derived if derived is None or compiled(derived.body, RANGE) else None
+    except UnsupportedError:
+        return None
+
+
+def _derived(base: checked.Body) -> Derived | None:
     state = _state_of(base)
     if state is None:
         return None
@@ -76,7 +76,9 @@ def derived_window_version(base: checked.Body) -> Derived | None:
         terminate=(),
         expire=making.expire(),
     )
-    return Derived(body, f"EXPIRE derived: the inverse of {update.text}")
+    return Derived(
+        body, f"derived: EXPIRE undoes {update.text}" if body.expire else f"derived of {update.text}"
+    )
 
 
 def _state_of(base: checked.Body) -> tuple[checked.Insert, checked.Update] | None:
@@ -93,7 +95,21 @@ def _state_of(base: checked.Body) -> tuple[checked.Insert, checked.Update] | Non
         return None
     name = base.tables[0].name
     plain = first.table == name and len(first.rows) == 1 and first.where is None and first.query is None
-    return (first, update) if plain and update.scan.table == name and not update.where else None
+    return (first, _always(update)) if plain and update.scan.table == name else None
+
+
+def _always(update: checked.Update) -> checked.Update:
+    """An update that is for certain rows only as one of all rows, which leaves the others as they are."""
+    if not update.where:
+        return update
+    assigned = []
+    for index, value in update.assigned:
+        own = checked.Column(update.scan.number, index, update.scan.fields[index].type)
+        chosen = value
+        for condition in reversed(update.where):
+            chosen = checked.Case(((condition, chosen),), own, own.type)
+        assigned.append((index, chosen))
+    return replace(update, assigned=tuple(assigned), where=())
 
 
 class _Making:
@@ -130,14 +146,18 @@ class _Making:
         """Take a column into account; whether that is possible."""
         if after is None:
             # The first tuple has set it.
-            if not _is_of_tuple(first):
+            if not isinstance(first, checked.Parameter | checked.Constant):
                 return False
-            if any(isinstance(part, checked.Parameter) for part in checked.walk(first)):
+            if isinstance(first, checked.Parameter):
                 self._undone.append((index, _about_oldest(first, _NEXT_OLDEST)))
             return True
         if _is_of_tuple(after):
             # The last tuple has set it.
             self._assigned.append((index, after))
+            return True
+        extreme = _extreme_of(after, checked.Column(self._number, index, self._fields[index].type))
+        if extreme is not None and extreme.argument == first:
+            self._assigned.append((index, extreme.of_window(self._number + 1 + len(self._assigned))))
             return True
         sum_ = _sum_of(after, self._number, index)
         if sum_ is None or not _is_same(first, sum_.added):
@@ -152,28 +172,37 @@ class _Making:
     def _with_nulls(self, index: int, sum_: _Sum) -> None:
         """A sum of what is known and how often it is not known, from which the column is made."""
         field = self._fields[index]
+        wide = BIGINT if field.type.is_integral else field.type
         known, missing = len(self._fields), len(self._fields) + 1
-        self._fields += [Field(f"__ms_known{index}", field.type), Field(f"__ms_missing{index}", BIGINT)]
-        zero, one, none = checked.Constant(0, sum_.added.type), *(checked.Constant(n, BIGINT) for n in (1, 0))
+        self._fields += [Field(f"__ms_known{index}", wide), Field(f"__ms_missing{index}", BIGINT)]
         column, count = (
-            checked.Column(self._number, i, t) for i, t in ((known, field.type), (missing, BIGINT))
+            checked.Column(self._number, known, wide),
+            checked.Column(self._number, missing, BIGINT),
         )
+        one, none = checked.Constant(1, BIGINT), checked.Constant(0, BIGINT)
 
         def parts(added: Expr) -> tuple[Expr, Expr]:
             is_missing = checked.Call("isnull", (added,), BOOLEAN)
-            value = checked.Call("coalesce", (added, zero), added.type)
+            value = checked.Call("coalesce", (added, checked.Constant(0, added.type)), added.type)
             return value, checked.Case(((is_missing, one),), none, BIGINT)
 
-        def changed(total: Expr, times: Expr) -> list[tuple[int, Expr]]:
+        def changed(operator: str, added: Expr) -> list[tuple[int, Expr]]:
+            value, is_missing = parts(added)
+            times = checked.Call(operator, (count, is_missing), BIGINT)
+            if wide == BIGINT:
+                total: Expr = checked.Call(operator, (column, _as(value, wide)), wide)
+            else:
+                total = sum_.computed(operator, column, value)
             is_known = checked.Call("=", (times, none), BOOLEAN)
-            shown = checked.Case(((is_known, total),), checked.Constant(None, field.type), field.type)
-            return [(index, shown), (known, total), (missing, times)]
+            nothing = checked.Constant(None, field.type)
+            shown = checked.Case(((is_known, _as(total, field.type)),), nothing, field.type)
+            # While tuples leave nobody looks.
+            return [*([(index, shown)] if operator == "+" else []), (known, total), (missing, times)]
 
-        value, times = parts(sum_.added)
-        self._inserted += [_as(value, field.type), times]
-        self._assigned += changed(sum_.more(column, value), checked.Call("+", (count, times), BIGINT))
-        value, times = parts(_about_oldest(sum_.added, _OLDEST))
-        self._undone += changed(sum_.less(column, value), checked.Call("-", (count, times), BIGINT))
+        value, is_missing = parts(sum_.added)
+        self._inserted += [_as(value, wide), is_missing]
+        self._assigned += changed("+", sum_.added)
+        self._undone += changed("-", _about_oldest(sum_.added, _OLDEST))
 
 
 @dataclass(frozen=True)
@@ -186,12 +215,52 @@ class _Sum:
     within: Callable[[Expr], Expr]
     type: Type
 
-    def more(self, column: Expr, added: Expr) -> Expr:
-        return self.around(checked.Call("+", (self.within(column), added), self.type))
+    def computed(self, operator: str, column: Expr, added: Expr) -> Expr:
+        return self.around(checked.Call(operator, (self.within(column), added), self.type))
 
     def less(self, column: Expr, added: Expr) -> Expr:
-        added = _about_oldest(added, _OLDEST)
-        return self.around(checked.Call("-", (self.within(column), added), self.type))
+        return self.computed("-", column, _about_oldest(added, _OLDEST))
+
+
+@dataclass(frozen=True)
+class _Extreme:
+    """The greatest or the least of an argument; of windows whose first has none there may be none at all."""
+
+    argument: checked.Parameter
+    greatest: bool
+    skips_nulls: bool
+
+    def of_window(self, scan: int) -> Expr:
+        index, type_ = self.argument.index, self.argument.type
+        value = checked.Column(scan, index, type_)
+        rows = checked.Scan(scan, checked.INWINDOW)
+        found = checked.Aggregation("max" if self.greatest else "min", (value,), type_)
+        query = checked.Query(
+            (rows,), (), (checked.Grouped(0, type_),), ("extreme",), is_grouped=True, aggregates=(found,)
+        )
+        all_ = checked.Scalar(query, type_)
+        if self.skips_nulls:
+            return all_
+        is_missing = checked.Call("isnull", (checked.Oldest(_OLDEST, index, type_),), BOOLEAN)
+        return checked.Case(((is_missing, checked.Constant(None, type_)),), all_, type_)
+
+
+def _extreme_of(expr: Expr, column: checked.Column) -> _Extreme | None:
+    """Whether a column keeps the greater or the smaller of itself and an argument.
+
+    ``greatest(c, x)`` takes NULL for nothing, CASE WHEN x > c THEN x ELSE c END for the end of it.
+    """
+    match expr:
+        case checked.Call("greatest" | "least", (one, other)) if column in (one, other):
+            argument = other if one == column else one
+            if isinstance(argument, checked.Parameter) and argument.type == column.type:
+                return _Extreme(argument, expr.name == "greatest", skips_nulls=True)
+        case checked.Case(((checked.Call(name, (one, other)), checked.Parameter() as argument),), otherwise):
+            greater = {">": one == argument, "<": one == column}.get(name.rstrip("="))
+            compared = {one, other} == {argument, column} and otherwise == column
+            if greater is not None and compared and argument.type == column.type:
+                return _Extreme(argument, greater, skips_nulls=False)
+    return None
 
 
 def _sum_of(expr: Expr, scan: int, index: int) -> _Sum | None:
@@ -252,11 +321,9 @@ def _is_same(one: Expr, other: Expr) -> bool:
 def _plain(expr: Expr) -> Expr:
     while isinstance(expr, checked.Cast) and expr.type.is_integral and expr.argument.type.is_integral:
         expr = expr.argument
-    return checked.Constant(expr.value, INT) if _is_whole(expr) else expr
-
-
-def _is_whole(expr: Expr) -> bool:
-    return isinstance(expr, checked.Constant) and expr.type.is_integral
+    if isinstance(expr, checked.Constant) and expr.type.is_integral:
+        return checked.Constant(expr.value, INT)
+    return expr
 
 
 def _about_oldest(expr: Expr, position: Expr) -> Expr:
