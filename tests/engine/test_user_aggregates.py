@@ -105,8 +105,11 @@ def over_scripts(draw: st.DrawFn) -> str:
         other = draw(st.sampled_from(["", "sum(x)", "agg(x, y, z)", "other(x, y, z)"]))
         created += [draw(versions("other"))] if other.startswith("other") else []
         calls += [other] if other else []
+    frame = draw(frames(slide))
+    same_frame = draw(st.booleans())
+    overs = [f"{partition}{frame if same_frame else draw(frames(slide))}{slide}" for _ in calls]
     shown = ", ".join(
-        f"{c} OVER ({partition}{draw(frames(slide))}{slide}) AS r{i}" for i, c in enumerate(calls)
+        f"{c} OVER ({over}) AS r{i}" for i, (c, over) in enumerate(zip(calls, overs, strict=True))
     )
     return "\n".join([*created, f"SELECT k, x, t, {shown} FROM s;"])
 

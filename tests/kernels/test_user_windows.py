@@ -42,23 +42,25 @@ def uncompiled() -> Iterator[None]:
     patch.undo()
 
 
-def kernel(over: str, created: str) -> Kernel:
-    """The kernel of ``total(x) OVER (...)``, without what puts tuples in order before it."""
+def kernel(over: str, created: str, calls: tuple[str, ...] = ("total(x)",)) -> Kernel:
+    """The kernel of some calls over a window, without what puts tuples in order before it."""
     stream = "CREATE STREAM s (k INT, x INT, t BIGINT) ORDER BY t;"
-    plan = planned(f"{stream}{created} SELECT k, total(x) OVER (PARTITION BY k {over}) AS r FROM s;")
+    asked = ", ".join(f"{call} OVER (PARTITION BY k {over}) AS r{i}" for i, call in enumerate(calls))
+    plan = planned(f"{stream}{created} SELECT k, {asked} FROM s;")
     node = next(n for n in plan.walk() if isinstance(n, OverAggregate))
 
     def measured(amount: Quantity) -> int | float:
         return units(amount, T.LongType())
 
-    _, spec = user_over_spec(node.calls[0], measured, "a0", "r0")
-    return over_kernels(node.calls, [spec], None).kernels[-1]()
+    specs = [user_over_spec(call, measured, f"a{i}", f"r{i}")[1] for i, call in enumerate(node.calls)]
+    return over_kernels(node.calls, specs, None).kernels[-1]()
 
 
 def tuples(start: int, end: int, keys: int = 1) -> Tuples:
     """One at each instant, for one key after the other."""
     time = np.arange(start, end)
-    columns = pa.table({KEY: pa.array(time % keys), "a0_0": pa.array(time % 7, pa.int32())})
+    given = pa.array(time % 7, pa.int32())
+    columns = pa.table({KEY: pa.array(time % keys), "a0_0": given, "a1_0": given})
     return Tuples(columns, time, np.zeros(len(time), np.int32), time)
 
 
@@ -91,3 +93,23 @@ def test_a_window_that_has_emptied_is_forgotten(created: str, active: str) -> No
     added, gone = window.snapshot().added, window.snapshot()
     assert sum(table.num_rows for table in added.values()) <= 20, "that instances have ended is written down"
     assert not gone.added
+
+
+def test_aggregates_over_the_same_window_keep_its_tuples_once() -> None:
+    longest = HELD.replace("total", "longest").replace("sum", "max")
+    alone = kernel("ROWS 9 PRECEDING", HELD)
+    both = kernel("ROWS 9 PRECEDING", HELD + longest, ("total(x)", "longest(x)"))
+    batch = tuples(0, 100, keys=3)
+    out, other = (window.process(batch, Frontier(100, 0)) for window in (alone, both))
+    assert out.columns["r0_0"].equals(other.columns["r0_0"])
+    assert other.columns["r1_0"].to_pylist()[:5] == [0, 1, 2, 3, 4]
+    assert alone.rows == both.rows == 3 + 30
+
+
+def test_one_that_deletes_from_its_window_has_it_for_itself() -> None:
+    peak = HELD.replace("total", "peak").replace(
+        "ITERATE    : {", "ITERATE : { DELETE FROM inwindow WHERE w < x;"
+    )
+    both = kernel("ROWS 9 PRECEDING", HELD + peak, ("total(x)", "peak(x)"))
+    both.process(tuples(0, 100, keys=3), Frontier(100, 0))
+    assert 3 + 30 < both.rows < 2 * (3 + 30)

@@ -160,7 +160,8 @@ class UserOverSpec:
     """An aggregate of the user's over the tuple and those before it, as in OverSpec.
 
     Of windows of rows, only the last tuple of every ``slide`` of a partition has a result. With ``panes`` the
-    program takes what these have as results.
+    program takes what these have as results. A program may also be several aggregates, its ``members``: the
+    first of its results then says whose they are.
     """
 
     user: UserSpec
@@ -168,3 +169,4 @@ class UserOverSpec:
     range: int | float | None = None
     slide: int = 1
     panes: PaneSpec | None = None
+    members: tuple[UserSpec, ...] = ()

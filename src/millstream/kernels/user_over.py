@@ -26,12 +26,13 @@ class UserOver(Kernel):
     """
 
     def __init__(self, specs: Sequence[UserOverSpec], *, together: bool = False) -> None:
-        self._specs, self._together = tuple(specs), together
+        self._users = [user for spec in specs for user in spec.members or (spec.user,)]
+        self._together = together
         self._windows = [_window(spec, f"user{i}") for i, spec in enumerate(specs)]
 
     def process(self, tuples: Tuples, frontier: Frontier) -> Tuples:
-        returned = [window.process(tuples, frontier) for window in self._windows]
-        return (listed if self._together else expanded)(tuples, returned, [spec.user for spec in self._specs])
+        returned = [part for window in self._windows for part in window.process(tuples, frontier)]
+        return (listed if self._together else expanded)(tuples, returned, self._users)
 
     def snapshot(self) -> Change:
         return merged(window.snapshot() for window in self._windows)
@@ -50,7 +51,7 @@ def _window(spec: UserOverSpec, prefix: str) -> _Window | PaneWindow:
 
 
 class _Window:
-    """One call, with its window."""
+    """One call, or several that share it, with its window."""
 
     def __init__(self, spec: UserOverSpec, prefix: str) -> None:
         self._spec = spec
@@ -60,7 +61,7 @@ class _Window:
 
         self._is_float = False
 
-    def process(self, tuples: Tuples, frontier: Frontier) -> Returned:
+    def process(self, tuples: Tuples, frontier: Frontier) -> list[Returned]:
         spec, state = self._spec, self.state
         self._is_float = tuples.time.dtype == np.float64
         codes = state.codes(tuples.columns)
@@ -82,7 +83,19 @@ class _Window:
             if state.is_wasteful():
                 state.start_over()
                 self._remember()
-        return returned
+        return self._apart(returned) if spec.members else [returned]
+
+    def _apart(self, returned: Returned) -> list[Returned]:
+        """What each of several aggregates returned."""
+        whose = np.asarray(returned.columns[0])
+        parts, first = [], 1
+        for number, member in enumerate(self._spec.members):
+            rows = np.flatnonzero(whose == number)
+            last = first + len(member.program.returns)
+            columns = tuple(column.take(pa.array(rows)) for column in returned.columns[first:last])
+            parts.append(Returned(returned.sources[rows], columns))
+            first = last
+        return parts
 
     def _bounds(self, tuples: Tuples, codes: Codes) -> tuple[Any, ...]:
         """Where tuples are, where their windows begin, how many rows these have, and how far they slide."""

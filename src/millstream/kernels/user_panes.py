@@ -29,7 +29,7 @@ class PaneWindow:
         self._filling = UserState(panes.program, f"{prefix}-pane")
         self._combining = UserState(spec.user.program, prefix)
 
-    def process(self, tuples: Tuples, frontier: Frontier) -> Returned:
+    def process(self, tuples: Tuples, frontier: Frontier) -> list[Returned]:
         panes = self._panes
         codes = self._filling.codes(tuples.columns)
         parameters = self._filling.machine.encoded(tuples.columns, self._spec.user.arguments)
@@ -43,7 +43,7 @@ class PaneWindow:
             for state in (self._filling, self._combining):
                 if state.is_wasteful():
                     state.start_over()
-        return returned
+        return [returned]
 
     def _combined(self, tuples: Tuples, filled: Returned) -> Returned:
         """What is returned for the last tuples of panes."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import pyarrow as pa
@@ -22,8 +22,10 @@ from millstream.kernels.user_machine import returned_fields
 from millstream.kernels.user_rows import rows_type
 from millstream.plan.versions import Version, Way, over_version
 from millstream.quantity import Quantity, Rows
+from millstream.types import Field
 from millstream.uda import compiler
 from millstream.uda.checked import Body
+from millstream.uda.shared import can_share, together
 
 MakeKernel = Callable[[], Kernel]
 Units = Callable[[Quantity], int | float]
@@ -124,13 +126,15 @@ def over_kernels(
     from millstream.kernels.reorder import Reorder
     from millstream.kernels.user_over import UserOver
 
-    own = tuple(spec for spec in specs if isinstance(spec, UserOverSpec))
+    own = _sharing(
+        [(c, spec) for c, spec in zip(calls, specs, strict=True) if isinstance(spec, UserOverSpec)]
+    )
     others = tuple(spec for spec in specs if isinstance(spec, OverSpec))
     kernels: list[MakeKernel] = [partial(Reorder)]
-    together = slide is not None and (bool(others) or not all(map(_chooses_yields, calls)))
+    lists = slide is not None and (bool(others) or not all(map(_chooses_yields, calls)))
     if calls[0].active_expiration:
         kernels.append(_active(own, others))
-    elif together:
+    elif lists:
         # What tuples give is known before it is known which of them give something.
         kernels += [partial(UserOver, own, together=True)] if own else []
         kernels.append(partial(OverAggregate, others, slide))
@@ -142,13 +146,44 @@ def over_kernels(
         if isinstance(spec, OverSpec):
             added.append(pa.field(spec.aggregate.result, spec.aggregate.type))
             listed += [(call.call, spec.aggregate.result)] if call.call.user is not None else []
-        elif together:
+        elif lists:
             added.append(pa.field(spec.user.whole, rows_type(spec.user.program)))
             listed.append((call.call, spec.user.whole))
         else:
             added += returned_fields(spec.user.program, spec.user.results)
             apart.append((call.call, spec.user, spec.user.whole))
     return OverKernels(kernels, added, apart, listed)
+
+
+def _sharing(given: Sequence[tuple[OverCall, UserOverSpec]]) -> tuple[UserOverSpec, ...]:
+    """Aggregates that follow the same window become one, if they leave its tuples alone."""
+    found: dict[object, list[tuple[OverCall, UserOverSpec]]] = {}
+    for number, (over, spec) in enumerate(given):
+        mode = spec.user.program.mode
+        shares = mode in (compiler.ROWS, compiler.RANGE) and spec.panes is None
+        shares = shares and can_share(over_version(over).body)
+        found.setdefault((mode, spec.rows, spec.range, spec.slide) if shares else number, []).append(
+            (over, spec)
+        )
+    return tuple(_shared(group) if len(group) > 1 else group[0][1] for group in found.values())
+
+
+def _shared(group: Sequence[tuple[OverCall, UserOverSpec]]) -> UserOverSpec:
+    bodies = [over_version(over).body for over, _ in group]
+    known: dict[tuple[str, object], tuple[str, Field]] = {}
+    places = []
+    for (over, spec), body in zip(group, bodies, strict=True):
+        own = []
+        for i, (argument, parameter) in enumerate(zip(over.call.arguments, body.parameters, strict=True)):
+            key = argument.sql, parameter.type
+            known.setdefault(key, (spec.user.arguments[i], parameter))
+            own.append(list(known).index(key))
+        places.append(own)
+    body = together(bodies, places, tuple(parameter for _, parameter in known.values()))
+    first = group[0][1]
+    program = compiler.compiled(body, first.user.program.mode)
+    user = UserSpec(program, tuple(name for name, _ in known.values()), ())
+    return replace(first, user=user, members=tuple(spec.user for _, spec in group))
 
 
 def _active(own: tuple[UserOverSpec, ...], others: tuple[OverSpec, ...]) -> MakeKernel:

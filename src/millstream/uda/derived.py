@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 from millstream.types import BIGINT, BOOLEAN, INT, Field, Kind, Type
 from millstream.uda import checked
@@ -45,7 +44,6 @@ class Derived:
     why: str
 
 
-@lru_cache(maxsize=64)
 def derived_window_version(base: checked.Body) -> Derived | None:
     """The window version of a base version, None if it cannot be proved that there is one."""
     derived = _derived(base)
@@ -314,12 +312,12 @@ def _is_of_tuple(expr: Expr) -> bool:
 
 
 def _is_same(one: Expr, other: Expr) -> bool:
-    """Whether two values are the same number, whatever type of integers it is in."""
+    """Whether two values are the same number, whatever type of integers or decimals it is in."""
     return _plain(one) == _plain(other)
 
 
 def _plain(expr: Expr) -> Expr:
-    while isinstance(expr, checked.Cast) and expr.type.is_integral and expr.argument.type.is_integral:
+    while isinstance(expr, checked.Cast) and _are_exact([expr.type, expr.argument.type]):
         expr = expr.argument
     if isinstance(expr, checked.Constant) and expr.type.is_integral:
         return checked.Constant(expr.value, INT)
