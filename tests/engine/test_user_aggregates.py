@@ -57,6 +57,8 @@ pytestmark = pytest.mark.usefixtures("uncompiled")
 def frames(draw: st.DrawFn, slide: str) -> str:
     if slide == " ACTIVE EXPIRATION":
         return f"RANGE INTERVAL {draw(st.integers(1, 8))} SECONDS PRECEDING"
+    if slide.startswith((" SLIDE 2", " SLIDE 4")) and draw(st.booleans()):
+        return f"ROWS {draw(st.sampled_from([3, 5, 7]))} PRECEDING"  # so that there are panes
     return draw(
         st.one_of(
             st.integers(0, 5).map(lambda n: f"ROWS {n} PRECEDING"),
@@ -69,6 +71,7 @@ def frames(draw: st.DrawFn, slide: str) -> str:
 slides = st.one_of(
     st.just(""),
     st.integers(1, 6).map(lambda n: f" SLIDE {n}"),
+    st.sampled_from([" SLIDE 2", " SLIDE 4", " SLIDE 4 EMIT EVERY 2"]),
     st.tuples(st.integers(1, 6), st.integers(1, 4)).map(lambda n: f" SLIDE {n[0]} EMIT EVERY {n[1]}"),
     st.integers(1, 6).map(lambda n: f" SLIDE INTERVAL {n} SECONDS"),
     st.tuples(st.integers(1, 6), st.integers(1, 4)).map(
@@ -81,9 +84,9 @@ slides = st.one_of(
 @st.composite
 def versions(draw: st.DrawFn, name: str) -> str:
     """A base version, a window version, or both; ALGEBRAIC or not, which may be a lie."""
-    if draw(st.integers(0, 3)) == 0:
-        return draw(summing(name))
     algebraic = draw(st.sampled_from(["", " ALGEBRAIC"]))
+    if draw(st.integers(0, 3)) == 0:
+        return draw(summing(name, algebraic))
     kinds = draw(st.sampled_from([(False,), (True,), (False, True)]))
     return "\n".join(draw(aggregate(name, window=window, algebraic=algebraic)) for window in kinds)
 

@@ -219,7 +219,7 @@ def aggregate(draw: st.DrawFn, name: str = "agg", *, window: bool = False, algeb
 
 
 @st.composite
-def summing(draw: st.DrawFn, name: str = "agg") -> str:
+def summing(draw: st.DrawFn, name: str = "agg", algebraic: str = "") -> str:
     """An aggregate whose state is one row of sums, first and last values: mostly it has an inverse."""
     added = st.sampled_from(["x", "1", "x * 2", "CASE WHEN x > 0 THEN 1 ELSE 0 END", "coalesce(x, 7)", "-x"])
     kinds = [
@@ -244,7 +244,7 @@ def summing(draw: st.DrawFn, name: str = "agg") -> str:
     results = ", ".join(f"{n} {t}" for n, t in RESULTS.items())
     parameters = ", ".join(f"{n} {t}" for n, t in PARAMETERS.items())
     speaks = draw(st.sampled_from(["", " INSERT INTO RETURN VALUES (x, y, z);"]))
-    return f"""CREATE AGGREGATE {name}({parameters}) : ({results}) {{
+    return f"""CREATE AGGREGATE {name}({parameters}) : ({results}){algebraic} {{
     TABLE state({", ".join(columns)});
     INITIALIZE : {{ INSERT INTO state VALUES ({", ".join(first)});{speaks} }}
     ITERATE    : {{ {update}{speaks} }}

@@ -136,7 +136,7 @@ def _check_algebraic(
 
 def _named_aggregate(node: exp.Identifier, catalog: Catalog) -> Aggregate | None:
     """An aggregate of the user's, or None for a built-in one."""
-    user = catalog.aggregate(node.name)
+    user = catalog.aggregate(node.name) or catalog.aggregate(node.name, window=True)
     known = builtin(node.name)
     if user is None and (known is None or known.kind is not FunctionKind.AGGREGATE):
         raise AnalysisError(

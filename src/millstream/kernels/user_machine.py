@@ -207,7 +207,8 @@ class Machine:
                 prefix = table.layout.prefix
                 content[f"{prefix}_rows"] = pa.array(table["rows"][codes])
                 for i, column in enumerate(table.layout.fields):
-                    values, nulls = table[f"c{i}"][codes], table[f"n{i}"][codes]
+                    # A row that is not there has no values, whatever its place in memory has.
+                    values, nulls = table[f"c{i}"][codes], table[f"n{i}"][codes] | (table["rows"][codes] == 0)
                     content[f"{prefix}_c{i}"] = written(values, nulls, column, self.column)
         return pa.table(content)
 

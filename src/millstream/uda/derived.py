@@ -47,10 +47,12 @@ class Derived:
 def derived_window_version(base: checked.Body) -> Derived | None:
     """The window version of a base version, None if it cannot be proved that there is one."""
     derived = _derived(base)
-    try:
-        return derived if derived is None or compiled(derived.body, RANGE) else None
-    except UnsupportedError:
-        return None
+    if derived is not None:
+        try:
+            compiled(derived.body, RANGE)
+        except UnsupportedError:
+            return None
+    return derived
 
 
 def _derived(base: checked.Body) -> Derived | None:
