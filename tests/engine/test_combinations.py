@@ -24,6 +24,8 @@ from millstream.plan.executable import why_not
 from millstream.plan.strategies import strategy
 from millstream.reference import Arrivals, Heartbeat, Row, run
 
+pytestmark = pytest.mark.usefixtures("uncompiled")
+
 PAGE = Path(__file__).parents[2] / "docs" / "windows.md"
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -49,10 +51,9 @@ def tables() -> dict[str, Table]:
 
 
 def declared(clause: str) -> str:
-    """The stream of the page, with a clause."""
-    definition = re.search(r"CREATE STREAM [^;]*", PAGE.read_text())
-    assert definition is not None
-    return f"{definition[0]} {'' if clause == 'none' else clause};"
+    """The stream of the page, with a clause, and its aggregates."""
+    stream, aggregates = re.findall(r"^```sql\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    return f"{stream.strip().rstrip(';')} {'' if clause == 'none' else clause};\n{aggregates}"
 
 
 def calls(class_: str) -> list[str]:
@@ -146,6 +147,19 @@ def outcome(window: str, clause: str) -> tuple[Rows, Rows]:
 def test_a_cell(window: str, class_: str, clause: str) -> None:
     found, expected = outcome(window, clause)
     same(_of_class(class_, found), _of_class(class_, expected))
+
+
+@pytest.mark.parametrize(("class_", "clause"), listed(*itertools.product(CLASSES, CLAUSES)))
+def test_active_expiration(class_: str, clause: str) -> None:
+    """It stands alone in its SELECT, so each call has a query of its own."""
+    window = "OVER (PARTITION BY k RANGE INTERVAL 4 SECONDS PRECEDING ACTIVE EXPIRATION)"
+    for call in calls(class_):
+        chance = random.Random(f"{call} {clause}")
+        plan = planned(script(window, [call], clause))
+        assert why_not(plan) is None
+        given = stream(clause, 1, chance)
+        expected = [(row.time, *map(_plain, row.values)) for row in run(plan, {"s": given}).rows]
+        same([tuple(map(_plain, row)) for row in staged(plan).run(given, chance)], expected)
 
 
 def _of_class(class_: str, rows: Rows) -> Rows:

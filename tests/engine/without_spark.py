@@ -23,11 +23,18 @@ from millstream.analysis.statements import RunQuery, analyse
 from millstream.catalog import Catalog
 from millstream.catalog.entries import PunctuationPromise, Stream
 from millstream.kernels.base import Kernel
-from millstream.kernels.over import OverAggregate
 from millstream.kernels.partitions import WHOLE, Columns
 from millstream.kernels.place_runs import ENDS, STARTS, Runs
 from millstream.kernels.reorder import Reorder
-from millstream.kernels.specs import AggregateSpec, Function, OverSpec, SlideSpec, WindowSpec
+from millstream.kernels.specs import (
+    AggregateSpec,
+    Function,
+    OverSpec,
+    SlideSpec,
+    UserOverSpec,
+    UserSpec,
+    WindowSpec,
+)
 from millstream.kernels.windows import WindowAggregate
 from millstream.plan import nodes
 from millstream.plan.builder import build
@@ -37,12 +44,14 @@ from millstream.quantity import Rows
 from millstream.reference import Arrivals, Heartbeat, Row
 from millstream.reference.expressions import constant, holds
 from millstream.reference.points import to_point
+from millstream.spark.over_calls import content_spec, over_kernels, over_spec, user_over_spec
 from millstream.spark.promises import promises_of, units
 from millstream.spark.types import to_spark_type
 from millstream.spark.windows import Placement, Placer, is_contextual, partitioning
 from millstream.stage.spec import KEEP, PROMISE, SUBSTREAM, TIME, Input, Pipeline
 from millstream.syntax import parse_script
 from millstream.types import DOUBLE, TIMESTAMP, Type
+from millstream.uda.checked import Body
 from millstream.windows.spec import PredicateWindow, Window
 
 RowValues = Sequence[Any]
@@ -78,13 +87,15 @@ class Stage:
     shipped: dict[str, Value]
     columns: tuple[str, ...]
     parallel: bool
+    apart: tuple[tuple[AggregateCall, UserSpec, str], ...] = ()
+    listed: tuple[tuple[AggregateCall, str], ...] = ()
 
     @property
     def sorts(self) -> bool:
         """Whether tuples are put in order before anything is done with them."""
         return any(isinstance(kernel, Reorder) for kernel in self.pipeline.make_kernels())
 
-    def run(self, given: Arrivals, chance: random.Random) -> list[tuple[Any, ...]]:
+    def run(self, given: Arrivals, chance: random.Random, *, ended: bool = True) -> list[tuple[Any, ...]]:
         """Timestamp and columns of every result; batches, tasks, shards and failures are left to chance."""
         arrivals = self._arrivals(given, chance)
         # A heartbeat is the last thing in its batch.
@@ -97,8 +108,16 @@ class Stage:
         fields = [*pipeline.inputs[0].columns, pa.field(TIME, pipeline.time_type), pa.field(KEEP, pa.bool_())]
         fields += [pa.field(SUBSTREAM, pa.string()), pa.field(PROMISE, pa.bool_())]
         simulation = Simulation(pipeline, [pa.schema(fields)], shards, chance, forgetful=True)
-        table = simulation.run(arrivals, cuts).select([TIME, *self.columns])
-        return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+        rows = simulation.run(arrivals, cuts, ended=ended).to_pylist()
+        return [tuple(row[name] for name in (TIME, *self.columns)) for row in self._put_together(rows)]
+
+    def _put_together(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The results of users' aggregates, as Spark makes them of what kernels give."""
+        for call, spec, name in self.apart:
+            rows = [{**row, name: _result(call, [row[column] for column in spec.results])} for row in rows]
+        for call, name in self.listed:
+            rows = [{**row, name: _result(call, [*one.values()])} for row in rows for one in row[name]]
+        return rows
 
     def _arrivals(self, given: Arrivals, chance: random.Random) -> list[Arrival]:
         """The rows of all source partitions, in some order of arrival."""
@@ -134,7 +153,20 @@ def staged(plan: nodes.Node) -> Stage:
     found = making.window(node) if isinstance(node, nodes.WindowAggregate) else making.over(node)
     known = {_key(ref): column for ref, column in found.named.items()}
     columns = tuple(known[_key(ref)] for ref in names if ref is not None)
-    return Stage(found.pipeline, scan.stream, making.shipped, columns, found.parallel)
+    return Stage(
+        found.pipeline,
+        scan.stream,
+        making.shipped,
+        columns,
+        found.parallel,
+        tuple(found.apart),
+        tuple(found.listed),
+    )
+
+
+def _result(call: AggregateCall, parts: list[Any]) -> Any:
+    assert call.user is not None
+    return tuple(parts) if call.user.returns_row else parts[0]
 
 
 def _key(ref: ColumnRef) -> tuple[str, str]:
@@ -146,6 +178,8 @@ class _Made:
     pipeline: Pipeline
     named: dict[ColumnRef, str]
     parallel: bool
+    apart: Sequence[tuple[AggregateCall, UserSpec, str]] = ()
+    listed: Sequence[tuple[AggregateCall, str]] = ()
 
 
 class _Making:
@@ -193,16 +227,17 @@ class _Making:
             ),
             named,
             parallel=bool(refs) and (per != WHOLE or not is_contextual(window)),
+            listed=[(call, f"r{i}") for i, call in enumerate(node.aggregates) if call.user is not None],
         )
 
     def over(self, node: nodes.OverAggregate) -> _Made:
         refs = list(self._scan.schema)
         for i, ref in enumerate(refs):
             self._ship(f"c{i}", ref)
-        specs = tuple(self._over_spec(call, i) for i, call in enumerate(node.calls))
         first = node.calls[0]
-        slide = self._slide(first)
-        results = [pa.field(spec.aggregate.result, spec.aggregate.type) for spec in specs]
+        specs = [self._over_spec(call, i) for i, call in enumerate(node.calls)]
+        made = over_kernels(node.calls, specs, self._slide(first))
+        results = list(made.added)
         named = {ref: f"c{i}" for i, ref in enumerate(refs)}
         named |= {call.call.result: f"r{i}" for i, call in enumerate(node.calls)}
         if first.emit_every:
@@ -211,16 +246,16 @@ class _Making:
         partition = [self._column(expr.column) for expr in first.partition_by]
         passed = [pa.field(f"c{i}", self._types[f"c{i}"]) for i in range(len(refs))]
         key = named[partition[0]] if partition else None
-        kernels = [Reorder, partial(OverAggregate, specs, slide)]
-        return _Made(self._pipeline(kernels, [*passed, *results], key=key), named, parallel=bool(partition))
+        pipeline = self._pipeline(made.kernels, [*passed, *results], key=key)
+        return _Made(pipeline, named, bool(partition), made.apart, made.listed)
 
-    def _over_spec(self, over: OverCall, number: int) -> OverSpec:
-        spec, reach = self._aggregate(over.call, number), over.frame.preceding
-        if reach is None:
-            return OverSpec(spec)
-        if isinstance(reach, Rows):
-            return OverSpec(spec, rows=reach.count)
-        return OverSpec(spec, range=units(reach, self._time_type))
+    def _over_spec(self, over: OverCall, number: int) -> OverSpec | UserOverSpec:
+        measured = partial(units, kind=self._time_type)
+        if over.call.user is None:
+            return over_spec(over, self._aggregate(over.call, number), measured)
+        body, spec = user_over_spec(over, measured, f"a{number}", f"r{number}")
+        self._ship_arguments(over.call, body, number)
+        return spec
 
     def _slide(self, over: OverCall) -> SlideSpec | None:
         emit = None if over.emit_every is None else int(units(over.emit_every, self._time_type))
@@ -247,8 +282,19 @@ class _Making:
         )
         self._types[name] = _arrow(type_ or ref.type)
 
+    def _ship_arguments(self, call: AggregateCall, body: Body, number: int) -> None:
+        for i, (argument, parameter) in enumerate(zip(call.arguments, body.parameters, strict=True)):
+            assert argument.type == parameter.type, "nothing is converted"
+            self._ship(f"a{number}_{i}", self._column(argument.column))
+
     def _aggregate(self, call: AggregateCall, number: int) -> AggregateSpec:
         name = call.name.lower()
+        if call.user is not None:
+            assert call.bodies is not None
+            body = call.bodies.base or call.bodies.window
+            assert body is not None
+            self._ship_arguments(call, body, number)
+            return content_spec(call, body, f"a{number}", f"r{number}")
         function = _NAMES.get(name, name)
         fixed = constants(call)
         parameters = [constant(argument.sql, DOUBLE) for argument in fixed]

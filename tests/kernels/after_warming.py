@@ -12,6 +12,7 @@ import pyarrow as pa
 from checks import Store
 from test_compiled import compiled
 
+from millstream.kernels.active import ActiveAggregate
 from millstream.kernels.base import END, KEY, Frontier, Tuples
 from millstream.kernels.distinct import Distinct
 from millstream.kernels.numbering import Numbering
@@ -107,6 +108,8 @@ def main() -> None:
         work([Reorder(), OverAggregate(over)], batch)
         for slide in (SlideSpec(rows=3), SlideSpec(rows=9, emit=6, complete="c")):
             work([Reorder(), OverAggregate(over, slide)], batch)
+        for aggregate in SPECS:
+            work([Reorder(), ActiveAggregate(OverSpec(aggregate, range=3))], batch)
         work([Distinct()], batch)
         if not is_float:
             work([Reorder(), OverAggregate(over, SlideSpec(time=4, emit=3, complete="c"))], batch)

@@ -7,25 +7,36 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
-TABLES = {"t": {"a": "INT", "b": "INT", "s": "STRING"}, "u": {"c": "INT", "d": "DOUBLE"}}
+OWN = {"t": {"a": "INT", "b": "INT", "s": "STRING"}, "u": {"c": "INT", "d": "DOUBLE"}}
+TABLES = {**OWN, "inwindow": {"wx": "INT", "wy": "DOUBLE", "wz": "STRING"}}
 PARAMETERS = {"x": "INT", "y": "DOUBLE", "z": "STRING"}
-RESULTS = {"r": "INT", "q": "STRING"}
+RESULTS = {"r": "INT", "w": "DOUBLE", "q": "STRING"}
+"""Of the same types as the parameters, so that results can be aggregated again."""
 
 
 @dataclass(frozen=True)
 class Names:
-    """Columns that an expression may use, by type."""
+    """Columns that an expression may use, by type; in a window version also those of the window."""
 
     columns: tuple[tuple[str, str], ...] = ()
     parameters: bool = True
     depth: int = 2
+    window: bool = False
 
     def of(self, type_: str) -> list[str]:
         found = [name for name, kind in self.columns if kind == type_]
+        if self.window:
+            oldest = [name for name, kind in TABLES["inwindow"].items() if kind == type_]
+            found += [f"oldest{which}.{name}" for name in oldest for which in ("()", "(2)")]
         return found + ([n for n, kind in PARAMETERS.items() if kind == type_] if self.parameters else [])
 
     def deeper(self, *columns: tuple[str, str]) -> Names:
-        return Names((*self.columns, *columns), self.parameters, self.depth - 1)
+        return Names((*self.columns, *columns), self.parameters, self.depth - 1, self.window)
+
+    @property
+    def tables(self) -> list[str]:
+        """Those that can be read."""
+        return [*OWN, "inwindow"] if self.window else [*OWN]
 
 
 @st.composite
@@ -85,17 +96,18 @@ def condition(draw: st.DrawFn, names: Names) -> str:
             return f"NOT ({draw(condition(inner))})"
         case "in":
             negated = draw(st.sampled_from(["", "NOT "]))
-            table = draw(st.sampled_from(list(TABLES)))
+            table = draw(st.sampled_from(names.tables))
             columns = [(c, t) for c, t in TABLES[table].items()]
             column, type_ = draw(st.sampled_from(columns))
             where = ""
             if draw(st.booleans()):
-                own = Names(tuple((f"{table}1.{c}", t) for c, t in columns), names.parameters, 0)
+                columns_ = tuple((f"{table}1.{c}", t) for c, t in columns)
+                own = Names(columns_, names.parameters, 0, names.window)
                 where = f" WHERE {draw(condition(own))}"
             query = f"SELECT {table}1.{column} FROM {table} AS {table}1{where}"
             return f"{draw(value(type_, inner))} {negated}IN ({query})"
         case "exists":
-            table = draw(st.sampled_from(list(TABLES)))
+            table = draw(st.sampled_from(names.tables))
             own = inner.deeper(*((f"{table}2.{c}", t) for c, t in TABLES[table].items()))
             column = next(iter(TABLES[table]))
             return f"EXISTS (SELECT {table}2.{column} FROM {table} AS {table}2 WHERE {draw(condition(own))})"
@@ -109,7 +121,7 @@ def condition(draw: st.DrawFn, names: Names) -> str:
 
 @st.composite
 def scalar_query(draw: st.DrawFn, names: Names) -> str:
-    table = draw(st.sampled_from(list(TABLES)))
+    table = draw(st.sampled_from(names.tables))
     columns = [c for c, t in TABLES[table].items() if t == "INT"]
     column = draw(st.sampled_from(columns))
     function = draw(st.sampled_from(["count", "min", "max", "sum", "count(*)", "count(DISTINCT"]))
@@ -129,7 +141,8 @@ def scalar_query(draw: st.DrawFn, names: Names) -> str:
 @st.composite
 def rows_query(draw: st.DrawFn, types: Sequence[str], names: Names, most: int | None = None) -> str:
     """A SELECT of some rows with columns of these types."""
-    tables = draw(st.sampled_from([["t"], ["u"], ["t", "u"], ["t", "t"]]))
+    several = [["t"], ["u"], ["t", "u"], ["t", "t"]]
+    tables = draw(st.sampled_from([*several, ["inwindow"], ["inwindow", "t"]] if names.window else several))
     aliases = [f"{table}{i + 5}" for i, table in enumerate(tables)]
     columns = [
         (f"{alias}.{c}", k)
@@ -151,14 +164,16 @@ def rows_query(draw: st.DrawFn, types: Sequence[str], names: Names, most: int | 
 
 
 @st.composite
-def statement(draw: st.DrawFn, parameters: bool = True, given: str = "") -> str:
-    names = Names((), parameters)
-    table = draw(st.sampled_from([table for table in TABLES if table != given]))
-    columns = TABLES[table]
-    own = Names(tuple(columns.items()), parameters)
-    match draw(
+def statement(draw: st.DrawFn, parameters: bool = True, window: bool = False, given: str = "") -> str:
+    names = Names((), parameters, window=window)
+    kind = draw(
         st.sampled_from(["insert", "insert where", "select", "update", "delete", "return", "return select"])
-    ):
+    )
+    changed = names.tables if kind == "delete" else list(OWN)
+    table = draw(st.sampled_from([table for table in changed if table != given]))
+    columns = TABLES[table]
+    own = Names(tuple(columns.items()), parameters, window=window)
+    match kind:
         case "insert":
             return (
                 f"INSERT INTO {table} VALUES ({', '.join(draw(value(t, names)) for t in columns.values())})"
@@ -180,26 +195,64 @@ def statement(draw: st.DrawFn, parameters: bool = True, given: str = "") -> str:
 
 
 @st.composite
-def block(draw: st.DrawFn, parameters: bool = True, given: str = "") -> str:
-    statements = draw(st.lists(statement(parameters, given), min_size=1, max_size=4))
+def block(draw: st.DrawFn, parameters: bool = True, window: bool = False, given: str = "") -> str:
+    statements = draw(st.lists(statement(parameters, window, given), min_size=1, max_size=4))
     return " ".join(f"{one};" for one in statements)
 
 
 @st.composite
-def aggregate(draw: st.DrawFn, name: str = "agg", given: str = "") -> str:
-    """The text of CREATE AGGREGATE; the table ``given`` is in the catalog and only read."""
+def aggregate(
+    draw: st.DrawFn, name: str = "agg", *, window: bool = False, algebraic: str = "", given: str = ""
+) -> str:
+    """The text of CREATE [WINDOW] AGGREGATE; the table ``given`` is in the catalog and only read."""
+    declared = TABLES if window else OWN
     tables = "\n".join(
         f"    TABLE {table}({', '.join(f'{c} {t}' for c, t in columns.items())});"
-        for table, columns in TABLES.items()
+        for table, columns in declared.items()
         if table != given
     )
     parameters = ", ".join(f"{n} {t}" for n, t in PARAMETERS.items())
     results = ", ".join(f"{n} {t}" for n, t in RESULTS.items())
-    return f"""CREATE AGGREGATE {name}({parameters}) : ({results}) {{
+    last = "EXPIRE    " if window else "TERMINATE "
+    return f"""CREATE {"WINDOW " if window else ""}AGGREGATE {name}({parameters}) : ({results}){algebraic} {{
 {tables}
-    INITIALIZE : {{ {draw(block(given=given))} }}
-    ITERATE    : {{ {draw(block(given=given))} }}
-    TERMINATE  : {{ {draw(block(parameters=False, given=given))} }}
+    INITIALIZE : {{ {draw(block(window=window, given=given))} }}
+    ITERATE    : {{ {draw(block(window=window, given=given))} }}
+    {last} : {{ {draw(block(parameters=False, window=window, given=given))} }}
+}};"""
+
+
+@st.composite
+def summing(draw: st.DrawFn, name: str = "agg", algebraic: str = "") -> str:
+    """An aggregate whose state is one row of sums, first and last values: mostly it has an inverse."""
+    added = st.sampled_from(["x", "1", "x * 2", "CASE WHEN x > 0 THEN 1 ELSE 0 END", "coalesce(x, 7)", "-x"])
+    kinds = [
+        ("{c} = {c} + {f}", "{f}"),
+        ("{c} = {f} + {c}", "{f}"),
+        ("{c} = {f}", "0"),
+        ("", "{f}"),
+        # These have no inverse.
+        ("{c} = {c} * 2 + {f}", "{f}"),
+        ("{c} = {c} + {f}", "0"),
+        ("{c} = greatest({c}, {f})", "{f}"),
+    ]
+    columns, first, sets = [], [], []
+    for i in range(draw(st.integers(1, 3))):
+        change, initial = draw(st.sampled_from(kinds[:5] if draw(st.booleans()) else kinds))
+        f, type_ = draw(added), draw(st.sampled_from(["INT", "BIGINT"]))
+        columns.append(f"c{i} {type_}")
+        first.append(initial.format(f=f))
+        sets += [change.format(c=f"c{i}", f=f)] if change else []
+    total = " + ".join(f"coalesce({column.split()[0]}, 100)" for column in columns)
+    update = f"UPDATE state SET {', '.join(sets)};" if sets else ""
+    results = ", ".join(f"{n} {t}" for n, t in RESULTS.items())
+    parameters = ", ".join(f"{n} {t}" for n, t in PARAMETERS.items())
+    speaks = draw(st.sampled_from(["", " INSERT INTO RETURN VALUES (x, y, z);"]))
+    return f"""CREATE AGGREGATE {name}({parameters}) : ({results}){algebraic} {{
+    TABLE state({", ".join(columns)});
+    INITIALIZE : {{ INSERT INTO state VALUES ({", ".join(first)});{speaks} }}
+    ITERATE    : {{ {update}{speaks} }}
+    TERMINATE  : {{ INSERT INTO RETURN SELECT CAST({total} AS INT), 0.5e0, 'end' FROM state; }}
 }};"""
 
 

@@ -155,11 +155,15 @@ def _check_algebraic(
         raise AnalysisError(
             f"'{final.name}' does not take what '{partial.name}' returns", span=span_of(node.args["final"])
         )
+    if final is not None and not _fit(final.returns, returns):
+        raise AnalysisError(
+            f"'{final.name}' does not return what '{name}' does", span=span_of(node.args["final"])
+        )
 
 
 def _named_aggregate(node: exp.Identifier, catalog: Catalog) -> Aggregate | None:
     """An aggregate of the user's, or None for a built-in one."""
-    user = catalog.aggregate(node.name)
+    user = catalog.aggregate(node.name) or catalog.aggregate(node.name, window=True)
     known = builtin(node.name)
     if user is None and (known is None or known.kind is not FunctionKind.AGGREGATE):
         raise AnalysisError(

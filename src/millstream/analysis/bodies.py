@@ -13,17 +13,18 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from millstream.analysis.aggregate_bodies import AggregateBody
+from millstream.analysis.aggregates import analyse_aggregate
 from millstream.analysis.body_expressions import BodyNames, LocalTable
 from millstream.analysis.body_queries import BodyQueries
 from millstream.analysis.body_selects import CheckedSelect
 from millstream.analysis.body_statements import RETURN, StatementChecker, inserted_rows
 from millstream.analysis.body_values import Scans, Values, converted, with_outputs
-from millstream.analysis.calls import Bodies
+from millstream.analysis.calls import Bodies, Panes
 from millstream.analysis.open_types import OpenTypes
 from millstream.analysis.scope import Scope, ScopeRelation
 from millstream.catalog.entries import View
-from millstream.errors import AnalysisError
-from millstream.syntax import nodes
+from millstream.errors import AnalysisError, MillstreamError
+from millstream.syntax import nodes, parse_script
 from millstream.syntax.positions import span_of
 from millstream.types import Field, Kind, Type
 from millstream.uda import checked
@@ -49,7 +50,61 @@ def checked_body(aggregate: Aggregate, arguments: Sequence[Type], catalog: Catal
 
 
 def bodies_of(name: str, arguments: Sequence[Type], catalog: Catalog) -> Bodies:
-    """Both versions of an aggregate of the user's, for arguments of these types."""
+    """Both versions of an aggregate of the user's, for arguments of these types, and what it is in panes."""
+    bodies = _versions(name, arguments, catalog)
+    return (
+        bodies
+        if bodies.unfit is not None
+        else replace(bodies, panes=_panes(name, bodies, arguments, catalog))
+    )
+
+
+def _panes(name: str, bodies: Bodies, arguments: Sequence[Type], catalog: Catalog) -> Panes | None:
+    """What ALGEBRAIC says, if both the aggregate of panes and the one that combines them can be run."""
+    entries = (catalog.aggregate(name, window=window) for window in (False, True))
+    entry = next((entry for entry in entries if entry is not None and entry.algebraic), None)
+    if entry is None:
+        return None
+    partial = bodies if entry.partial is None else _named(entry.partial, arguments, catalog)
+    pane = partial.base or partial.window
+    if not isinstance(pane, checked.Body):
+        return None
+    combined = _named(entry.final or name, [f.type for f in pane.returns], catalog)
+    body = combined.window or combined.base
+    if not isinstance(body, checked.Body) or not all(map(_goes_into, pane.returns, body.parameters)):
+        return None
+    return Panes(pane, combined)
+
+
+def _named(name: str, arguments: Sequence[Type], catalog: Catalog) -> Bodies:
+    """An aggregate that ALGEBRAIC names: one of the user's, or a built-in one as if a user had written it."""
+    if catalog.has_aggregate(name):
+        return _versions(name, arguments, catalog)
+    columns = ", ".join(f"x{i} {type_}" for i, type_ in enumerate(arguments))
+    given = ", ".join(f"x{i}" for i in range(len(arguments)))
+    text = f"""CREATE AGGREGATE built_in_{name}({columns}) : (result) {{
+        TABLE given({columns});
+        INITIALIZE : {{ INSERT INTO given VALUES ({given}); }}
+        ITERATE    : {{ INSERT INTO given VALUES ({given}); }}
+        TERMINATE  : {{ INSERT INTO RETURN SELECT {name}({given}) FROM given; }} }}"""
+    try:
+        (statement,) = parse_script(text)
+        assert isinstance(statement.tree, nodes.CreateAggregate)
+        entry = analyse_aggregate(statement.tree, catalog, statement.source)
+        body = checked_body(entry, arguments, catalog)
+        compiled(body, CONTENT)
+    except (MillstreamError, UnsupportedError):
+        return Bodies(unfit=f"'{name}' cannot be run inside an aggregate")
+    return Bodies(base=body)
+
+
+def _goes_into(given: Field, wanted: Field) -> bool:
+    """Whether what a pane returns can be taken as it is: nothing is lost, or it is an error."""
+    number = given.type.is_integral and (wanted.type.is_integral or wanted.type.kind is Kind.DOUBLE)
+    return given.type == wanted.type or number
+
+
+def _versions(name: str, arguments: Sequence[Type], catalog: Catalog) -> Bodies:
     versions: list[checked.Body | PythonBody | None] = []
     for window in (False, True):
         entry = catalog.aggregate(name, window=window)

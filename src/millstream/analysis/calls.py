@@ -28,6 +28,15 @@ class Bodies:
     base: Body | PythonBody | None = None
     window: Body | PythonBody | None = None
     unfit: str | None = None
+    panes: Panes | None = None
+
+
+@dataclass(frozen=True)
+class Panes:
+    """Of an ALGEBRAIC aggregate: what gives the result of a pane, and what combines the results of panes."""
+
+    pane: Body
+    combined: Bodies
 
 
 @dataclass(frozen=True)

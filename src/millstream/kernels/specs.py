@@ -142,18 +142,34 @@ class UserSpec:
     program: Program | PythonProgram
     arguments: tuple[str, ...]
     results: tuple[str, ...]
+    whole: str = ""
+    """The column of all rows that are returned for a tuple, where they stay together."""
     condition: str | None = None
     """A boolean column that tells which tuples it sees; NULLs in it say no."""
+
+
+@dataclass(frozen=True)
+class PaneSpec:
+    """What gives the results of panes of so many tuples, how many of these are combined, and how often."""
+
+    program: Program
+    size: int
+    count: int
+    every: int = 1
 
 
 @dataclass(frozen=True)
 class UserOverSpec:
     """An aggregate of the user's over the tuple and those before it, as in OverSpec.
 
-    Of windows of rows, only the last tuple of every ``slide`` of a partition has a result.
+    Of windows of rows, only the last tuple of every ``slide`` of a partition has a result. With ``panes`` the
+    program takes what these have as results. A program may also be several aggregates, its ``members``: the
+    first of its results then says whose they are.
     """
 
     user: UserSpec
     rows: int | None = None
     range: int | float | None = None
     slide: int = 1
+    panes: PaneSpec | None = None
+    members: tuple[UserSpec, ...] = ()

@@ -11,7 +11,7 @@ import pyarrow as pa
 from millstream.kernels.base import Change, Frontier, Kernel, Tuples
 from millstream.kernels.specs import UserSpec
 from millstream.kernels.user_machine import UserAggregateError
-from millstream.kernels.user_rows import counted, expanded, located
+from millstream.kernels.user_rows import counted, expanded, located, merged
 from millstream.kernels.user_state import UserState
 
 
@@ -47,13 +47,3 @@ class BaseAggregate(Kernel):
     @property
     def rows(self) -> int:
         return sum(state.rows for state in self._states)
-
-
-def merged(changes: Any) -> Change:
-    """What several parts of a kernel write, as one."""
-    changes = list(changes)
-    return Change(
-        {name: table for change in changes for name, table in change.added.items()},
-        tuple(name for change in changes for name in change.dropped),
-        {name: value for change in changes for name, value in change.meta.items()},
-    )

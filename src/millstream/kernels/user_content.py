@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 
@@ -11,6 +9,7 @@ from millstream.kernels.arrays import frozen
 from millstream.kernels.machines import machine_of
 from millstream.kernels.measures import Parts
 from millstream.kernels.recomputed import Elements
+from millstream.kernels.user_rows import lists
 from millstream.uda.program import Program
 from millstream.uda.python_program import PythonProgram
 
@@ -32,20 +31,4 @@ class UserSummary:
         arguments = frozen(ends - elements.lengths), frozen(ends)
         parameters = machine.encoded(table, names)
         returned = machine.call("run", elements.count, arguments, parameters)
-        return (_lists(machine.program, elements.count, returned),)
-
-
-def rows_type(program: Program | PythonProgram) -> pa.DataType:
-    """The type of what is given for a window."""
-    from millstream.kernels.typed import arrow_type
-
-    return pa.list_(pa.struct([pa.field(f"r{i}", arrow_type(f.type)) for i, f in enumerate(program.returns)]))
-
-
-def _lists(program: Program | PythonProgram, count: int, returned: Any) -> pa.Array:
-    lengths = np.bincount(returned.sources, minlength=count)
-    offsets = np.zeros(count + 1, np.int32)
-    offsets[1:] = np.cumsum(lengths)
-    type_ = rows_type(program)
-    rows = pa.StructArray.from_arrays(list(returned.columns), fields=list(type_.value_type))
-    return pa.ListArray.from_arrays(pa.array(offsets), rows, type=type_)
+        return (lists(machine.program, elements.count, returned),)

@@ -20,6 +20,7 @@ from millstream.uda.kinds import DOUBLE, kind_of
 from millstream.uda.loading import functions
 from millstream.uda.outside import Boxes, outside_functions
 from millstream.uda.program import Program, dtype_of
+from millstream.uda.python_program import PythonProgram
 
 Keys = Callable[[Codes], Mapping[str, pa.Array]]
 """The key columns of instances."""
@@ -234,7 +235,8 @@ class Machine:
                 prefix = table.layout.prefix
                 content[f"{prefix}_rows"] = pa.array(table["rows"][codes])
                 for i, column in enumerate(table.layout.fields):
-                    values, nulls = table[f"c{i}"][codes], table[f"n{i}"][codes]
+                    # A row that is not there has no values, whatever its place in memory has.
+                    values, nulls = table[f"c{i}"][codes], table[f"n{i}"][codes] | (table["rows"][codes] == 0)
                     content[f"{prefix}_c{i}"] = written(values, nulls, column, self.column)
         return pa.table(content)
 
@@ -251,7 +253,7 @@ class Machine:
                     )
 
 
-def returned_fields(program: Program, names: Sequence[str]) -> list[pa.Field]:
+def returned_fields(program: Program | PythonProgram, names: Sequence[str]) -> list[pa.Field]:
     return [pa.field(n, arrow_type(f.type)) for n, f in zip(names, program.returns, strict=True)]
 
 

@@ -13,22 +13,27 @@ from millstream.kernels.base import Change, Frontier, Kernel, Tuples
 from millstream.kernels.python_errors import PythonAggregateError
 from millstream.kernels.specs import UserOverSpec
 from millstream.kernels.times import as_order, earlier, order_of
-from millstream.kernels.user_base import merged
 from millstream.kernels.user_machine import Returned, UserAggregateError
-from millstream.kernels.user_rows import expanded, located
+from millstream.kernels.user_panes import PaneWindow
+from millstream.kernels.user_rows import expanded, listed, located, merged
 from millstream.kernels.user_state import UserState
 
 
 class UserOver(Kernel):
-    """Takes tuples in order; each comes out as often as the aggregates return something for it."""
+    """Takes tuples in order; each comes out as often as the aggregates return something for it.
 
-    def __init__(self, specs: Sequence[UserOverSpec]) -> None:
-        self._specs = tuple(specs)
-        self._windows = [_Window(spec, f"user{i}") for i, spec in enumerate(specs)]
+    With ``together`` it comes out once, with all that they return in lists: where somebody else says which
+    tuples give results.
+    """
+
+    def __init__(self, specs: Sequence[UserOverSpec], *, together: bool = False) -> None:
+        self._users = [user for spec in specs for user in spec.members or (spec.user,)]
+        self._together = together
+        self._windows = [_window(spec, f"user{i}") for i, spec in enumerate(specs)]
 
     def process(self, tuples: Tuples, frontier: Frontier) -> Tuples:
-        returned = [window.process(tuples, frontier) for window in self._windows]
-        return expanded(tuples, returned, [spec.user for spec in self._specs])
+        returned = [part for window in self._windows for part in window.process(tuples, frontier)]
+        return (listed if self._together else expanded)(tuples, returned, self._users)
 
     def snapshot(self) -> Change:
         return merged(window.snapshot() for window in self._windows)
@@ -39,11 +44,15 @@ class UserOver(Kernel):
 
     @property
     def rows(self) -> int:
-        return sum(window.state.rows for window in self._windows)
+        return sum(window.rows for window in self._windows)
+
+
+def _window(spec: UserOverSpec, prefix: str) -> _Window | PaneWindow:
+    return _Window(spec, prefix) if spec.panes is None else PaneWindow(spec, spec.panes, prefix)
 
 
 class _Window:
-    """One call, with its window."""
+    """One call, or several that share it, with its window."""
 
     def __init__(self, spec: UserOverSpec, prefix: str) -> None:
         self._spec = spec
@@ -53,13 +62,17 @@ class _Window:
 
         self._is_float = False
 
-    def process(self, tuples: Tuples, frontier: Frontier) -> Returned:
+    def process(self, tuples: Tuples, frontier: Frontier) -> list[Returned]:
         spec, state = self._spec, self.state
         self._is_float = tuples.time.dtype == np.float64
         codes = state.codes(tuples.columns)
         arguments: tuple[Any, ...] = (codes,)
-        if spec.user.program.mode in ("rows", "range"):
+        mode = spec.user.program.mode
+        if mode in ("rows", "range"):
             arguments = self._bounds(tuples, codes)
+        elif mode == "tumble":
+            assert spec.rows is not None
+            arguments = codes, np.int64(spec.rows + 1), np.int64(spec.slide), np.int64(1)
         parameters = state.machine.encoded(tuples.columns, spec.user.arguments)
         try:
             returned = state.machine.call("run", len(tuples), arguments, parameters)
@@ -71,7 +84,19 @@ class _Window:
             if state.is_wasteful():
                 state.start_over()
                 self._remember()
-        return returned
+        return self._apart(returned) if spec.members else [returned]
+
+    def _apart(self, returned: Returned) -> list[Returned]:
+        """What each of several aggregates returned."""
+        whose = np.asarray(returned.columns[0])
+        parts, first = [], 1
+        for number, member in enumerate(self._spec.members):
+            rows = np.flatnonzero(whose == number)
+            last = first + len(member.program.returns)
+            columns = tuple(column.take(pa.array(rows)) for column in returned.columns[first:last])
+            parts.append(Returned(returned.sources[rows], columns))
+            first = last
+        return parts
 
     def _bounds(self, tuples: Tuples, codes: Codes) -> tuple[Any, ...]:
         """Where tuples are, where their windows begin, how many rows these have, and how far they slide."""
@@ -122,6 +147,10 @@ class _Window:
         order = np.argsort(every, kind="stable")
         self._times.extend(every[order])
         self._codes.extend(whose[order])
+
+    @property
+    def rows(self) -> int:
+        return self.state.rows
 
     def snapshot(self) -> Change:
         return self.state.snapshot()

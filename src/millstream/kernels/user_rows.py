@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from millstream.kernels.arrays import Integers
-from millstream.kernels.base import Tuples
+from millstream.kernels.base import Change, Tuples
 from millstream.kernels.specs import UserSpec
+from millstream.kernels.typed import arrow_type
 from millstream.kernels.user_machine import Returned, UserAggregateError
+from millstream.uda.program import Program
+from millstream.uda.python_program import PythonProgram
 
 
 def expanded(tuples: Tuples, returned: Sequence[Returned], specs: Sequence[UserSpec]) -> Tuples:
     """Each tuple once for every row that was returned for it; none if some aggregate returned nothing.
 
-    Only one of several aggregates may return more than one row for a tuple: the others' row stands beside
-    each of them.
+    Where several aggregates return several rows for a tuple, each goes with each of the others.
     """
-    sources, rows = _together(len(tuples), returned, specs)
+    sources, rows = _together(len(tuples), returned)
     is_same = len(sources) == len(tuples) and bool((sources == np.arange(len(tuples))).all())
     out = tuples if is_same else tuples.take(sources)
     columns = out.columns
@@ -29,27 +32,19 @@ def expanded(tuples: Tuples, returned: Sequence[Returned], specs: Sequence[UserS
     return Tuples(columns, out.time, out.origin, out.number)
 
 
-def _together(
-    count: int, returned: Sequence[Returned], specs: Sequence[UserSpec]
-) -> tuple[Integers, list[Integers]]:
+def _together(count: int, returned: Sequence[Returned]) -> tuple[Integers, list[Integers]]:
     if len(returned) == 1:
         sources = np.asarray(returned[0].sources, np.int64)
         return sources, [np.arange(len(sources))]
     counts = np.stack([np.bincount(own.sources, minlength=count) for own in returned])
-    several = (counts > 1).sum(axis=0)
-    if (several > 1).any():
-        row = int(np.argmax(several > 1))
-        names = " and ".join(
-            spec.program.name for spec, n in zip(specs, counts[:, row], strict=True) if n > 1
-        )
-        raise UserAggregateError(names, "", "both return several rows for one tuple", row)
-    each = np.where((counts > 0).all(axis=0), counts.max(axis=0), 0)
+    each = counts.prod(axis=0)
     sources = np.repeat(np.arange(count), each)
     within = np.arange(len(sources)) - np.repeat(np.cumsum(each) - each, each)
     rows = []
-    for number in counts:
+    for i, number in enumerate(counts):
         firsts = np.cumsum(number) - number
-        rows.append(firsts[sources] + np.where(number[sources] > 1, within, 0))
+        after = counts[i + 1 :].prod(axis=0)[sources]
+        rows.append(firsts[sources] + within // after % number[sources])
     return sources, rows
 
 
@@ -61,6 +56,28 @@ def counted(tuples: Tuples, condition: str | None) -> tuple[Tuples, Integers | N
     return tuples.take(rows), rows
 
 
+def listed(tuples: Tuples, returned: Sequence[Returned], specs: Sequence[UserSpec]) -> Tuples:
+    """Each tuple with a list of the rows that each aggregate returned for it."""
+    columns = tuples.columns
+    for spec, own in zip(specs, returned, strict=True):
+        columns = columns.append_column(spec.whole, lists(spec.program, len(tuples), own))
+    return Tuples(columns, tuples.time, tuples.origin, tuples.number)
+
+
+def rows_type(program: Program | PythonProgram) -> pa.DataType:
+    """The type of such a list."""
+    return pa.list_(pa.struct([pa.field(f"r{i}", arrow_type(f.type)) for i, f in enumerate(program.returns)]))
+
+
+def lists(program: Program | PythonProgram, count: int, returned: Returned) -> pa.Array:
+    lengths = np.bincount(returned.sources, minlength=count)
+    offsets = np.zeros(count + 1, np.int32)
+    offsets[1:] = np.cumsum(lengths)
+    type_ = rows_type(program)
+    rows = pa.StructArray.from_arrays(list(returned.columns), fields=list(type_.value_type))
+    return pa.ListArray.from_arrays(pa.array(offsets), rows, type=type_)
+
+
 def located(failure: UserAggregateError, tuples: Tuples, arguments: Sequence[str]) -> UserAggregateError:
     """A failure that names the arguments of the tuple at which it happened."""
     if not 0 <= failure.row < len(tuples):
@@ -69,4 +86,14 @@ def located(failure: UserAggregateError, tuples: Tuples, arguments: Sequence[str
     shown = ", ".join("NULL" if value is None else str(value) for value in values)
     return UserAggregateError(
         failure.aggregate, failure.statement, f"{failure.reason}, for the arguments ({shown}),", failure.row
+    )
+
+
+def merged(parts: Iterable[Change]) -> Change:
+    """What several parts of a kernel write, as one."""
+    changes = list(parts)
+    return Change(
+        {name: table for change in changes for name, table in change.added.items()},
+        tuple(name for change in changes for name in change.dropped),
+        {name: value for change in changes for name, value in change.meta.items()},
     )

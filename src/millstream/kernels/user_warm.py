@@ -50,6 +50,10 @@ def _window() -> list[_Call]:
     ]
 
 
+def _tumble() -> list[_Call]:
+    return [("run", (NO_CODES.copy(), np.int64(1), np.int64(1), np.int64(0)), {})]
+
+
 def _active() -> list[_Call]:
     none = frozen(NO_INTEGERS)
     queue: dict[str, Array] = {
@@ -69,6 +73,8 @@ _CALLS: dict[str, Callable[[], list[_Call]]] = {
     "running": _base,
     "rows": lambda: _window()[:1],
     "range": _window,
+    "again": lambda: _window()[:1],
+    "tumble": _tumble,
     "active": _active,
     "content": _content,
     "whole": _content,

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
+from millstream.kernels.active import ActiveAggregate
 from millstream.kernels.base import END, KEY, KEY2, Frontier, Kernel, Tuples
 from millstream.kernels.distinct import Distinct
 from millstream.kernels.numbering import Numbering
@@ -37,6 +38,7 @@ def compile_kernels() -> None:
         [Reorder(), OverAggregate(calls)],
         [Reorder(), OverAggregate(calls, SlideSpec(rows=6))],
         [Reorder(), OverAggregate(calls, SlideSpec(time=6))],
+        [Reorder(), ActiveAggregate(OverSpec(calls[0].aggregate, range=2))],
         [WindowAggregate(panes)],
         *([Reorder(), WindowAggregate(spec)] for spec in _kinds(panes)),
         [Numbering(2, WHOLE), WindowAggregate(replace(panes, placing=TupleSlide(3, 2, by_rank=False)))],

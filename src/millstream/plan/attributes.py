@@ -46,6 +46,8 @@ def timestamps(node: nodes.Node) -> frozenset[ColumnRef]:
             return frozenset(c for c in node.schema if c.name == "window_end")
         case nodes.OverAggregate(calls=(OverCall(emit_every=Duration()), *_)):
             return frozenset()  # partial results have the timestamps of their emission
+        case nodes.OverAggregate(calls=(OverCall(active_expiration=True),)):
+            return frozenset()  # what is said of a tuple that leaves has the timestamp of that
         case _:
             kept = set(node.schema)
             return frozenset(c for child in node.inputs for c in timestamps(child) if c in kept)

@@ -13,7 +13,6 @@ from millstream.plan import nodes
 from millstream.plan.strategies import AGGREGATES, constants
 from millstream.quantity import Distance, Duration, Quantity, Rows
 from millstream.types import Kind, Type
-from millstream.uda.python import PythonBody
 from millstream.windows.spec import (
     LandmarkWindow,
     PredicateWindow,
@@ -71,20 +70,13 @@ def _input(node: nodes.Node) -> str | None:
 
 
 def _over(over: OverCall) -> str | None:
-    bodies = over.call.bodies
-    in_python = bodies is not None and isinstance(bodies.base, PythonBody)
-    if over.active_expiration and not in_python and (bodies is None or bodies.window is None):
-        return "ACTIVE EXPIRATION of an aggregate that has no window version in ESL"
-    if over.call.user is not None:
-        if (over.call.filter is not None or over.call.distinct) and (
-            over.frame.preceding is None or over.active_expiration
-        ):
-            window = "with ACTIVE EXPIRATION" if over.active_expiration else "over an unbounded window"
-            return f"FILTER or DISTINCT of '{over.call.name}' {window}"
-        if over.slide is not None and over.frame.preceding is None:
-            return f"SLIDE with '{over.call.name}' over an unbounded window"
-        return _user(over.call)
-    return _aggregate(over.call)
+    if over.call.user is None:
+        return _aggregate(over.call)
+    unbounded = over.frame.preceding is None
+    if (over.call.filter is not None or over.call.distinct) and (unbounded or over.active_expiration):
+        window = "with ACTIVE EXPIRATION" if over.active_expiration else "over an unbounded window"
+        return f"FILTER or DISTINCT of '{over.call.name}' {window}"
+    return _user(over.call)
 
 
 def _user(call: AggregateCall) -> str | None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from millstream.plan import python_strategies, strategies
+from millstream.analysis.calls import OverCall
+from millstream.plan import python_strategies, strategies, versions
 from millstream.plan.nodes import Node, OverAggregate, WindowAggregate
 
 
@@ -48,9 +49,15 @@ def _notes(node: Node) -> list[str]:
                 *python_strategies.notes((call, None) for call in node.aggregates),
             ]
         case OverAggregate():
-            return [
-                *strategies.notes((over.call, over.frame.preceding is None) for over in node.calls),
-                *python_strategies.notes((over.call, over) for over in node.calls),
-            ]
+            return [note for over in node.calls for note in _over_notes(over)]
         case _:
             return []
+
+
+def _over_notes(over: OverCall) -> list[str]:
+    bodies = over.call.bodies
+    if over.call.user is None:
+        return strategies.notes([(over.call, over.frame.preceding is None)])
+    if bodies is None or bodies.unfit is not None:
+        return []
+    return python_strategies.notes([(over.call, over)]) or [f"{over.call.result}: {versions.described(over)}"]

@@ -96,9 +96,14 @@ def _is_listed(call: AggregateCall) -> bool:
 
 
 def strategy(call: AggregateCall, *, unbounded: bool = False) -> Strategy | None:
-    """How a call is computed, None if it is unknown here; ``unbounded`` if nothing ever leaves the window."""
+    """How a call is computed, None if it is unknown here; ``unbounded`` if nothing ever leaves the window.
+
+    Of the user's aggregates that is so over windows of a stream; over windows of their own, versions say it.
+    """
     name = call.name.lower()
-    if call.user is not None or name not in _BY_NAME:
+    if call.user is not None:
+        return RECOMPUTED
+    if name not in _BY_NAME:
         return None
     chosen = _BY_NAME[name]
     if call.distinct and name not in _SAME_IF_DISTINCT:

@@ -92,6 +92,10 @@ def aggregation(call: AggregateCall, schema: Sequence[ColumnRef]) -> Aggregation
     return Aggregation(call, arguments, order, condition, _FUNCTIONS[call.name], _needed(call))
 
 
+def is_in_python(call: AggregateCall) -> bool:
+    return call.bodies is not None and isinstance(call.bodies.base or call.bodies.window, PythonBody)
+
+
 def _in_python(body: PythonBody, rows: Rows, call: AggregateCall) -> Value:
     types = [(a.type, p.type) for a, p in zip(call.arguments, body.parameters, strict=True)]
     content = [tuple(cast(v, *both) for v, both in zip(row, types, strict=True)) for row in rows]

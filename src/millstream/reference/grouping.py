@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from millstream.analysis.calls import AggregateCall
 from millstream.analysis.expressions import ColumnRef, of_column
 from millstream.plan.attributes import timestamps
 from millstream.plan.nodes import WindowAggregate
-from millstream.reference.aggregates import aggregation
+from millstream.reference.aggregates import aggregation, is_in_python
+from millstream.reference.bodies import of_content
 from millstream.reference.brackets import WINDOW_COLUMNS
 from millstream.reference.expressions import column_key, compiled
 from millstream.reference.relations import (
@@ -20,6 +24,8 @@ from millstream.reference.relations import (
     in_order,
 )
 from millstream.reference.values import Value, order_key, same_key
+from millstream.reference.versions import arguments_of, base_of
+from millstream.reference.versions import results as user_results
 
 
 def window_aggregate(node: WindowAggregate, content: Relation, source: int) -> Relation:
@@ -33,7 +39,7 @@ def window_aggregate(node: WindowAggregate, content: Relation, source: int) -> R
         keys += content.windows.partition_by
         functions += [compiled(of_column(c), content.schema) for c in content.windows.partition_by]
         carried = [c for c in content.schema if c.name in WINDOW_COLUMNS]
-    calls = [aggregation(call, content.schema) for call in node.aggregates]
+    calls = [_call(call, content.schema) for call in node.aggregates]
 
     groups: dict[Any, list[Record]] = defaultdict(list)
     for record in in_order(content):
@@ -48,13 +54,24 @@ def window_aggregate(node: WindowAggregate, content: Relation, source: int) -> R
         row = dict(zip(map(column_key, keys), values, strict=True))
         if members:
             row = dict(zip(columns, members[0].values, strict=True)) | row
-        results = [call.of(members) for call in calls]
         place = (0,) if report is None else report.place
         order = (source, *place, *map(order_key, values))
         kept = [row[column_key(column)] for column in (*keys, *carried)]
-        records.append(Record((*kept, *results), None if report is None else report.time, order))
+        time = None if report is None else report.time
+        found = itertools.product(*(call(members) for call in calls))
+        records += [Record((*kept, *results), time, order) for results in found]
     schema = (*keys, *carried, *(call.result for call in node.aggregates))
     return _stamped(node, content, schema, records)
+
+
+def _call(call: AggregateCall, schema: Sequence[ColumnRef]) -> Callable[[list[Record]], list[Value]]:
+    """The results of a call over some content: one, unless the aggregate is the user's."""
+    if call.user is None or is_in_python(call):
+        aggregate = aggregation(call, schema)
+        return lambda members: [aggregate.of(members)]
+    body = base_of(call)
+    arguments = arguments_of(call, body, schema)
+    return lambda members: user_results(call, of_content(body, [arguments(record) for record in members]))
 
 
 def _stamped(

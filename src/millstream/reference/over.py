@@ -1,10 +1,13 @@
 """Windows over an aggregate call (semantics, section 2): a result for every tuple, or for every slide.
 
-ACTIVE EXPIRATION makes rows that belong to no tuple; they would be added beside `_early`.
+An aggregate of the user's may return any number of rows for a tuple; the tuple comes out with each. ACTIVE
+EXPIRATION also gives a row for each tuple that leaves.
 """
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -13,7 +16,7 @@ from typing import Any
 from millstream.analysis.calls import OverCall
 from millstream.plan.nodes import OverAggregate
 from millstream.quantity import Duration, Quantity, Rows
-from millstream.reference.aggregates import Aggregation, aggregation
+from millstream.reference.aggregates import Aggregation, aggregation, is_in_python
 from millstream.reference.errors import NotInterpreted
 from millstream.reference.expressions import Function, compiled
 from millstream.reference.points import Point, at, earlier, length, to_point
@@ -28,6 +31,8 @@ from millstream.reference.relations import (
     moment,
 )
 from millstream.reference.values import same_key
+from millstream.reference.versions import active_results, over_results
+from millstream.reference.versions import results as user_results
 
 Partition = tuple[Any, ...]
 
@@ -41,6 +46,9 @@ def over_aggregate(node: OverAggregate, relation: Relation) -> Relation:
     call = node.calls[0]
     on_time = [record for record in in_order(relation) if not record.is_late]
     tuples = [record for record in on_time if is_final(record, relation)]
+    if call.active_expiration:
+        waiting = [record for record in on_time if not is_final(record, relation)]
+        return _promises(relation, waiting).changed(_active(call, tuples, relation), node.schema)
     columns = [_results(each, tuples, relation) for each in node.calls]
     slots = _slots(call, tuples, relation)
     chosen = [slot.members[-1] for slot in slots if slot.is_over]
@@ -48,8 +56,9 @@ def over_aggregate(node: OverAggregate, relation: Relation) -> Relation:
     reported += [(i, time, False) for i, time in _early(call, slots, tuples, relation)]
     records = []
     for i, time, complete in reported:
-        added = (*(column[i] for column in columns), *((complete,) if call.emit_every is not None else ()))
-        records.append(replace(tuples[i], values=(*tuples[i].values, *added), time=time))
+        marks = (complete,) if call.emit_every is not None else ()
+        found = itertools.product(*(column[i] for column in columns))
+        records += [replace(tuples[i], values=(*tuples[i].values, *row, *marks), time=time) for row in found]
     waiting = [record for record in on_time if not is_final(record, relation)]
     if not isinstance(call.slide, Rows):
         # In a slot that counts tuples, those that are there are no yield tuples.
@@ -75,14 +84,14 @@ def _promises(relation: Relation, waiting: list[Record]) -> Relation:
 
 
 def _check(call: OverCall, other: OverCall) -> None:
-    if call.active_expiration:
-        raise NotInterpreted("ACTIVE EXPIRATION")
     if call.slide is not None and call.partition_by != other.partition_by:
         raise NotInterpreted("SLIDE over different partitions in one SELECT")
 
 
-def _results(call: OverCall, tuples: list[Record], relation: Relation) -> list[Any]:
-    """The result of a call for each tuple, from its window alone."""
+def _results(call: OverCall, tuples: list[Record], relation: Relation) -> list[list[Any]]:
+    """The results of a call for each tuple, from its window alone."""
+    if call.call.user is not None and not is_in_python(call.call):
+        return _of_user(call, tuples, relation)
     aggregate: Aggregation = aggregation(call.call, relation.schema)
     partition_of = _partitioner(call, relation)
     history: dict[Partition, list[Record]] = defaultdict(list)
@@ -90,8 +99,64 @@ def _results(call: OverCall, tuples: list[Record], relation: Relation) -> list[A
     for record in tuples:
         before = history[partition_of(record)]
         before.append(record)
-        results.append(aggregate.of(_window(call, before, relation)))
+        results.append([aggregate.of(_window(call, before, relation))])
     return results
+
+
+def _of_user(call: OverCall, tuples: list[Record], relation: Relation) -> list[list[Any]]:
+    found: list[list[Any]] = [[] for _ in tuples]
+    for members in _partitions(call, tuples, relation):
+        history = [tuples[i] for i in members]
+
+        def left(j: int, i: int, history: list[Record] = history) -> bool:
+            return not any(one is history[j] for one in _window(call, history[: i + 1], relation))
+
+        returned = over_results(call, history, relation.schema, left)
+        for i, rows in zip(members, returned, strict=True):
+            found[i] = user_results(call.call, rows)
+    return found
+
+
+def _active(call: OverCall, tuples: list[Record], relation: Relation) -> list[Record]:
+    """Each tuple when it comes and when it leaves, which is after the tuples of that instant."""
+    reach = _length(call.frame.preceding or Duration(), relation)
+    passed, _ = relation.frontier(TIMESTAMP_ITSELF)
+    records = []
+    for members in _partitions(call, tuples, relation):
+        history = [tuples[i] for i in members]
+        times = [moment(record) for record in history]
+        if call.call.user is not None and not is_in_python(call.call):
+            came, gone = active_results(call, history, relation.schema, times, reach)
+            found = [[user_results(call.call, rows) for rows in part] for part in (came, gone)]
+        else:
+            found = _active_builtin(call, history, times, reach, relation)
+        for i, record in enumerate(history):
+            leaves = replace(record, time=times[i] + reach, order=(record.order[0], math.inf, *record.order))
+            happens = [(record, found[0][i])]
+            happens += [(leaves, found[1][i])] if at(times[i] + reach) < passed else []
+            records += [replace(r, values=(*r.values, value)) for r, values in happens for value in values]
+    return records
+
+
+def _active_builtin(
+    call: OverCall, history: list[Record], times: list[Point], reach: Point, relation: Relation
+) -> list[list[list[Any]]]:
+    aggregate = aggregation(call.call, relation.schema)
+    came, gone = [], []
+    for i in range(len(history)):
+        came.append([aggregate.of([history[j] for j in range(i + 1) if times[j] + reach >= times[i]])])
+        there = [j for j in range(len(history)) if times[j] <= times[i] + reach]
+        gone.append([aggregate.of([history[j] for j in there if j > i])])
+    return [came, gone]
+
+
+def _partitions(call: OverCall, tuples: list[Record], relation: Relation) -> list[list[int]]:
+    """The positions of tuples by partition."""
+    partition_of = _partitioner(call, relation)
+    found: dict[Partition, list[int]] = defaultdict(list)
+    for i, record in enumerate(tuples):
+        found[partition_of(record)].append(i)
+    return list(found.values())
 
 
 def _window(call: OverCall, before: list[Record], relation: Relation) -> list[Record]:

@@ -19,7 +19,8 @@ from millstream.analysis.expressions import ColumnRef, Expr, of_column
 from millstream.errors import NotExecutableError
 from millstream.kernels.base import Kernel
 from millstream.kernels.partitions import BY_PART, WHOLE
-from millstream.kernels.specs import OverSpec, SlideSpec, UserOverSpec, UserSpec, WindowSpec
+from millstream.kernels.specs import OverSpec, SlideSpec, UserOverSpec, WindowSpec
+from millstream.kernels.user_machine import returned_fields
 from millstream.plan import nodes
 from millstream.plan.attributes import attribute_beside_time
 from millstream.quantity import Rows
@@ -27,31 +28,28 @@ from millstream.spark.aggregates import aggregate
 from millstream.spark.flows import Flow, Leg, named
 from millstream.spark.hidden import SORT
 from millstream.spark.host import Stage, shard_ids, stage_stream, stage_table
+from millstream.spark.over_calls import MakeKernel, over_kernels, over_spec, user_over_spec
 from millstream.spark.promises import units
 from millstream.spark.reports import Reports
 from millstream.spark.shipping import has_value, hashes, is_integer, packed, time_type_of, type_of
 from millstream.spark.user_aggregates import (
-    content_spec,
+    base_spec,
+    bracket_spec,
     opened,
-    over_spec,
     put_together,
     read_given,
-    result_fields,
-    runs_by_itself,
-    user_spec,
+    shipped_arguments,
 )
 from millstream.spark.windows import Placer, counts_arrivals, is_apart, is_contextual, partitioning
 from millstream.stage.programs import found
 from millstream.stage.shard import result_schema
 from millstream.stage.spec import Pipeline
-from millstream.uda.compiler import BASE, CONTENT, WHOLE_TABLE
+from millstream.uda.compiler import CONTENT, WHOLE_TABLE
 from millstream.windows.spec import LandmarkWindow, RangeWindow
 
 ONE = "__ms_one"
 ALONG = "__ms_along"
 """The attribute of a window, where tuples come in the order of their timestamps."""
-
-MakeKernel = Callable[[], Kernel]
 
 
 @dataclass(frozen=True)
@@ -155,59 +153,32 @@ class Stages:
         marked: bool,
         complete: bool,
     ) -> Flow:
-        from millstream.kernels.over import OverAggregate
-        from millstream.kernels.reorder import Reorder
-
         frame = flow.legs[0].frame
         shipped = {f"c{i}": F.expr(ref.sql) for i, ref in enumerate(refs)}
         time_type = time_type_of(flow.legs[0])
-        specs = []
-        users: list[tuple[AggregateCall, UserSpec, str]] = []
-        windows: list[UserOverSpec] = []
-        listed: list[tuple[AggregateCall, str]] = []
-        alone = all(call.call.user is not None and runs_by_itself(call, alone=True) for call in calls)
+        measured = partial(units, kind=time_type)
+        specs: list[OverSpec | UserOverSpec] = []
         for i, call in enumerate(calls):
-            if call.call.user is not None and runs_by_itself(call, alone=alone):
-                argument, window = over_spec(call, time_type, f"a{i}", f"r{i}")
-                shipped |= argument
-                windows.append(window)
-                users.append((call.call, window.user, f"r{i}"))
-                continue
             if call.call.user is not None:
-                argument, spec = content_spec(call.call, f"a{i}", f"r{i}")
-                listed.append((call.call, f"r{i}"))
+                body, spec = user_over_spec(call, measured, f"a{i}", f"r{i}")
+                argument = shipped_arguments(call.call, body, f"a{i}")
             else:
-                argument, spec = aggregate(frame, call.call, f"a{i}", f"r{i}")
+                argument, own = aggregate(frame, call.call, f"a{i}", f"r{i}")
+                spec = over_spec(call, own, measured)
             shipped |= argument
-            reach = call.frame.preceding
-            if reach is None:
-                specs.append(OverSpec(spec, None, None))
-            elif call.frame.rows:
-                specs.append(OverSpec(spec, reach.count, None))  # type: ignore[union-attr]
-            else:
-                specs.append(OverSpec(spec, None, units(reach, time_type)))
+            specs.append(spec)
         keys = [F.expr(expr.sql) for expr in calls[0].partition_by]
         slide = _slide(calls[0], time_type, "complete" if complete else None)
-        kernels: list[MakeKernel] = [partial(Reorder)]
-        results = [pa.field(spec.aggregate.result, spec.aggregate.type) for spec in specs]
-        if specs:
-            kernels.append(partial(OverAggregate, tuple(specs), slide))
-        if windows:
-            from millstream.kernels.user_over import UserOver
-
-            if calls[0].active_expiration:
-                from millstream.kernels.user_active import UserActive
-
-                kernels.append(partial(UserActive, windows[0]))
-            else:
-                kernels.append(partial(UserOver, tuple(windows)))
-            results += [one for window in windows for one in result_fields(window.user)]
+        made = over_kernels(calls, specs, slide)
+        results = list(made.added)
         if complete:
             results.append(pa.field("complete", pa.bool_()))
         texts = [expr.sql for expr in calls[0].partition_by]
         key = next((f"c{i}" for i, ref in enumerate(refs) if texts == [ref.sql]), None)
-        result = self._run(flow, shipped, keys, kernels, marked=marked, key=key, keep=len(refs), add=results)
-        result = opened(put_together(result, users), listed)
+        result = self._run(
+            flow, shipped, keys, made.kernels, marked=marked, key=key, keep=len(refs), add=results
+        )
+        result = opened(put_together(result, made.apart), made.listed)
         columns = [(ref, f"c{i}") for i, ref in enumerate(refs)]
         columns += [(call.call.result, f"r{i}") for i, call in enumerate(calls)]
         columns += [(COMPLETE, "complete")] if complete else []
@@ -228,9 +199,7 @@ class Stages:
         kept = len(shipped)
         users = []
         for i, call in enumerate(node.aggregates):
-            assert call.bodies is not None
-            assert call.bodies.base is not None
-            arguments, spec = user_spec(call, call.bodies.base, BASE, f"a{i}", f"r{i}")
+            arguments, spec = base_spec(call, f"a{i}", f"r{i}")
             shipped |= arguments
             users.append((call, spec, f"r{i}"))
         keys = [F.expr(key.expr.sql) for key in node.group_by]
@@ -240,7 +209,7 @@ class Stages:
             partial(Reorder),
             partial(BaseAggregate, tuple(spec for _, spec, _ in users)),
         ]
-        results = [one for _, spec, _ in users for one in result_fields(spec)]
+        results = [one for _, spec, _ in users for one in returned_fields(spec.program, spec.results)]
         frame = self._run(flow, shipped, keys, kernels, marked=marked, key=key, keep=kept, add=results)
         frame = put_together(frame, users)
         columns = [(ref, f"c{i}") for i, ref in enumerate(refs)]
@@ -278,7 +247,7 @@ class Stages:
         for i, call in enumerate(node.aggregates):
             if call.user is not None:
                 on_table = isinstance(windowed.input, nodes.InOrder)
-                argument, spec = content_spec(call, f"a{i}", f"r{i}", WHOLE_TABLE if on_table else CONTENT)
+                argument, spec = bracket_spec(call, f"a{i}", f"r{i}", WHOLE_TABLE if on_table else CONTENT)
                 listed.append((call, f"r{i}"))
             else:
                 argument, spec = aggregate(leg.frame, call, f"a{i}", f"r{i}")

@@ -1,4 +1,4 @@
-"""From calls of users' aggregates to programs, and to the columns that these are shipped."""
+"""From calls of users' aggregates to what these are shipped, and from what they return to columns."""
 
 from __future__ import annotations
 
@@ -7,53 +7,54 @@ from collections.abc import Sequence
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own custom)
-from pyspark.sql import types as T  # noqa: N812
 
-from millstream.analysis.calls import AggregateCall, OverCall
+from millstream.analysis.calls import AggregateCall
 from millstream.errors import ExecutionError
-from millstream.kernels.specs import AggregateSpec, UserOverSpec, UserSpec
+from millstream.kernels.specs import AggregateSpec, UserSpec
 from millstream.kernels.typed import arrow_type
-from millstream.kernels.user_content import rows_type
-from millstream.quantity import Rows
 from millstream.spark.hidden import MARK
-from millstream.spark.promises import units
-from millstream.uda import compiler
-from millstream.uda.checked import Body
+from millstream.spark.over_calls import AnyBody, condition_of, content_spec, names_of, program_of
+from millstream.uda.compiler import BASE, CONTENT
 from millstream.uda.program import Program
-from millstream.uda.python import PythonBody
-from millstream.uda.python_program import PythonProgram
-
-AnyBody = Body | PythonBody
 
 MOST_GIVEN = 1_000_000
 """Rows of a table of the catalog that an aggregate may read: every shard has all of them in memory."""
 
 
-def user_spec(
-    call: AggregateCall, body: AnyBody, mode: str, name: str, result: str, left: AnyBody | None = None
-) -> tuple[dict[str, Column], UserSpec]:
-    """A call in one mode: what it is shipped, and what kernels need to know."""
+def shipped_arguments(call: AggregateCall, body: AnyBody, name: str) -> dict[str, Column]:
+    """The arguments of a call as a body takes them, and its FILTER."""
     arguments = {}
     for i, (argument, parameter) in enumerate(zip(call.arguments, body.parameters, strict=True)):
         column = F.expr(argument.sql)
         if argument.type != parameter.type:
             column = column.cast(str(parameter.type))
         arguments[f"{name}_{i}"] = column
-    results = tuple(f"{result}_{i}" for i in range(len(body.returns)))
-    names, condition = tuple(arguments), None
-    if call.filter is not None:
-        condition = f"{name}_where"
+    if not arguments:
+        arguments[f"{name}_0"] = F.lit(True)  # something has to tell how many tuples there are
+    condition = condition_of(call, name)
+    if condition is not None and call.filter is not None:
         arguments[condition] = F.expr(call.filter.sql)
-    return arguments, UserSpec(_program(body, mode, left), names, results, condition)
+    return arguments
 
 
-def _program(body: AnyBody, mode: str, left: AnyBody | None) -> Program | PythonProgram:
-    if isinstance(body, PythonBody):
-        # Lambdas and classes that are defined in a function or at the prompt can be shipped as well.
-        from pyspark.cloudpickle import dumps
+def base_spec(call: AggregateCall, name: str, result: str) -> tuple[dict[str, Column], UserSpec]:
+    """A call on a bare stream: what it is shipped, and what kernels need to know."""
+    assert call.bodies is not None
+    body = call.bodies.base
+    assert body is not None
+    results = tuple(f"{result}_{i}" for i in range(len(body.returns)))
+    spec = UserSpec(program_of(body, BASE), names_of(body, name), results, condition=condition_of(call, name))
+    return shipped_arguments(call, body, name), spec
 
-        return PythonProgram.of(body, mode, dumps)
-    return compiler.compiled(body, mode, left if isinstance(left, Body) else None)
+
+def bracket_spec(
+    call: AggregateCall, name: str, result: str, mode: str = CONTENT
+) -> tuple[dict[str, Column], AggregateSpec]:
+    """A call over bracket windows."""
+    assert call.bodies is not None
+    body = call.bodies.base or call.bodies.window
+    assert body is not None
+    return shipped_arguments(call, body, name), content_spec(call, body, name, result, mode)
 
 
 def read_given(program: Program, spark: SparkSession, known: dict[str, pa.Table]) -> None:
@@ -77,107 +78,35 @@ def read_given(program: Program, spark: SparkSession, known: dict[str, pa.Table]
         given.rows = known[given.name] = rows.cast(pa.schema(types)).combine_chunks()
 
 
-def runs_by_itself(call: OverCall, *, alone: bool) -> bool:
-    """Whether an aggregate goes along with its window, rather than looking at the content of each anew.
-
-    ``alone``: there are no built-in aggregates beside it. These see to it that only some tuples come out.
-    """
-    bodies, reach = call.call.bodies, call.frame.preceding
-    assert bodies is not None
-    if call.call.filter is not None or call.call.distinct:
-        return False  # a tuple that does not count has a result all the same: that of its window
-    if call.active_expiration:
-        return True
-    if call.slide is not None:
-        # A tumble is a matter for the base version.
-        overlaps = (
-            isinstance(call.slide, Rows) and isinstance(reach, Rows) and call.slide.count <= reach.count
-        )
-        return alone and overlaps and call.emit_every is None and bodies.window is not None
-    if reach is None:
-        return not isinstance(bodies.base, PythonBody) or not bodies.base.needs_content
-    return bodies.window is not None
-
-
-def over_spec(
-    call: OverCall, time_type: T.DataType, name: str, result: str
-) -> tuple[dict[str, Column], UserOverSpec]:
-    """A call over a window of its own, in the version that the semantics choose."""
-    bodies = call.call.bodies
-    assert bodies is not None
-    reach = call.frame.preceding
-    if reach is None:
-        body, mode = (
-            (bodies.base, compiler.RUNNING) if bodies.base is not None else (bodies.window, compiler.ROWS)
-        )
-        assert body is not None
-        shipped, user = user_spec(call.call, body, mode, name, result)
-        return shipped, UserOverSpec(user, 2**62 if bodies.base is None else None)
-    if call.active_expiration:
-        # Without a window version nothing is said when a tuple comes but what the base version makes of it.
-        body = bodies.window or bodies.base
-        assert body is not None
-        arguments, user = user_spec(call.call, body, compiler.ACTIVE, name, result, bodies.base)
-        return arguments, UserOverSpec(user, range=units(reach, time_type))
-    assert bodies.window is not None
-    if call.frame.rows:
-        shipped, user = user_spec(call.call, bodies.window, compiler.ROWS, name, result)
-        slide = call.slide.count if isinstance(call.slide, Rows) else 1
-        return shipped, UserOverSpec(user, rows=reach.count, slide=slide)  # type: ignore[union-attr]
-    shipped, user = user_spec(call.call, bodies.window, compiler.RANGE, name, result)
-    return shipped, UserOverSpec(user, range=units(reach, time_type))
-
-
-def content_spec(
-    call: AggregateCall, name: str, result: str, mode: str = compiler.CONTENT
-) -> tuple[dict[str, Column], AggregateSpec]:
-    """A call over the content of windows, as kernels compute aggregates that need all of it."""
-    assert call.bodies is not None
-    body = call.bodies.base or call.bodies.window
-    assert body is not None
-    arguments, user = user_spec(call, body, mode, name, result)
-    names = user.arguments
-    if not names:
-        names = (f"{name}_0",)  # something has to tell how many tuples there are
-        arguments[names[0]] = F.lit(True)
-    spec = AggregateSpec(
-        "user",
-        names[0],
-        result,
-        rows_type(user.program),
-        others=names[1:],
-        parameters=(user.program,),
-        distinct=call.distinct,
-        condition=user.condition,
-    )
-    return arguments, spec
-
-
 def opened(frame: DataFrame, calls: Sequence[tuple[AggregateCall, str]]) -> DataFrame:
     """A row for each that aggregates returned for a window; reports that stand among the rows pass."""
     for call, name in calls:
         marks = F.col(MARK).isNotNull() if MARK in frame.columns else F.lit(False)
         others = [F.col(column) for column in frame.columns if column != name]
         frame = frame.where(marks | (F.size(name) > 0)).select(*others, F.explode_outer(name).alias(name))
-        assert call.bodies is not None
-        body = call.bodies.base or call.bodies.window
-        assert body is not None
-        parts = [F.col(name)[f"r{i}"].alias(f.name) for i, f in enumerate(body.returns)]
-        whole = F.struct(*parts) if call.user is not None and call.user.returns_row else F.col(name)["r0"]
-        frame = frame.withColumn(name, whole)
+        frame = frame.withColumn(name, _whole(call, [F.col(name)[f"r{i}"] for i in range(_width(call))]))
     return frame
-
-
-def result_fields(spec: UserSpec) -> list[pa.Field]:
-    return [pa.field(n, arrow_type(f.type)) for n, f in zip(spec.results, spec.program.returns, strict=True)]
 
 
 def put_together(frame: DataFrame, specs: Sequence[tuple[AggregateCall, UserSpec, str]]) -> DataFrame:
     """The columns of each result as one column, a struct if it is a row."""
     for call, spec, name in specs:
-        parts = [F.col(n).alias(f.name) for n, f in zip(spec.results, spec.program.returns, strict=True)]
-        whole = (
-            F.struct(*parts) if call.user is not None and call.user.returns_row else F.col(spec.results[0])
-        )
-        frame = frame.withColumn(name, whole).drop(*spec.results)
+        parts = [F.col(n) for n in spec.results]
+        frame = frame.withColumn(name, _whole(call, parts)).drop(*spec.results)
     return frame
+
+
+def _width(call: AggregateCall) -> int:
+    return len(call.type.fields) if _is_row(call) else 1
+
+
+def _whole(call: AggregateCall, parts: Sequence[Column]) -> Column:
+    """A result from its columns; what combines panes may return them in types of its own."""
+    if not _is_row(call):
+        return parts[0].cast(str(call.type))
+    fields = zip(parts, call.type.fields, strict=True)
+    return F.struct(*(part.cast(str(field.type)).alias(field.name) for part, field in fields))
+
+
+def _is_row(call: AggregateCall) -> bool:
+    return call.user is not None and call.user.returns_row

@@ -33,7 +33,8 @@ def found(part: Any) -> Iterator[Program]:
             for element in part:
                 yield from found(element)
         case _ if is_dataclass(part):
-            yield from found([getattr(part, field.name) for field in fields(part)])
+            # Aggregates that share the program of their window do not run their own.
+            yield from found([getattr(part, field.name) for field in fields(part) if field.name != "members"])
 
 
 def compile_programs(wanted: Iterable[Program], compiling: Compiling = lambda name, seconds: None) -> None:

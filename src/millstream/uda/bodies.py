@@ -77,7 +77,7 @@ class BodyCode(Surroundings):
     def _table(self, table: checked.Table, prefix: str, passing: bool) -> TableCode:
         needs = self._shared.needs.setdefault(prefix, Needs())
         placed = table.name == checked.INWINDOW
-        single = not placed and is_single(table.name, self.body)
+        single = is_single(table.name, self.body)
         bound = None if passing else 1 if placed else most_added(table.name, self.body)
         self._shared.layouts[prefix] = TableLayout(
             table.name,
@@ -429,6 +429,8 @@ def reads(part: object) -> frozenset[str]:
 
 def is_single(name: str, body: checked.Body) -> bool:
     """Whether a table can have one row at most: one INSERT of one row, and that in INITIALIZE."""
+    if name == checked.INWINDOW:
+        return False  # the system inserts into it
     inserts = [
         (block, statement)
         for block, statements in body.blocks.items()

@@ -278,15 +278,15 @@ def walk(part: object) -> Iterator[object]:
     if isinstance(part, tuple):
         for element in part:
             yield from walk(element)
-    elif isinstance(part, _PARTS):
+    elif isinstance(part, PARTS):
         yield part
         for field_ in fields(part):
             value = getattr(part, field_.name)
-            if isinstance(value, (tuple, *_PARTS)):
+            if isinstance(value, (tuple, *PARTS)):
                 yield from walk(value)
 
 
-_PARTS = (
+PARTS = (
     Constant,
     Parameter,
     Column,
@@ -307,3 +307,4 @@ _PARTS = (
     Update,
     Delete,
 )
+"""What bodies are made of."""

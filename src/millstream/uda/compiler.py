@@ -8,6 +8,8 @@ There is a way to run an aggregate for each row of the table "which version runs
 | running | the same, then TERMINATE |
 | rows, range | EXPIRE for the tuples that have left, then INITIALIZE or ITERATE |
 | active | the same, but EXPIRE runs when a tuple leaves, and what it returns goes out too |
+| again | what has left goes, then the base version sees all that is in the window |
+| tumble | of each slot the last tuples: INITIALIZE, ITERATE for each further one, and at the end TERMINATE |
 | content | for a whole window: INITIALIZE, ITERATE for each further tuple, TERMINATE |
 | whole | the same for a group of a table, where all counts that is returned, and not only at the end |
 """
@@ -26,26 +28,35 @@ from millstream.uda.tables import TableCode
 from millstream.uda.writer import Writer
 
 BASE, RUNNING, ROWS, RANGE, ACTIVE, CONTENT = "base", "running", "rows", "range", "active", "content"
-WHOLE_TABLE = "whole"
-_WINDOWS = (ROWS, RANGE, ACTIVE)
+WHOLE_TABLE, AGAIN, TUMBLE = "whole", "again", "tumble"
+_WINDOWS = (ROWS, RANGE, ACTIVE, AGAIN)
 _GATHERED = (CONTENT, WHOLE_TABLE)
 
 
 def compiled(body: checked.Body, mode: str, left: checked.Body | None = None) -> Program:
     """The program of an aggregate in a mode.
 
-    ``left`` is what is run over what is left when a tuple has left and EXPIRE itself says nothing.
+    ``left`` is what is run over what is left when a tuple has left and EXPIRE itself says nothing. Without a
+    window version the base version sees what is in the window whenever that has changed.
     """
+    following = mode == AGAIN or (mode == ACTIVE and not body.window)
+    if following:
+        body, left = _follower(body), body
     if mode in _WINDOWS:
         body = _with_window(body)
     shared = Shared(Writer())
     while True:
         learnt = shared.learnt
-        code = _Code(body, mode, shared, left)
+        code = _Code(body, mode, shared, left, following=following)
         program = code.program()
         if shared.learnt == learnt:
             return program
         shared = shared.again()
+
+
+def _follower(body: checked.Body) -> checked.Body:
+    """A window version that does nothing itself but know the tuples of its window."""
+    return replace(body, window=True, tables=(), initialize=(), iterate=(), terminate=(), expire=())
 
 
 def _with_window(body: checked.Body) -> checked.Body:
@@ -59,8 +70,11 @@ _QUEUE = ("q_when", "q_code", "q_row", "q_id")
 
 
 class _Code:
-    def __init__(self, body: checked.Body, mode: str, shared: Shared, left: checked.Body | None) -> None:
+    def __init__(
+        self, body: checked.Body, mode: str, shared: Shared, left: checked.Body | None, *, following: bool
+    ) -> None:
         self._body, self._mode, self._shared, self._left = body, mode, shared, left
+        self._is_following = following
         self._writer = shared.writer
         shared.failed = "return out, returned"
         self._code = BodyCode(
@@ -103,6 +117,7 @@ class _Code:
         names += ["o_src", *(f"{p}{i}" for i in range(len(self._body.returns)) for p in ("o_c", "o_n"))]
         names += [] if self._mode in _GATHERED else ["alive"]
         names += ["latest", "seen"] if self._mode in _WINDOWS else []
+        names += ["seen", "o_time"] if self._mode == TUMBLE else []
         names += ["o_time", *_QUEUE] if self._mode == ACTIVE else []
         for layout in self._shared.layouts.values():
             names += [f"{layout.prefix}_{array.name}" for array in layout.arrays()]
@@ -120,7 +135,11 @@ class _Code:
     @property
     def _bound(self) -> int | None:
         """How many rows a tuple (or a window) can return."""
-        return None if self._mode == WHOLE_TABLE else most_added(None, self._body)
+        if self._mode == WHOLE_TABLE:
+            return None
+        own = most_added(None, self._body)
+        left = 0 if self._left is None else most_added(None, self._left)
+        return None if own is None or left is None else max(own, left)
 
     # ------------------------------------------------------------ returned rows
 
@@ -130,10 +149,10 @@ class _Code:
             with writer.deeper("if out == len(o_src):"):
                 for name in ("o_src", *(f"{p}{i}" for i in range(len(values)) for p in ("o_c", "o_n"))):
                     writer.line(f"{name} = grown({name})")
-                if self._mode == ACTIVE:
+                if self._mode in (ACTIVE, TUMBLE):
                     writer.line("o_time = grown(o_time)")
         writer.line("o_src[out] = source" if self._mode == ACTIVE else "o_src[out] = i")
-        if self._mode == ACTIVE:
+        if self._mode in (ACTIVE, TUMBLE):
             writer.line("o_time[out] = now")
         for i, (value, column) in enumerate(zip(values, self._body.returns, strict=True)):
             code = f"int({value.code})" if kind_of(column.type) == TRUTH else value.code
@@ -155,11 +174,13 @@ class _Code:
         match self._mode:
             case "base" | "running":
                 self._base()
-            case "rows" | "range":
+            case "rows" | "range" | "again":
                 self._window()
                 self._sweep()
             case "active":
                 self._active()
+            case "tumble":
+                self._tumble()
             case _:
                 self._content()
 
@@ -209,16 +230,52 @@ class _Code:
                 self._expire()
             self._code.tables[checked.INWINDOW].insert(parameters, "place")
             writer.lines("latest[k] = place", "mark = out")
-            with writer.deeper("if alive[k] == 0:"):
-                writer.line("alive[k] = 1")
-                self._code.block("INITIALIZE", parameters)
-            with writer.deeper("else:"):
-                self._code.block("ITERATE", parameters)
+            if self._mode == AGAIN:
+                with writer.deeper("if (place + 1) % slide == 0:"):
+                    self._what_is_left(self._code.tables[checked.INWINDOW])
+            self._came(parameters)
             if self._mode == ROWS:
                 # With SLIDE only the last tuple of a slot is heard.
                 with writer.deeper("if (place + 1) % slide != 0:"):
                     writer.line("out = mark")
         writer.lines("    return out, returned", "")
+
+    def _came(self, parameters: list[Value]) -> None:
+        """What a tuple does to its instance."""
+        with self._writer.deeper("if alive[k] == 0:"):
+            self._writer.line("alive[k] = 1")
+            self._code.block("INITIALIZE", parameters)
+        with self._writer.deeper("else:"):
+            self._code.block("ITERATE", parameters)
+
+    def _tumble(self) -> None:
+        """Tuples are counted. Those before the window of their slot cost no more than that.
+
+        What is returned bears the number of its slot. An instance may be forgotten after each of them, if
+        nobody needs these numbers.
+        """
+        writer = self._writer
+        self._start("run", "count, codes, size, slide, forget")
+        with writer.deeper(), writer.deeper("for i in range(count):"):
+            self._trace()
+            writer.lines("k = codes[i]", "now = seen[k] // slide", "place = seen[k] % slide")
+            writer.lines("seen[k] += 1", "alive[k] = 1")
+            with writer.deeper("if place >= slide - size:"):
+                writer.line("mark = out")
+                parameters = self._parameters()
+                self._enter(self._code, parameters)
+                with writer.deeper("if place == slide - size:"):
+                    self._code.block("INITIALIZE", parameters)
+                with writer.deeper("else:"):
+                    self._code.block("ITERATE", parameters)
+                with writer.deeper("if place < slide - 1:"):
+                    writer.line("out = mark")
+                with writer.deeper("else:"):
+                    self._code.block("TERMINATE", [])
+                    self._code.clear()
+                    with writer.deeper("if forget:"):
+                        writer.lines("alive[k] = 0", "seen[k] = 0")
+        writer.line("    return out, returned")
 
     def _expire(self) -> None:
         """What lies before the bound leaves; with the last tuple the instance is forgotten."""
@@ -274,11 +331,9 @@ class _Code:
                     "last += 1",
                     "latest[k] = number",
                 )
-                with writer.deeper("if alive[k] == 0:"):
-                    writer.line("alive[k] = 1")
-                    self._code.block("INITIALIZE", parameters)
-                with writer.deeper("else:"):
-                    self._code.block("ITERATE", parameters)
+                if self._is_following:
+                    self._what_is_left(table)
+                self._came(parameters)
                 writer.line("i += 1")
             writer.lines("span[0] = first", "span[1] = last")
         writer.line("    return out, returned")

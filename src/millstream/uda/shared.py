@@ -1,0 +1,125 @@
+"""Several aggregates over one window as one, so that the tuples of the window are kept once.
+
+What each returns goes out in columns of its own, behind one that tells whose row it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from millstream.types import INT, Field
+from millstream.uda import checked
+from millstream.uda.checked import INWINDOW
+
+_APART = 10_000
+"""Scans of different aggregates have numbers that are so far apart."""
+
+
+def can_share(body: checked.Body) -> bool:
+    """Whether an aggregate leaves its window alone, and does not ask what the statement before has done."""
+    for part in checked.walk(tuple(body.statements())):
+        if isinstance(part, checked.Delete) and part.scan.table == INWINDOW:
+            return False
+        if isinstance(part, checked.SqlCode):
+            return False
+    return True
+
+
+def together(
+    bodies: Sequence[checked.Body], places: Sequence[Sequence[int]], parameters: tuple[Field, ...]
+) -> checked.Body:
+    """Window versions as one; ``places`` are those of the parameters of each among all ``parameters``."""
+    returns = [Field("which", INT)]
+    for number, body in enumerate(bodies):
+        returns += [Field(f"r{number}_{i}", field.type) for i, field in enumerate(body.returns)]
+    tables = [checked.Table(INWINDOW, parameters)]
+    parts = []
+    first = 1
+    for number, (body, own) in enumerate(zip(bodies, places, strict=True)):
+        part = _Part(number, own, parameters, tuple(returns), first, _scans_of_window(body))
+        parts.append((part, body))
+        tables += [checked.Table(part.named(t.name), t.fields) for t in body.tables if t.name != INWINDOW]
+        first += len(body.returns)
+
+    def block(name: str) -> tuple[checked.Statement, ...]:
+        return tuple(part.changed(s) for part, body in parts for s in body.blocks[name])
+
+    return checked.Body(
+        " and ".join(dict.fromkeys(body.name for body in bodies)),
+        True,
+        parameters,
+        tuple(returns),
+        tuple(tables),
+        block("INITIALIZE"),
+        block("ITERATE"),
+        (),
+        block("EXPIRE"),
+    )
+
+
+def _scans_of_window(body: checked.Body) -> frozenset[int]:
+    parts = checked.walk(tuple(body.statements()))
+    return frozenset(
+        part.number for part in parts if isinstance(part, checked.Scan) and part.table == INWINDOW
+    )
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One of the aggregates, and where what it knows is among what all know."""
+
+    number: int
+    places: Sequence[int]
+    parameters: tuple[Field, ...]
+    returns: tuple[Field, ...]
+    first: int
+    of_window: frozenset[int]
+
+    def named(self, table: str) -> str:
+        return table if table == INWINDOW else f"{table} {self.number}"
+
+    def changed(self, part: Any) -> Any:
+        """A part of the body as a part of the whole."""
+        if isinstance(part, tuple):
+            return tuple(map(self.changed, part))
+        if not isinstance(part, checked.PARTS):
+            return part
+        part = replace(part, **{f.name: self.changed(getattr(part, f.name)) for f in fields(part)})
+        match part:
+            case checked.Parameter() | checked.Oldest():
+                return replace(part, index=self.places[part.index])
+            case checked.Column():
+                index = self.places[part.index] if part.scan in self.of_window else part.index
+                return replace(part, scan=self._scan(part.scan), index=index)
+            case checked.Scan(table=str() as table):
+                known = self.parameters if table == INWINDOW else part.fields
+                return replace(part, number=self._scan(part.number), table=self.named(table), fields=known)
+            case checked.Scan():
+                return replace(part, number=self._scan(part.number))
+            case checked.Insert(table=str() as table):
+                return replace(part, table=self.named(table))
+            case checked.Insert():
+                rows = tuple(map(self._padded, part.rows))
+                query = None if part.query is None else self._query(part.query)
+                return replace(part, rows=rows, query=query)
+        return part
+
+    def _scan(self, number: int) -> int:
+        return number + _APART * self.number
+
+    def _padded(self, row: tuple[checked.Expr, ...]) -> tuple[checked.Expr, ...]:
+        """A returned row among the columns of all."""
+        padded: list[checked.Expr] = [checked.Constant(None, field.type) for field in self.returns]
+        padded[0] = checked.Constant(self.number, INT)
+        padded[self.first : self.first + len(row)] = row
+        return tuple(padded)
+
+    def _query(self, query: checked.Query) -> checked.Query:
+        return replace(
+            query,
+            outputs=self._padded(query.outputs),
+            names=tuple(field.name for field in self.returns),
+            united=tuple(map(self._query, query.united)),
+        )

@@ -1,0 +1,19 @@
+"""What tests of the engine share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from millstream.kernels import user_machine
+from millstream.uda.loading import plain_functions
+
+
+@pytest.fixture(scope="module")
+def uncompiled() -> Iterator[None]:
+    """Users' aggregates run as Python runs their programs: compiling takes seconds for each body."""
+    patch = pytest.MonkeyPatch()
+    patch.setattr(user_machine, "functions", plain_functions)
+    yield
+    patch.undo()

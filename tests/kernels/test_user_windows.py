@@ -1,0 +1,115 @@
+"""What users' aggregates keep: as little as their version needs, and nothing of windows that have emptied."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyspark.sql import types as T  # noqa: N812 (Spark's own custom)
+from tests.engine.without_spark import planned
+
+from millstream.kernels import user_machine
+from millstream.kernels.base import KEY, Frontier, Kernel, Tuples
+from millstream.plan.nodes import OverAggregate
+from millstream.quantity import Quantity
+from millstream.spark.over_calls import over_kernels, user_over_spec
+from millstream.spark.promises import units
+from millstream.uda.loading import plain_functions
+
+SUM = """
+CREATE AGGREGATE total(x INT) : INT ALGEBRAIC {
+    TABLE state(s INT);
+    INITIALIZE : { INSERT INTO state VALUES (x); }
+    ITERATE    : { UPDATE state SET s = s + x; }
+    TERMINATE  : { INSERT INTO RETURN SELECT s FROM state; }
+};"""
+HELD = """
+CREATE WINDOW AGGREGATE total(x INT) : INT {
+    TABLE inwindow(w INT);
+    INITIALIZE : { INSERT INTO RETURN VALUES (x); }
+    ITERATE    : { INSERT INTO RETURN SELECT CAST(sum(w) AS INT) FROM inwindow; }
+    EXPIRE     : { }
+};"""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def uncompiled() -> Iterator[None]:
+    patch = pytest.MonkeyPatch()
+    patch.setattr(user_machine, "functions", plain_functions)
+    yield
+    patch.undo()
+
+
+def kernel(over: str, created: str, calls: tuple[str, ...] = ("total(x)",)) -> Kernel:
+    """The kernel of some calls over a window, without what puts tuples in order before it."""
+    stream = "CREATE STREAM s (k INT, x INT, t BIGINT) ORDER BY t;"
+    asked = ", ".join(f"{call} OVER (PARTITION BY k {over}) AS r{i}" for i, call in enumerate(calls))
+    plan = planned(f"{stream}{created} SELECT k, {asked} FROM s;")
+    node = next(n for n in plan.walk() if isinstance(n, OverAggregate))
+
+    def measured(amount: Quantity) -> int | float:
+        return units(amount, T.LongType())
+
+    specs = [user_over_spec(call, measured, f"a{i}", f"r{i}")[1] for i, call in enumerate(node.calls)]
+    return over_kernels(node.calls, specs, None).kernels[-1]()
+
+
+def tuples(start: int, end: int, keys: int = 1) -> Tuples:
+    """One at each instant, for one key after the other."""
+    time = np.arange(start, end)
+    given = pa.array(time % 7, pa.int32())
+    columns = pa.table({KEY: pa.array(time % keys), "a0_0": given, "a1_0": given})
+    return Tuples(columns, time, np.zeros(len(time), np.int32), time)
+
+
+def test_of_panes_only_their_results_are_kept() -> None:
+    window = kernel("ROWS 399 PRECEDING SLIDE 100", SUM)
+    out = window.process(tuples(0, 1050), Frontier(1050, 0))
+    # The instance and the row of the pane that fills, the instance that combines, its row and four panes.
+    assert window.rows <= 8
+    assert len(out) == 10
+    sums = [sum(t % 7 for t in range(max(0, end - 400), end)) for end in range(100, 1001, 100)]
+    assert out.columns["r0_0"].to_pylist() == sums
+
+
+def test_a_tumble_keeps_nothing_between_its_slots() -> None:
+    window = kernel("ROWS 9 PRECEDING SLIDE 28", SUM)
+    window.process(tuples(0, 280), Frontier(280, 0))
+    assert window.rows == 0
+    window.process(tuples(280, 300), Frontier(300, 0))
+    assert window.rows == 1, "tuples before the window of a slot are counted only"
+
+
+@pytest.mark.parametrize("created", [SUM, HELD], ids=["derived", "window version"])
+@pytest.mark.parametrize("active", ["", " ACTIVE EXPIRATION"])
+def test_a_window_that_has_emptied_is_forgotten(created: str, active: str) -> None:
+    window = kernel(f"RANGE 10 PRECEDING{active}", created)
+    window.process(tuples(0, 100, keys=20), Frontier(99, 0))
+    assert window.rows > 0
+    window.process(tuples(0, 0), Frontier(500, 0))
+    assert window.rows == 0
+    added, gone = window.snapshot().added, window.snapshot()
+    assert sum(table.num_rows for table in added.values()) <= 20, "that instances have ended is written down"
+    assert not gone.added
+
+
+def test_aggregates_over_the_same_window_keep_its_tuples_once() -> None:
+    longest = HELD.replace("total", "longest").replace("sum", "max")
+    alone = kernel("ROWS 9 PRECEDING", HELD)
+    both = kernel("ROWS 9 PRECEDING", HELD + longest, ("total(x)", "longest(x)"))
+    batch = tuples(0, 100, keys=3)
+    out, other = (window.process(batch, Frontier(100, 0)) for window in (alone, both))
+    assert out.columns["r0_0"].equals(other.columns["r0_0"])
+    assert other.columns["r1_0"].to_pylist()[:5] == [0, 1, 2, 3, 4]
+    assert alone.rows == both.rows == 3 + 30
+
+
+def test_one_that_deletes_from_its_window_has_it_for_itself() -> None:
+    peak = HELD.replace("total", "peak").replace(
+        "ITERATE    : {", "ITERATE : { DELETE FROM inwindow WHERE w < x;"
+    )
+    both = kernel("ROWS 9 PRECEDING", HELD + peak, ("total(x)", "peak(x)"))
+    both.process(tuples(0, 100, keys=3), Frontier(100, 0))
+    assert 3 + 30 < both.rows < 2 * (3 + 30)
