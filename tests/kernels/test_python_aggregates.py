@@ -20,8 +20,8 @@ from millstream.kernels.python_errors import PythonAggregateError
 from millstream.kernels.specs import AggregateSpec, OverSpec, UserOverSpec, UserSpec
 from millstream.kernels.user_active import UserActive
 from millstream.kernels.user_base import BaseAggregate
-from millstream.kernels.user_content import rows_type
 from millstream.kernels.user_over import UserOver
+from millstream.kernels.user_rows import rows_type
 from millstream.reference.python_aggregates import Instance, of_content
 from millstream.types import BIGINT, STRING, Field
 from millstream.uda.compiler import ACTIVE, BASE, CONTENT, RANGE, ROWS, RUNNING
