@@ -152,7 +152,7 @@ def check(
         same_rows(run(make(), cut_up), expected, magnitude)
     same_rows(_pickled_between(make(), batches), expected, magnitude)
     for restore_at in (*({i} for i in range(len(batches))), set(range(len(batches)))):
-        same_rows(_restored(make, batches, restore_at), expected, magnitude)
+        same_rows(restored(make, batches, restore_at), expected, magnitude)
     return expected
 
 
@@ -194,7 +194,7 @@ def _pickled_between(kernel: Kernel, batches: Sequence[Batch]) -> list[Row]:
     return out
 
 
-def _restored(make: Callable[[], Kernel], batches: Sequence[Batch], at: set[int]) -> list[Row]:
+def restored(make: Callable[[], Kernel], batches: Sequence[Batch], at: set[int]) -> list[Row]:
     """Write down the state after each batch, and lose the kernel after some of them."""
     kernel, store, out = make(), Store(), []
     for i, batch in enumerate(batches):

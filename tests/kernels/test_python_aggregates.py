@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from checks import Batch, check, ended, tuples_of
+from checks import Batch, check, ended, restored, run, tuples_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.uda.python_aggregates import Frequent, MySum, Newest, Range, Running, Words, middle
@@ -23,7 +23,7 @@ from millstream.kernels.user_base import BaseAggregate
 from millstream.kernels.user_over import UserOver
 from millstream.kernels.user_rows import rows_type
 from millstream.reference.python_aggregates import Instance, of_content
-from millstream.types import BIGINT, STRING, Field
+from millstream.types import BIGINT, DOUBLE, STRING, Field
 from millstream.uda.compiler import ACTIVE, BASE, CONTENT, RANGE, ROWS, RUNNING
 from millstream.uda.python import EXPIRE, PythonBody, examined
 from millstream.uda.python_program import PythonProgram
@@ -57,13 +57,15 @@ def user(subject: Any, mode: str) -> UserSpec:
 
 @st.composite
 def batches(draw: st.DrawFn) -> list[list[Tuple]]:
-    keys, values = st.integers(0, 1), st.one_of(st.none(), st.integers(-3, 3))
-    steps = draw(st.lists(st.tuples(keys, st.sampled_from([0, 1, 1, 2, 5]), values), max_size=12))
+    keys, values = st.sampled_from([0, 0, 0, 1]), st.one_of(st.none(), st.integers(-3, 3))
+    count = draw(st.sampled_from([0, 1, 3, 8, 12, 16]))
+    step = st.tuples(keys, st.sampled_from([0, 0, 1, 1, 4]), values)
+    steps = draw(st.lists(step, min_size=count, max_size=count))
     time, rows = 0, []
     for key, step, value in steps:
         time += step
         rows.append((key, time, value))
-    cuts = sorted(draw(st.lists(st.integers(0, len(rows)), max_size=2)))
+    cuts = sorted(draw(st.lists(st.integers(0, len(rows)), min_size=1, max_size=4)))
     bounds = [0, *cuts, len(rows)]
     return [rows[a:b] for a, b in itertools.pairwise(bounds)]
 
@@ -137,7 +139,7 @@ def results(make: Callable[[], Kernel], parts: list[list[Tuple]]) -> list[Row]:
 
 
 @pytest.mark.parametrize("subject", GOING_ALONG)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(parts=batches(), size=st.integers(0, 3), slide=st.integers(1, 3))
 def test_rows(subject: Any, parts: list[list[Tuple]], size: int, slide: int) -> None:
     slide = min(slide, size + 1)
@@ -147,7 +149,7 @@ def test_rows(subject: Any, parts: list[list[Tuple]], size: int, slide: int) -> 
 
 
 @pytest.mark.parametrize("subject", GOING_ALONG)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(parts=batches(), size=st.integers(0, 4))
 def test_range(subject: Any, parts: list[list[Tuple]], size: int) -> None:
     spec = UserOverSpec(user(subject, RANGE), range=size)
@@ -156,7 +158,7 @@ def test_range(subject: Any, parts: list[list[Tuple]], size: int) -> None:
 
 
 @pytest.mark.parametrize("subject", [MySum, Words, Range, Frequent])
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(parts=batches())
 def test_unbounded(subject: Any, parts: list[list[Tuple]]) -> None:
     spec = UserOverSpec(user(subject, RUNNING))
@@ -164,7 +166,7 @@ def test_unbounded(subject: Any, parts: list[list[Tuple]]) -> None:
     assert results(lambda: UserOver([spec]), parts) == expected
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(parts=batches())
 def test_base(parts: list[list[Tuple]]) -> None:
     """Of a base aggregate what the last tuple returns goes out."""
@@ -173,7 +175,7 @@ def test_base(parts: list[list[Tuple]]) -> None:
 
 
 @pytest.mark.parametrize("subject", EVERY)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(parts=batches(), size=st.integers(0, 3))
 def test_the_content_of_windows(subject: Any, parts: list[list[Tuple]], size: int) -> None:
     program = PythonProgram.of(body(subject), CONTENT)
@@ -187,7 +189,7 @@ def test_the_content_of_windows(subject: Any, parts: list[list[Tuple]], size: in
 
 
 @pytest.mark.parametrize("subject", [MySum, Words, Range, middle])
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(parts=batches(), size=st.integers(0, 4))
 def test_active_expiration_gives_the_aggregate_of_what_is_left(
     subject: Any, parts: list[list[Tuple]], size: int
@@ -208,7 +210,7 @@ def test_active_expiration_gives_the_aggregate_of_what_is_left(
     assert results(lambda: UserActive(spec), parts) == expected
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(parts=batches(), size=st.integers(0, 4))
 def test_what_expire_returns_goes_out_under_active_expiration(parts: list[list[Tuple]], size: int) -> None:
     spec = UserOverSpec(user(Newest, ACTIVE), range=size)
@@ -228,6 +230,27 @@ def test_what_expire_returns_goes_out_under_active_expiration(parts: list[list[T
             returned = instance.enter(number, (x,))
         expected += [(time, x, *values) for values in fitted(Newest, returned)]
     assert results(lambda: UserActive(spec), parts) == expected
+
+
+class Doubles:
+    """A sum of doubles depends on the order of additions."""
+
+    def init(self) -> float:
+        return 0.0
+
+    def add(self, state: float, x: int) -> float:
+        return state + x / 10
+
+    def merge(self, a: float, b: float) -> float:
+        return a + b
+
+
+def test_after_a_restart_results_are_the_same_to_the_last_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(RETURNS, Doubles, (Field("s", DOUBLE),))
+    parts = [[(0, t, t * t * 37 % 11)] for t in range(40)]
+    spec = UserOverSpec(user(Doubles, ROWS), rows=6)
+    expected = run(UserOver([spec]), as_batches(parts))
+    assert restored(lambda: UserOver([spec]), as_batches(parts), set(range(40))) == expected
 
 
 def test_only_instances_that_changed_are_written() -> None:
