@@ -51,6 +51,16 @@ def test_a_changed_query_or_stream(
         run(spark, tmp_path / "checkpoint", script.replace(before, after))
 
 
+def test_a_changed_aggregate(spark: SparkSession, tmp_path: Path, stream: str) -> None:
+    script = f"""{stream} CREATE AGGREGATE total(x DOUBLE) : DOUBLE {{ TABLE state(s DOUBLE);
+        INITIALIZE : {{ INSERT INTO state VALUES (x); }}
+        ITERATE : {{ UPDATE state SET s = s + x; INSERT INTO RETURN SELECT s FROM state; }} }};
+        SELECT item, total(price) AS t FROM Bid GROUP BY item"""
+    run(spark, tmp_path / "checkpoint", script)
+    with pytest.raises(ExecutionError, match="is not the one whose checkpoint is in"):
+        run(spark, tmp_path / "checkpoint", script.replace("s + x", "s + 2 * x"))
+
+
 def test_a_directory_that_is_not_empty_however_often_it_is_tried(
     spark: SparkSession, tmp_path: Path, stream: str
 ) -> None:

@@ -31,6 +31,9 @@ NOT_YET: dict[type[nodes.Node], str] = {
     nodes.RelationToStream: "ISTREAM, DSTREAM, RSTREAM or CHANGES",
 }
 
+_ON_TABLES = (nodes.Distinct, nodes.WindowSetOperation)
+"""What there is for tables."""
+
 _NOT_KEPT = frozenset({Kind.VARIANT, Kind.YEAR_MONTH_INTERVAL})
 """Kinds of values that kernels cannot remember; they only pass through."""
 
@@ -42,7 +45,7 @@ _MANY = 1_000_000
 def why_not(plan: nodes.Node) -> str | None:
     """The first thing in a plan that cannot be run yet, in words, or None."""
     for node in plan.walk():
-        if type(node) in NOT_YET and node.streaming:
+        if type(node) in NOT_YET and (node.streaming or type(node) not in _ON_TABLES):
             return NOT_YET[type(node)]
         match node:
             case nodes.TableScan(table=View()):
