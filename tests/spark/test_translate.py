@@ -100,8 +100,8 @@ class TestNames:
         assert error.span == (0, 1)
 
     def test_table(self, spark: SparkSession) -> None:
-        error = failure(lambda: spark.sql("SELECT * FROM nothing"))
-        assert error.message == "there is no stream or table 'nothing'"
+        error = failure(lambda: spark.sql("SELECT * FROM nobody_made_it"))
+        assert error.message == "there is no stream or table 'nobody_made_it'"
 
     def test_function(self, spark: SparkSession) -> None:
         assert failure(lambda: spark.sql("SELECT nothing(1)")).message == "there is no function 'nothing'"
