@@ -81,7 +81,11 @@ def key(value: Any) -> Any:
 
 
 def unique(values: list[Any]) -> list[Any]:
-    return list({key(value): value for value in reversed(values)}.values())[::-1]
+    """The first of each, in the order in which they come."""
+    first: dict[Any, Any] = {}
+    for value in values:
+        first.setdefault(key(value), value)
+    return list(first.values())
 
 
 def distinct(spec: AggregateSpec, rows: list[Row]) -> list[Row]:

@@ -74,11 +74,17 @@ def by_program(
     return out
 
 
+def shown(returned: list[Row] | str) -> str:
+    """Rows as texts, in which one NaN is like another."""
+    return repr(returned)
+
+
 @settings(max_examples=100, deadline=None)
 @given(aggregate(), st.lists(arguments, max_size=5), st.integers(1, 3))
 def test_a_program_does_what_its_body_says(text: str, tuples: list[Row], splits: int) -> None:
     body = body_of(text)
-    assert by_program(body, tuples, is_compiled=False, splits=splits) == by_definition(body, tuples)
+    found = by_program(body, tuples, is_compiled=False, splits=splits)
+    assert shown(found) == shown(by_definition(body, tuples))
 
 
 @pytest.mark.slow
@@ -86,4 +92,4 @@ def test_a_program_does_what_its_body_says(text: str, tuples: list[Row], splits:
 @given(aggregate(), st.lists(arguments, max_size=5))
 def test_a_compiled_program_does_the_same(text: str, tuples: list[Row]) -> None:
     body = body_of(text)
-    assert by_program(body, tuples, is_compiled=True) == by_definition(body, tuples)
+    assert shown(by_program(body, tuples, is_compiled=True)) == shown(by_definition(body, tuples))

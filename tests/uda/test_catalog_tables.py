@@ -95,7 +95,7 @@ rows = st.lists(
 @given(aggregate(given="u"), st.lists(arguments, max_size=5), rows)
 def test_a_program_reads_a_table_as_its_body_says(text: str, tuples: list[Row], rows: list[Row]) -> None:
     body = body_of(TABLE + text, "agg", [INT, DOUBLE, STRING])
-    assert by_program(body, tuples, rows) == by_definition(body, tuples, rows)
+    assert repr(by_program(body, tuples, rows)) == repr(by_definition(body, tuples, rows))  # NaN is like NaN
 
 
 def test_a_table_is_found_by_its_index_and_is_no_part_of_the_state() -> None:
