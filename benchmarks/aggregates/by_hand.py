@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
@@ -73,8 +74,8 @@ class _ByHand(Kernel):
         columns = tuples.columns.append_column("r0", pa.array(self._results(values)))
         return Tuples(columns, tuples.time, tuples.origin, tuples.number)
 
-    def _results(self, values: Integers) -> npt.NDArray[Any]:
-        raise NotImplementedError
+    @abstractmethod
+    def _results(self, values: Integers) -> npt.NDArray[Any]: ...
 
     def snapshot(self) -> Change:
         places = (self._state[0] - np.arange(1, self._changed + 1)) % len(self._ring)
@@ -82,7 +83,8 @@ class _ByHand(Kernel):
         return Change({"ring": ring}, (), {"state": self._state.tolist()})
 
     def restore(self, meta: Mapping[str, Any], chunks: Mapping[str, pa.Table]) -> None:
-        raise NotImplementedError
+        self._state[:] = meta["state"]
+        self._ring[np.asarray(chunks["ring"]["place"])] = np.asarray(chunks["ring"]["v"])
 
     @property
     def rows(self) -> int:

@@ -1,1 +1,85 @@
 """How long the compiler takes for every aggregate that comes with Millstream, cold and from its cache."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks.experiments.section import Claim, Figures, Section, Size
+from millstream.analysis.bodies import bodies_of
+from millstream.analysis.shipped import shipped
+from millstream.catalog import Catalog
+from millstream.library import shelf
+from millstream.types import STRING
+from millstream.uda import compiler
+from millstream.uda.checked import Body
+from millstream.uda.program import Program
+
+ROWS, REPEATS = 0, 1
+COLD, CACHED = 10, 0.5
+ABOUT = """\
+Seconds of a core until the program of each version of each aggregate of the library is ready to run, in a
+process that finds an empty cache, and then in another that finds what the first one left. The first of each
+also loads Numba and the helpers of all programs. Aggregates that are not compiled are left out."""
+
+
+def measure(size: Size, directory: Path) -> Section:
+    with tempfile.TemporaryDirectory(prefix="compiling-") as cache:
+        cold, cached = _in_a_process(cache), _in_a_process(cache)
+    names = sorted(cold, key=cold.__getitem__, reverse=True)
+    table = [["aggregate", "cold, s", "from the cache, s"]]
+    table += [[name, f"{cold[name]:.2f}", f"{cached[name]:.2f}"] for name in names]
+    slowest = max(cached, key=cached.__getitem__)
+    claims = [
+        Claim(f"cold, the largest takes less than {COLD} s", f"{cold[names[0]]:.1f} s, {names[0]}",
+              cold[names[0]] < COLD),
+        Claim(f"from the cache, less than {CACHED} s", f"{cached[slowest]:.2f} s, {slowest}",
+              cached[slowest] < CACHED),
+    ]  # fmt: skip
+    return Section("Compiling the library", ABOUT, claims, [Figures("", table)])
+
+
+def _in_a_process(cache: str) -> dict[str, float]:
+    environment = {**os.environ, "XDG_CACHE_HOME": cache}
+    command = [sys.executable, "-m", "benchmarks.aggregates.compiling"]
+    done = subprocess.run(command, env=environment, capture_output=True, check=True)
+    found: dict[str, float] = json.loads(done.stdout)
+    return found
+
+
+def seconds() -> dict[str, float]:
+    from millstream.kernels.user_warm import prepare
+
+    found = {}
+    for name, program in list(_programs()):
+        if program.is_compiled:
+            started = time.process_time()
+            prepare(program)
+            found[name] = time.process_time() - started
+    return found
+
+
+def _programs() -> Iterator[tuple[str, Program]]:
+    """Every version of every aggregate as queries mostly call it, under a name that says so."""
+    catalog = Catalog()
+    catalog.ship(shipped, shelf.names)
+    for name in shelf.names():
+        entries = shipped(name)
+        types = [p.type if p.type.is_known else STRING for p in entries[0].parameters]
+        bodies = bodies_of(name, types, catalog)
+        if isinstance(bodies.base, Body):
+            blocking = any(entry.blocking for entry in entries if not entry.window)
+            mode = compiler.CONTENT if blocking else compiler.BASE
+            yield name, compiler.compiled(bodies.base, mode)
+        if isinstance(bodies.window, Body):
+            yield f"{name} OVER", compiler.compiled(bodies.window, compiler.ROWS)
+
+
+if __name__ == "__main__":
+    print(json.dumps(seconds()))

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from millstream.analysis.calls import AggregateCall, OverCall
 from millstream.plan.strategies import RECOMPUTED, RUNNING, Strategy
-from millstream.quantity import Rows
+from millstream.plan.versions import Way, over_version
 from millstream.uda.python import ANEW, DELTA, EXPIRE, STACKS, PythonBody
 
 _WAYS = {
@@ -28,12 +28,7 @@ def notes(calls: Iterable[tuple[AggregateCall, OverCall | None]]) -> list[str]:
 
 
 def _strategy(body: PythonBody, over: OverCall | None) -> Strategy:
-    if over is None:
+    way = Way.CONTENT if over is None else over_version(over).way
+    if way is Way.CONTENT:
         return RECOMPUTED
-    reach, slide = over.frame.preceding, over.slide
-    if reach is None:
-        return RECOMPUTED if body.needs_content else RUNNING
-    overlaps = isinstance(slide, Rows) and isinstance(reach, Rows) and slide.count <= reach.count
-    if slide is not None and (not overlaps or over.emit_every is not None):
-        return RECOMPUTED
-    return _WAYS[body.python.way]
+    return RUNNING if way is Way.RUNNING else _WAYS[body.python.way]

@@ -202,12 +202,6 @@ class _Code:
                 self._code.block("ITERATE", parameters)
             if self._mode == RUNNING:
                 self._code.block("TERMINATE", [])
-        writer.lines("    return out, returned", "")
-        self._start("finish", "count, codes")
-        with writer.deeper(), writer.deeper("for i in range(count):"):
-            self._trace()
-            writer.line("k = codes[i]")
-            self._code.block("TERMINATE", [])
         writer.line("    return out, returned")
 
     def _trace(self) -> None:
