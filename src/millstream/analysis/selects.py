@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from millstream.analysis.bodies import bodies_of
-from millstream.analysis.calls import COMPLETE, AggregateCall, OverCall, SortKey, is_running
+from millstream.analysis.aggregate_calls import aggregate_call
+from millstream.analysis.calls import COMPLETE, AggregateCall, OverCall, is_running
 from millstream.analysis.expressions import ColumnRef, Expr, of_column, part_of
 from millstream.analysis.on_tables import (
     arrangement,
@@ -25,24 +25,18 @@ from millstream.analysis.resolved import (
     ReadStream,
     Select,
 )
-from millstream.analysis.resolver import Resolver, aggregate_name, is_aggregate_call, is_call
+from millstream.analysis.resolver import Resolver, aggregate_name, is_aggregate_call
+from millstream.analysis.result_order import order_of_tuples, order_of_windows
 from millstream.analysis.scope import Scope, ScopeRelation
-from millstream.analysis.typer import OF_GROUP
 from millstream.analysis.windows import StreamFacts
-from millstream.catalog.entries import Aggregate, Timestamp, TimestampKind
+from millstream.catalog.entries import Aggregate
 from millstream.catalog.functions import FunctionKind, builtin
 from millstream.errors import AnalysisError, did_you_mean
 from millstream.quantity import Duration
 from millstream.syntax import nodes
 from millstream.syntax.positions import span_of
-from millstream.types import Field, Kind, Type, struct
-from millstream.windows.spec import RowWindow, Window
-
-_OF_ONE_TUPLE = frozenset({"first", "last", "first_value", "last_value", "any_value"})
-"""Aggregates whose result is the value of one tuple, which may be NULL."""
-
-_OF_ALL_TUPLES = frozenset({"collect_list", "array_agg"})
-"""Aggregates that leave NULLs out unless told otherwise."""
+from millstream.types import Field, Kind, Type
+from millstream.windows.spec import Window
 
 WINDOW_COLUMNS = ("window_start", "window_end", "wid", "complete")
 
@@ -84,7 +78,7 @@ class SelectAnalyser:
         if self.facts is None and not self.checked_only:
             refuse_beside_own(self.node)
             arranged = arrangement(self.node, outputs, self._written)
-        facts = self._result_facts(outputs) if self.facts else None
+        facts = self._result_facts(outputs, self.facts) if self.facts else None
         self._check_order_by(outputs)
         return Select(
             source=self.source,
@@ -297,7 +291,10 @@ class SelectAnalyser:
 
     def _take_aggregate(self, node: exp.Expr, type_: Type) -> ColumnRef | None:
         """Take an aggregate call out of an expression, and put a column in its place."""
-        call = self._aggregate_call(node, type_)
+        if isinstance(node, exp.Window) and self.facts is not None:
+            self._refuse_ranks(node)
+        name = f"__agg{len(self.aggregates) + len(self.overs)}"
+        call = aggregate_call(node, type_, self.resolver, name, self._written)
         if isinstance(node, exp.Window):
             if self.facts is None:
                 refuse_on_table(node)
@@ -342,66 +339,15 @@ class SelectAnalyser:
     def _is_own(self, window: exp.Window) -> bool:
         return self.resolver.catalog.has_aggregate(aggregate_name(window))
 
-    def _aggregate_call(self, node: exp.Expr, type_: Type) -> AggregateCall:
+    def _refuse_ranks(self, node: exp.Window) -> None:
         name = aggregate_name(node)
-        whole = inner = node.this if isinstance(node, exp.Window) else node
-        condition = None
-        ignore_nulls = name.lower() in _OF_ALL_TUPLES
-        ordered: list[exp.Expr] = []
-        plain = self.resolver.with_aggregates(None, f"inside '{name}'")
-        while not is_call(inner):
-            if isinstance(inner, exp.Filter):
-                condition = plain.condition(inner.expression.this, "FILTER")
-            if isinstance(inner, exp.WithinGroup):
-                ordered = inner.expression.expressions
-            ignore_nulls |= isinstance(inner, exp.IgnoreNulls)
-            ignore_nulls &= not isinstance(inner, exp.RespectNulls)
-            if not isinstance(inner.this, exp.Expr):
-                break
-            inner = inner.this
-        known = builtin(name)
-        user = self.resolver.catalog.aggregate(name) or self.resolver.catalog.aggregate(name, window=True)
-        ranks = user is None and known is not None and known.kind is not FunctionKind.AGGREGATE
-        if ranks and isinstance(node, exp.Window) and self.facts is not None:
+        known = None if self.resolver.catalog.has_aggregate(name) else builtin(name)
+        if known is not None and known.kind is not FunctionKind.AGGREGATE:
             raise AnalysisError(
                 f"'{name}' is no aggregate, and on a stream only aggregates go with OVER",
                 span=span_of(node),
                 hint="rank-like functions need the whole partition; write an aggregate of your own",
             )
-        arguments = [inner.this] if isinstance(inner, exp.Any) else list(inner.expressions)
-        distinct = bool(arguments) and isinstance(arguments[0], exp.Distinct)
-        if distinct:
-            arguments = arguments[0].expressions
-        if name.lower() in _OF_ONE_TUPLE and arguments:
-            # Spark has three ways to say it: behind the call, behind the argument, and as an argument.
-            value, *flags = arguments
-            ignore_nulls |= isinstance(value, exp.IgnoreNulls)
-            ignore_nulls |= any(isinstance(flag, exp.Boolean) and bool(flag.this) for flag in flags)
-            arguments = [value.this if isinstance(value, exp.IgnoreNulls | exp.RespectNulls) else value]
-        sorted_by = [part.this for part in ordered]
-        arguments = [*sorted_by, *arguments] if name.lower() in OF_GROUP else [*arguments, *sorted_by]
-        resolved = tuple(plain.resolve(a) for a in arguments if not isinstance(a, exp.Star))
-        bodies = None
-        if user is not None:
-            bodies = bodies_of(name, [argument.type for argument in resolved], self.resolver.catalog)
-            body = bodies.base or bodies.window
-            if body is not None:
-                type_ = struct(*body.returns) if user.returns_row else body.returns[0].type
-        result = ColumnRef("", f"__agg{len(self.aggregates) + len(self.overs)}", type_)
-        return AggregateCall(
-            name.lower(),
-            resolved,
-            type_,
-            result,
-            distinct,
-            condition,
-            user,
-            ignore_nulls,
-            tuple(map(_sort_key, ordered)),
-            bodies,
-            self._written(whole),
-            span_of(node),
-        )
 
     def _check_unwindowed(self, call: AggregateCall) -> None:
         """A bare stream has no end, so an aggregate must not wait for one (ESL paper, section 3)."""
@@ -473,42 +419,15 @@ class SelectAnalyser:
 
     # ------------------------------------------------------------ order
 
-    def _result_facts(self, outputs: list[Output]) -> StreamFacts:
-        """The order of the result: the timestamp travels with every tuple, selected or not."""
-        facts = self.facts
-        assert facts is not None
+    def _result_facts(self, outputs: list[Output], facts: StreamFacts) -> StreamFacts:
         if (self.aggregates or self.group_by) and self.windows:
-            window = self.windows[0]
-            if isinstance(window, RowWindow):
-                # Its bounds are numbers of rows: the result has the time of the tuple that completes it.
-                timestamp = replace(facts.timestamp, column=None)
-                return StreamFacts(timestamp, frozenset(), facts.bounded)
-            if window.emit_every is not None:
-                # What is reported early has the instant at which it is, not the end of its window.
-                timestamp = Timestamp(TimestampKind.EXTERNAL, None, self._edge_type())
-                return StreamFacts(timestamp, frozenset(), facts.bounded)
-            end = next((o for o in outputs if o.expr.column and o.expr.column.name == "window_end"), None)
-            type_ = self._edge_type() if end is None else end.expr.type
-            timestamp = Timestamp(TimestampKind.EXTERNAL, end.name if end else None, type_)
-            return StreamFacts(timestamp, _names(timestamp), facts.bounded)
-        selected = {o.expr.column.name.lower(): o.name for o in outputs if o.expr.column is not None}
-        if any(isinstance(over.emit_every, Duration) for over in self.overs):
-            # A partial result is stamped with the instant of its emission, which no column has.
-            selected = {}
-        column = selected.get((facts.timestamp.column or "").lower())
-        timestamp = Timestamp(facts.timestamp.kind, column, facts.timestamp.type)
-        promised = {selected[name].lower() for name in facts.promised if name in selected}
-        if self.overs or self.aggregates or self.joins:
-            # What is promised about other attributes holds while tuples pass as they were read.
-            promised = set()
-        return StreamFacts(timestamp, frozenset(promised) | _names(timestamp), facts.bounded)
-
-    def _edge_type(self) -> Type | None:
-        for relation in self.resolver.scope.relations:
-            for field in relation.implicit:
-                if field.name == "window_end":
-                    return field.type
-        return self.facts.timestamp.type if self.facts else None
+            return order_of_windows(outputs, facts, self.windows[0], self.resolver.scope)
+        return order_of_tuples(
+            outputs,
+            facts,
+            unchanged=not (self.overs or self.aggregates or self.joins),
+            stamped=any(isinstance(over.emit_every, Duration) for over in self.overs),
+        )
 
     def _check_order_by(self, outputs: list[Output]) -> None:
         order = self.node.args.get("order")
@@ -543,10 +462,6 @@ _NOT_ON_STREAMS = (
 )
 
 
-def _sort_key(node: exp.Expr) -> SortKey:
-    return SortKey(bool(node.args.get("desc")), bool(node.args.get("nulls_first")))
-
-
 def window_of(item: FromItem) -> Window | None:
     return item.window if isinstance(item, ReadStream | ReadQuery) else None
 
@@ -560,10 +475,6 @@ def _unaliased(item: exp.Expr) -> exp.Expr:
     value = item.unalias()
     assert isinstance(value, exp.Expr)
     return value
-
-
-def _names(timestamp: Timestamp) -> frozenset[str]:
-    return frozenset({timestamp.column.lower()} if timestamp.column else ())
 
 
 def _star(item: exp.Expr) -> exp.Star | None:

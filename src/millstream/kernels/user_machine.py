@@ -238,6 +238,8 @@ class Machine:
                     # A row that is not there has no values, whatever its place in memory has.
                     values, nulls = table[f"c{i}"][codes], table[f"n{i}"][codes] | (table["rows"][codes] == 0)
                     content[f"{prefix}_c{i}"] = written(values, nulls, column, self.column)
+            elif table.layout.queue:
+                content[f"{table.layout.prefix}_first"] = pa.array(table["first"][codes])
         return pa.table(content)
 
     def restore_instances(self, stored: pa.Table, codes: Codes) -> None:
@@ -251,6 +253,8 @@ class Machine:
                     table[f"c{i}"][codes], table[f"n{i}"][codes] = read(
                         stored[f"{prefix}_c{i}"], column, self.column
                     )
+            elif table.layout.queue:
+                table["first"][codes] = np.asarray(stored[f"{table.layout.prefix}_first"])
 
 
 def returned_fields(program: Program | PythonProgram, names: Sequence[str]) -> list[pa.Field]:

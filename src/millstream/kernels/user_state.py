@@ -14,7 +14,7 @@ from millstream.kernels.base import KEY, KEY2, Change
 from millstream.kernels.chunks import Ledger, is_wasteful
 from millstream.kernels.keys import KeyTable
 from millstream.kernels.machines import machine_of
-from millstream.kernels.user_tables import ID
+from millstream.kernels.user_tables import ID, TableState
 from millstream.uda.program import Program
 from millstream.uda.python_program import PythonProgram
 
@@ -56,7 +56,8 @@ class UserState:
             grown = np.zeros(2 * len(self.keys), np.bool_)
             grown[: len(self._touched)] = self._touched
             self._touched = grown
-        self._touched[codes] = True
+        # There are often no keys, and then there is no need to look at all tuples.
+        self._touched[codes if len(self.keys) > 1 else codes[:1]] = True
 
     @property
     def rows(self) -> int:
@@ -151,12 +152,17 @@ class UserState:
             self.machine.reserve(len(self.keys), 0)
             self.machine.restore_instances(instances, codes)
         for state, table in zip(self.machine.kept, tables, strict=True):
-            if table is not None and table.num_rows:
-                owners = self.keys.of(table)
-                self.machine.reserve(len(self.keys), 0)
-                next_id = state.next_id
-                state.restore(table, owners, len(self.keys), self.machine.column)
-                state.next_id = max(next_id, state.next_id)
+            if table is None or not table.num_rows:
+                continue
+            rows, owners = table, self.keys.of(table)
+            self.machine.reserve(len(self.keys), 0)
+            if isinstance(state, TableState) and state.layout.queue:
+                stays = np.asarray(table[ID]) >= state["first"][owners]
+                stays &= self.machine.instances["alive"][owners] != 0
+                rows, owners = table.filter(pa.array(stays)), owners[stays]
+            next_id = state.next_id
+            state.restore(rows, owners, len(self.keys), self.machine.column)
+            state.next_id = max(next_id, state.next_id)
 
 
 def _latest(instances: pa.Table) -> pa.Table:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from millstream.kernels.arrays import Array, Codes, Integers, frozen
+from millstream.kernels.arrays import NO_INTEGERS, Array, Codes, Integers, frozen
 from millstream.kernels.columns import Column
 from millstream.kernels.typed import arrow_type
 from millstream.types import Field
@@ -45,11 +45,13 @@ class TableState:
         self._rows = self._instances = 0
         self._buckets = 16
         for array in layout.arrays():
-            size = META if array.per == "meta" else self._buckets if array.per == "bucket" else 1
+            size = META if array.per == "meta" else self._buckets if array.per == "bucket" else array.width
             self.arrays[array.name] = np.full(size, array.fill, array.dtype)
         if not layout.single:
             self.arrays["meta"][FREE] = -1
             self.arrays["id"][:] = -1
+        self._written = 0
+        """Of a queue: the number of the first row that has not been written down."""
 
     def __getitem__(self, name: str) -> Array:
         return self.arrays[name]
@@ -75,9 +77,16 @@ class TableState:
     @property
     def live(self) -> Integers:
         """The rows that there are, in the order in which they were inserted."""
+        if self.layout.queue:
+            return self._staying(0)
         ids = self["id"][: self.size]
         rows = np.flatnonzero(ids >= 0)
         return rows[np.argsort(ids[rows], kind="stable")]
+
+    def _staying(self, start: int) -> Integers:
+        """Of the rows of a queue from one on, those that have not left."""
+        rows: Integers = COMPILED["staying_rows"](self["id"], self["owner"], self["first"], start, self.size)
+        return rows
 
     def places(self) -> tuple[Integers, Codes]:
         """Where the tuples of windows are, and to which instances they belong."""
@@ -98,6 +107,8 @@ class TableState:
         """Make room for so many more rows, and for so many instances."""
         self._grow("instance", instances)
         if not self.layout.single:
+            if self.layout.queue and self.size + rows >= len(self["next"]):
+                self._move_up()
             self._grow("row", self.size + rows + 1)
             if self.size + rows > self._buckets and self.layout.hashes:
                 self._buckets = 1 << int(self.size + rows).bit_length()
@@ -106,12 +117,31 @@ class TableState:
     def _grow(self, per: str, size: int) -> None:
         for array in self.layout.arrays():
             have = self.arrays[array.name]
-            if array.per == per and size > len(have):
-                grown = np.full(max(size, 2 * len(have)), array.fill, array.dtype)
+            if array.per == per and size * array.width > len(have):
+                grown = np.full(max(size * array.width, 2 * len(have)), array.fill, array.dtype)
                 if array.name == "id":
                     grown[:] = -1
                 grown[: len(have)] = have
                 self.arrays[array.name] = grown
+
+    def _move_up(self) -> None:
+        """Where the rows of a queue that have left were, others have room."""
+        rows = self.live
+        if 2 * len(rows) > self.size:
+            return
+        for array in self.layout.arrays():
+            if array.per == "row":
+                self[array.name][: len(rows)] = self[array.name][rows]
+        self["meta"][SIZE] = len(rows)
+        for name, fill in (("head", -1), ("tail", -1), ("count", 0)):
+            self[name][:] = fill
+        self._link(self["owner"][: len(rows)])
+
+    def _link(self, owners: Codes) -> None:
+        names = ("head", "tail", "count", "next")
+        function = "queue_rows" if self.layout.queue else "link_rows"
+        arrays = [self[name] for name in (*names, *(() if self.layout.queue else ("prev",)))]
+        COMPILED[function](frozen(owners), *arrays)
 
     def _chain_again(self) -> None:
         rows = self.live
@@ -122,15 +152,35 @@ class TableState:
             heads = np.full(self._buckets, -1, np.int32)
             tails = np.full(self._buckets, -1, np.int32)
             self.arrays[f"heads{i}"], self.arrays[f"tails{i}"] = heads, tails
+            own = rows[known]
             COMPILED["chain_rows"](
-                rows[known], heads, tails, self[f"after{i}"], self[f"before{i}"], self[f"hash{i}"], self["id"]
+                own,
+                self["owner"][own],
+                self._codes(columns, own),
+                heads,
+                tails,
+                self[f"chain{i}"],
+                self["id"],
             )
+
+    def _codes(self, columns: tuple[int, ...], rows: Integers) -> Integers:
+        """The hashes of rows."""
+        codes: Integers = COMPILED["hash_owners"](frozen(self["owner"][rows]))
+        for column in columns:
+            is_double = kind_of(self.layout.fields[column].type) == DOUBLE
+            function = "hash_doubles" if is_double else "hash_integers"
+            codes = COMPILED[function](codes, frozen(self[f"c{column}"][rows]))
+        return codes
 
     # ------------------------------------------------------------ state
 
     def changed(self) -> tuple[Integers, Integers]:
         """The rows that have changed since this was asked before, and the numbers of those that are gone."""
         meta = self["meta"]
+        if self.layout.queue:
+            rows = self._staying(int(np.searchsorted(self["id"][: self.size], self._written)))
+            self._written = self.next_id
+            return rows, NO_INTEGERS
         rows = self["touched"][: meta[TOUCHED]].astype(np.int64)
         self["mark"][rows] &= ~np.uint8(CHANGED)
         rows = rows[self["id"][rows] >= 0]
@@ -165,23 +215,16 @@ class TableState:
         meta = self["meta"]
         meta[SIZE] = count
         self.next_id = int(self["id"][count - 1]) + 1 if count else 0
-        self["mark"][:count] = WRITTEN
-        COMPILED["link_rows"](
-            frozen(owners), self["head"], self["tail"], self["count"], self["next"], self["prev"]
-        )
+        self._written = self.next_id
+        if not self.layout.queue:
+            self["mark"][:count] = WRITTEN
+        self._link(owners)
         for i in self.layout.counted:
             np.add.at(self[f"known{i}"], owners, (self[f"n{i}"][:count] == 0).astype(np.int64))
-        for i, hashed in enumerate(self.layout.hashes):
-            codes = COMPILED["hash_owners"](frozen(owners))
-            for column_ in hashed:
-                values = frozen(self[f"c{column_}"][:count])
-                is_double = kind_of(self.layout.fields[column_].type) == DOUBLE
-                kind = "doubles" if is_double else "integers"
-                codes = COMPILED[f"hash_{kind}"](codes, values)
-            self[f"hash{i}"][:count] = codes
         if self.layout.hashes:
             self._chain_again()
-        for i, column_ in enumerate(self.layout.ordered):
-            known = rows[self[f"n{column_}"][:count] == 0]
-            arrays = (self[f"{name}{i}"] for name in ("root", "last", "left", "right", "up"))
-            COMPILED["plant_rows"](known, frozen(owners), self[f"c{column_}"], self["id"], *arrays)
+        for i, index in enumerate(self.layout.ordered):
+            known = rows[self[f"n{index}"][:count] == 0]
+            COMPILED["plant_rows"](
+                known, frozen(owners), self[f"c{index}"], self["id"], self[f"ends{i}"], self[f"nodes{i}"]
+            )

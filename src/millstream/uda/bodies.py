@@ -18,7 +18,7 @@ from millstream.uda.kinds import DOUBLE, TRUTH, kind_of, zero
 from millstream.uda.outside import is_known
 from millstream.uda.program import Outside, TableLayout
 from millstream.uda.queries import Queries
-from millstream.uda.tables import ManyRows, Needs, SingleRow, TableCode
+from millstream.uda.tables import ManyRows, Needs, Queue, SingleRow, TableCode
 from millstream.uda.writer import Writer
 
 Returned = Callable[[list[Value]], None]
@@ -54,15 +54,24 @@ class BodyCode(Surroundings):
     """The statements of one aggregate, for the instance that ``instance`` names.
 
     ``returned`` writes what happens to a returned row. Tables of a ``passing`` body live only for the call.
+    The window of one that is ``sliding`` loses its oldest tuples only.
     """
 
     def __init__(
-        self, body: checked.Body, shared: Shared, instance: str, returned: Returned, *, passing: bool = False
+        self,
+        body: checked.Body,
+        shared: Shared,
+        instance: str,
+        returned: Returned,
+        *,
+        passing: bool = False,
+        sliding: bool = False,
     ) -> None:
         self.body, self.writer, self._shared = body, shared.writer, shared
         self.instance = instance
         self._returned = returned
         self._number = next(shared.bodies)
+        self._is_sliding = sliding and not body.deletes_from_window
         self.positions: dict[int, Any] = {}
         self.group: list[Value] = []
         self._parameters: list[Value] = []
@@ -79,6 +88,7 @@ class BodyCode(Surroundings):
         placed = table.name == checked.INWINDOW
         single = is_single(table.name, self.body)
         bound = None if passing else 1 if placed else most_added(table.name, self.body)
+        queue = placed and self._is_sliding and not (needs.hashes or needs.ordered)
         self._shared.layouts[prefix] = TableLayout(
             table.name,
             prefix,
@@ -90,10 +100,11 @@ class BodyCode(Surroundings):
             bound,
             placed,
             passing,
+            queue=queue,
         )
         if single:
             return SingleRow(table, prefix, self.writer, self.instance, needs)
-        return ManyRows(
+        return (Queue if queue else ManyRows)(
             table,
             prefix,
             self.writer,
@@ -103,6 +114,12 @@ class BodyCode(Surroundings):
             placed=placed,
             passing=passing,
         )
+
+    @property
+    def window(self) -> ManyRows:
+        table = self.tables[checked.INWINDOW]
+        assert isinstance(table, ManyRows)
+        return table
 
     def table_of(self, scan: checked.Scan) -> TableCode:
         assert scan.table is not None
@@ -154,7 +171,7 @@ class BodyCode(Surroundings):
         return self.table_of(scan).column(row, column.index)
 
     def oldest(self, position: Value, index: int, type_: Type) -> Value:
-        table = self.tables[checked.INWINDOW]
+        table = self.window
         row = self.writer.name("r")
         self.writer.line(f"{row} = {table.name('head')}[{self.instance}]")
         if position.code != "1":

@@ -263,6 +263,10 @@ class Body:
         for block in self.blocks.values():
             yield from block
 
+    @property
+    def deletes_from_window(self) -> bool:
+        return any(isinstance(s, Delete) and s.scan.table == INWINDOW for s in self.statements())
+
 
 INWINDOW = "inwindow"
 """The table that the system keeps for a window aggregate."""

@@ -24,7 +24,6 @@ from millstream.uda.bodies import BodyCode, Shared, most_added
 from millstream.uda.emitting import Value
 from millstream.uda.kinds import TRUTH, kind_of
 from millstream.uda.program import Given, Program
-from millstream.uda.tables import TableCode
 from millstream.uda.writer import Writer
 
 BASE, RUNNING, ROWS, RANGE, ACTIVE, CONTENT = "base", "running", "rows", "range", "active", "content"
@@ -78,7 +77,12 @@ class _Code:
         self._writer = shared.writer
         shared.failed = "return out, returned"
         self._code = BodyCode(
-            body, shared, "0" if mode in _GATHERED else "k", self._returned, passing=mode in _GATHERED
+            body,
+            shared,
+            "0" if mode in _GATHERED else "k",
+            self._returned,
+            passing=mode in _GATHERED,
+            sliding=mode in (ROWS, RANGE, AGAIN),
         )
 
     def program(self) -> Program:
@@ -222,15 +226,15 @@ class _Code:
             parameters = self._parameters()
             with writer.deeper("if alive[k] != 0:"):
                 self._expire()
-            self._code.tables[checked.INWINDOW].insert(parameters, "place")
+            self._code.window.insert(parameters, "place")
             writer.lines("latest[k] = place", "mark = out")
             if self._mode == AGAIN:
                 with writer.deeper("if (place + 1) % slide == 0:"):
-                    self._what_is_left(self._code.tables[checked.INWINDOW])
+                    self._what_is_left()
             self._came(parameters)
             if self._mode == ROWS:
                 # With SLIDE only the last tuple of a slot is heard.
-                with writer.deeper("if (place + 1) % slide != 0:"):
+                with writer.deeper("if slide > 1 and (place + 1) % slide != 0:"):
                     writer.line("out = mark")
         writer.lines("    return out, returned", "")
 
@@ -273,13 +277,12 @@ class _Code:
 
     def _expire(self) -> None:
         """What lies before the bound leaves; with the last tuple the instance is forgotten."""
-        writer, table = self._writer, self._code.tables[checked.INWINDOW]
+        writer, table = self._writer, self._code.window
         head, place = table.name("head"), table.name("place")
         writer.lines("mark = out", f"row = {head}[k]")
         with writer.deeper(f"while row >= 0 and {place}[row] < bound:"):
             self._code.block("EXPIRE", [])
-            with writer.deeper(f"if {head}[k] == row:"):
-                table.remove("row")
+            table.leave("row")
             writer.lines("out = mark", f"row = {head}[k]")
         with writer.deeper("if latest[k] < bound:"):
             self._code.clear()
@@ -301,39 +304,51 @@ class _Code:
 
         The queue has what is to leave: when, of which instance, in which row and under which number.
         """
-        writer, table = self._writer, self._code.tables[checked.INWINDOW]
+        writer = self._writer
         self._start("run", "count, codes, places, leaving, upto, span")
         with writer.deeper():
             writer.lines("i = 0", "first, last = span[0], span[1]")
             with writer.deeper("while True:"):
                 writer.line("until = places[i] if i < count else upto")
-                with writer.deeper("while first < last and q_when[first] < until:"):
-                    self._leave(table)
-                with writer.deeper("if i >= count:"):
+                with writer.deeper("if first < last and q_when[first] < until:"):
+                    self._leave()
+                with writer.deeper("elif i < count:"):
+                    self._join()
+                with writer.deeper("else:"):
                     writer.line("break")
-                self._trace()
-                writer.lines("k = codes[i]", "source = i", "now = places[i]")
-                parameters = self._parameters()
-                table.insert(parameters, "now")
-                writer.lines(
-                    f"row = {table.name('tail')}[k]",
-                    f"number = {table.name('id')}[row]",
-                    "q_when[last] = leaving[i]",
-                    "q_code[last] = k",
-                    "q_row[last] = row",
-                    "q_id[last] = number",
-                    "last += 1",
-                    "latest[k] = number",
-                )
-                if self._is_following:
-                    self._what_is_left(table)
-                self._came(parameters)
-                writer.line("i += 1")
+                # In one place: the loops of the user's own are long, and so is their compilation.
+                if self._is_following or self._is_silent:
+                    with writer.deeper("if changed:"):
+                        self._what_is_left()
             writer.lines("span[0] = first", "span[1] = last")
         writer.line("    return out, returned")
 
-    def _leave(self, table: TableCode) -> None:
-        writer = self._writer
+    @property
+    def _is_silent(self) -> bool:
+        """Whether EXPIRE says nothing, so that what is left speaks for itself."""
+        return not any(isinstance(s, checked.Insert) and s.table is None for s in self._body.expire)
+
+    def _join(self) -> None:
+        writer, table = self._writer, self._code.window
+        self._trace()
+        writer.lines("k = codes[i]", "source = i", "now = places[i]")
+        parameters = self._parameters()
+        table.insert(parameters, "now")
+        writer.lines(
+            f"row = {table.name('tail')}[k]",
+            f"number = {table.name('id')}[row]",
+            "q_when[last] = leaving[i]",
+            "q_code[last] = k",
+            "q_row[last] = row",
+            "q_id[last] = number",
+            "last += 1",
+            "latest[k] = number",
+        )
+        self._came(parameters)
+        writer.lines(f"changed = {self._is_following}", "i += 1")
+
+    def _leave(self) -> None:
+        writer, table = self._writer, self._code.window
         writer.lines(
             "k = q_code[first]",
             "row = q_row[first]",
@@ -343,19 +358,19 @@ class _Code:
             "first += 1",
         )
         # A tuple that the body has deleted does not leave once more.
-        with writer.deeper(f"if row >= 0 and {table.name('id')}[row] == number:"):
+        writer.line(f"changed = row >= 0 and {table.name('id')}[row] == number")
+        with writer.deeper("if changed:"):
             self._code.block("EXPIRE", [])
             with writer.deeper(f"if {table.name('id')}[row] == number:"):
                 table.remove("row")
-            if not any(isinstance(s, checked.Insert) and s.table is None for s in self._body.expire):
-                self._what_is_left(table)
+            writer.line(f"changed = {self._is_silent}")
         with writer.deeper("if latest[k] == number:"):
             self._code.clear()
             writer.line("alive[k] = 0")
 
-    def _what_is_left(self, table: TableCode) -> None:
+    def _what_is_left(self) -> None:
         """The aggregate of what is left, from the beginning."""
-        writer = self._writer
+        writer, table = self._writer, self._code.window
         inner = self._code.called(self._left or self._body, self._returned)
         writer.lines("mark = out", "beginning = True")
         inner.clear()

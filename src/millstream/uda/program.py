@@ -9,6 +9,8 @@ from typing import Any
 
 from millstream.types import Field, Type
 from millstream.uda.kinds import DOUBLE, kind_of
+from millstream.uda.rows import LINK
+from millstream.uda.trees import ENDS, NODE
 
 
 @dataclass(frozen=True)
@@ -20,6 +22,8 @@ class Array:
     per: str
     """``row``, ``instance``, ``bucket`` or ``meta``."""
     fill: int = 0
+    width: int = 1
+    """So many numbers for one of them, one after the other."""
 
 
 @dataclass(frozen=True)
@@ -29,8 +33,10 @@ class TableLayout:
     A table of at most one ``single`` row is a value for each instance. Others are rows linked in the order in
     which they were inserted, with ``hashes`` (the columns of each index), ``ordered`` columns with a tree and
     columns whose values are ``counted``. ``bound`` is how many rows a tuple can add, None if nobody knows.
-    Rows of a window have a ``place``: their time, or their number. A ``passing`` table lives only while a
-    statement runs. A ``given`` one is a table of the catalog: the same for all instances, and never changed.
+    Rows of a window have a ``place``: their time, or their number. They are a ``queue`` where they only ever
+    leave in the order in which they came; those that have not left have at least the number of the ``first``
+    of their instance. A ``passing`` table lives only while a statement runs. A ``given`` one is a table of
+    the catalog: the same for all instances, and never changed.
     """
 
     name: str
@@ -44,6 +50,7 @@ class TableLayout:
     placed: bool = False
     passing: bool = False
     given: bool = False
+    queue: bool = False
 
     def arrays(self) -> Iterator[Array]:
         per = "instance" if self.single else "row"
@@ -51,11 +58,14 @@ class TableLayout:
             yield Array("rows", "uint8", "instance")
         else:
             yield Array("meta", "int64", "meta")
-            for name in ("next", "prev", "owner", "touched"):
+            for name in ("next", "owner") if self.queue else ("next", "prev", "owner", "touched"):
                 yield Array(name, "int32", "row", -1)
             yield Array("id", "int64", "row")
-            yield Array("mark", "uint8", "row")
-            yield Array("gone", "int64", "row")
+            if self.queue:
+                yield Array("first", "int64", "instance")
+            else:
+                yield Array("mark", "uint8", "row")
+                yield Array("gone", "int64", "row")
             yield Array("head", "int32", "instance", -1)
             yield Array("tail", "int32", "instance", -1)
             yield Array("count", "int64", "instance")
@@ -67,14 +77,10 @@ class TableLayout:
         for i in range(len(self.hashes)):
             yield Array(f"heads{i}", "int32", "bucket", -1)
             yield Array(f"tails{i}", "int32", "bucket", -1)
-            yield Array(f"after{i}", "int32", "row", -1)
-            yield Array(f"before{i}", "int32", "row", -1)
-            yield Array(f"hash{i}", "int64", "row")
+            yield Array(f"chain{i}", "int32", "row", -1, LINK)
         for i in range(len(self.ordered)):
-            yield Array(f"root{i}", "int32", "instance", -1)
-            yield Array(f"last{i}", "int32", "instance", -1)
-            for side in ("left", "right", "up"):
-                yield Array(f"{side}{i}", "int32", "row", -1)
+            yield Array(f"ends{i}", "int32", "instance", -1, ENDS)
+            yield Array(f"nodes{i}", "int32", "row", -1, NODE)
         for i in self.counted:
             yield Array(f"known{i}", "int64", "instance")
 

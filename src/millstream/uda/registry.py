@@ -14,9 +14,22 @@ PLAIN: dict[str, Function] = {}
 
 
 def for_programs(function: Function) -> Function:
-    """Known to programs of either kind; gives the compiled one."""
+    """Known to programs of either kind; gives the compiled one.
+
+    It neither makes arrays nor gives any back. Then Numba need not count who holds those that it is given,
+    which in a loop takes longer than all else (four fifths of the time of an average with EXPIRE).
+    """
+    options: dict[str, Any] = {"cache": True, "_nrt": False}  # known to Numba, but not to its types
+    return _known(function, njit(**options)(function))
+
+
+def for_programs_with_new_arrays(function: Function) -> Function:
+    """The same for those that make arrays."""
+    return _known(function, njit(cache=True)(function))
+
+
+def _known(function: Function, compiled: Function) -> Function:
     PLAIN[function.__name__] = function
-    compiled: Function = njit(cache=True)(function)
     COMPILED[function.__name__] = compiled
     return compiled
 

@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import numpy as np
 
-from millstream.uda.registry import COMPILED, PLAIN, for_programs
+from millstream.uda.registry import COMPILED, PLAIN, for_programs, for_programs_with_new_arrays
 
 # The places of a table's numbers in its array ``meta``, and what is noted of a row in ``mark``: it has
 # changed, and it has been written down before. They stand here, as Numba's cache does not notice changes of
 # other files.
 SIZE, FREE, NEXT_ID, TOUCHED, GONE, META = 0, 1, 2, 3, 4, 5
 CHANGED, WRITTEN = 1, 2
+# What a chain knows of a row lies together: with every row that is looked up there is one wait for memory.
+AFTER, BEFORE, CODE, OWNER, LINK = 0, 1, 2, 3, 4
 
 
-@for_programs
+@for_programs_with_new_arrays
 def grown(array):  # type: ignore[no-untyped-def] # pragma: no cover
     larger = np.empty(2 * len(array) + 16, array.dtype)
+    larger[: len(array)] = array
+    return larger
+
+
+@for_programs_with_new_arrays
+def grown_links(array):  # type: ignore[no-untyped-def] # pragma: no cover
+    """The same for arrays with several numbers for a row."""
+    larger = np.empty(2 * len(array) + 16 * LINK, array.dtype)
     larger[: len(array)] = array
     return larger
 
@@ -32,9 +42,7 @@ def take_row(meta, following):  # type: ignore[no-untyped-def] # pragma: no cove
 
 
 @for_programs
-def link_row(row, k, meta, ids, head, tail, count, following, previous):  # type: ignore[no-untyped-def] # pragma: no cover
-    ids[row] = meta[NEXT_ID]
-    meta[NEXT_ID] += 1
+def link_row(row, k, head, tail, count, following, previous):  # type: ignore[no-untyped-def] # pragma: no cover
     last = tail[k]
     previous[row] = last
     following[row] = -1
@@ -44,6 +52,12 @@ def link_row(row, k, meta, ids, head, tail, count, following, previous):  # type
         head[k] = row
     tail[k] = row
     count[k] += 1
+
+
+@for_programs
+def number_row(row, meta, ids):  # type: ignore[no-untyped-def] # pragma: no cover
+    ids[row] = meta[NEXT_ID]
+    meta[NEXT_ID] += 1
 
 
 @for_programs
@@ -75,69 +89,109 @@ def touch_row(row, meta, mark, touched):  # type: ignore[no-untyped-def] # pragm
         meta[TOUCHED] += 1
 
 
+# ---------------------------------------------------------------- queues
+
+
+@for_programs
+def queue_row(row, k, head, tail, count, following):  # type: ignore[no-untyped-def] # pragma: no cover
+    last = tail[k]
+    following[row] = -1
+    if last >= 0:
+        following[last] = row
+    else:
+        head[k] = row
+    tail[k] = row
+    count[k] += 1
+
+
+@for_programs
+def leave_queue(row, k, ids, first, head, tail, count, following):  # type: ignore[no-untyped-def] # pragma: no cover
+    after = following[row]
+    head[k] = after
+    if after < 0:
+        tail[k] = -1
+    first[k] = ids[row] + 1
+    count[k] -= 1
+
+
+@for_programs
+def queue_rows(owners, head, tail, count, following):  # type: ignore[no-untyped-def] # pragma: no cover
+    for row in range(len(owners)):
+        queue_row(row, owners[row], head, tail, count, following)
+
+
+@for_programs_with_new_arrays
+def staying_rows(ids, owners, first, start, end):  # type: ignore[no-untyped-def] # pragma: no cover
+    rows = np.empty(end - start, np.int64)
+    count = 0
+    for row in range(start, end):
+        if ids[row] >= first[owners[row]]:
+            rows[count] = row
+            count += 1
+    return rows[:count]
+
+
 # ---------------------------------------------------------------- chains
 
 
 @for_programs
-def chain_add(row, code, heads, tails, after, before, hashes, ids):  # type: ignore[no-untyped-def] # pragma: no cover
+def chain_code(code):  # type: ignore[no-untyped-def] # pragma: no cover
+    """A hash as chains keep it."""
+    return np.int64(code) & np.int64(0x7FFFFFFF)
+
+
+@for_programs
+def chain_add(row, k, code, heads, tails, chain, ids):  # type: ignore[no-untyped-def] # pragma: no cover
     """In the order in which rows were inserted, wherever in time this one comes."""
     bucket = code & (len(heads) - 1)
-    hashes[row] = code
     last = tails[bucket]
     while last >= 0 and ids[last] > ids[row]:
-        last = before[last]
-    before[row] = last
-    following = after[last] if last >= 0 else heads[bucket]
-    after[row] = following
+        last = chain[LINK * last + BEFORE]
+    following = chain[LINK * last + AFTER] if last >= 0 else heads[bucket]
+    chain[LINK * row + AFTER] = following
+    chain[LINK * row + BEFORE] = last
+    chain[LINK * row + CODE] = code
+    chain[LINK * row + OWNER] = k
     if last >= 0:
-        after[last] = row
+        chain[LINK * last + AFTER] = row
     else:
         heads[bucket] = row
     if following >= 0:
-        before[following] = row
+        chain[LINK * following + BEFORE] = row
     else:
         tails[bucket] = row
 
 
 @for_programs
-def chain_remove(row, heads, tails, after, before, hashes):  # type: ignore[no-untyped-def] # pragma: no cover
-    bucket = hashes[row] & (len(heads) - 1)
-    previous, following = before[row], after[row]
+def chain_remove(row, heads, tails, chain):  # type: ignore[no-untyped-def] # pragma: no cover
+    bucket = chain[LINK * row + CODE] & (len(heads) - 1)
+    previous, following = chain[LINK * row + BEFORE], chain[LINK * row + AFTER]
     if previous >= 0:
-        after[previous] = following
+        chain[LINK * previous + AFTER] = following
     else:
         heads[bucket] = following
     if following >= 0:
-        before[following] = previous
+        chain[LINK * following + BEFORE] = previous
     else:
         tails[bucket] = previous
 
 
 @for_programs
-def chain_rows(rows, heads, tails, after, before, hashes, ids):  # type: ignore[no-untyped-def] # pragma: no cover
-    for row in rows:
-        chain_add(row, hashes[row], heads, tails, after, before, hashes, ids)
+def chain_rows(rows, owners, codes, heads, tails, chain, ids):  # type: ignore[no-untyped-def] # pragma: no cover
+    for i in range(len(rows)):
+        chain_add(rows[i], owners[i], chain_code(codes[i]), heads, tails, chain, ids)
 
 
 @for_programs
 def link_rows(owners, head, tail, count, following, previous):  # type: ignore[no-untyped-def] # pragma: no cover
     for row in range(len(owners)):
-        k = owners[row]
-        last = tail[k]
-        previous[row] = last
-        following[row] = -1
-        if last >= 0:
-            following[last] = row
-        else:
-            head[k] = row
-        tail[k] = row
-        count[k] += 1
+        link_row(row, owners[row], head, tail, count, following, previous)
 
 
 # ---------------------------------------------------------------- rows put aside by a query
 
 
-@for_programs
+@for_programs_with_new_arrays
 def sorted_rows(keys, count):  # type: ignore[no-untyped-def] # pragma: no cover
     """The order of the first rows by their keys, of which the first counts most; equal ones stay in order."""
     order = np.arange(count)
@@ -149,7 +203,7 @@ def sorted_rows(keys, count):  # type: ignore[no-untyped-def] # pragma: no cover
     return order
 
 
-@for_programs
+@for_programs_with_new_arrays
 def grouped_rows(keys, count):  # type: ignore[no-untyped-def] # pragma: no cover
     """The group of each row, groups numbered as they first come, and the first row of each."""
     order = sorted_rows(keys, count)

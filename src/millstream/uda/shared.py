@@ -19,12 +19,8 @@ _APART = 10_000
 
 def can_share(body: checked.Body) -> bool:
     """Whether an aggregate leaves its window alone, and does not ask what the statement before has done."""
-    for part in checked.walk(tuple(body.statements())):
-        if isinstance(part, checked.Delete) and part.scan.table == INWINDOW:
-            return False
-        if isinstance(part, checked.SqlCode):
-            return False
-    return True
+    parts = checked.walk(tuple(body.statements()))
+    return not body.deletes_from_window and not any(isinstance(part, checked.SqlCode) for part in parts)
 
 
 def together(

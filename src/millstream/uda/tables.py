@@ -11,6 +11,8 @@ from millstream.uda.checked import Table
 from millstream.uda.emitting import Value
 from millstream.uda.kinds import DOUBLE, TRUTH, kind_of
 from millstream.uda.program import TableLayout
+from millstream.uda.rows import AFTER, CODE, LINK, NEXT_ID, OWNER, SIZE
+from millstream.uda.trees import ENDS, FIRST, LAST, LEFT, RIGHT
 from millstream.uda.writer import Writer
 
 Consume = Callable[[str], None]
@@ -157,36 +159,34 @@ class ManyRows(TableCode):
         """A loop over the rows whose columns may equal the values; who consumes them must look."""
         index = self.needs.hash(columns)
         code = self._writer.name("h")
-        self._writer.line(f"{code} = {self._hashed(columns, values)}")
-        heads = self.name(f"heads{index}")
-        own = f"{self.name('owner')}[{{row}}] == {self.instance}"
-        test = f"{self.name(f'hash{index}')}[{{row}}] == {code} and {own}"
+        self._writer.line(f"{code} = chain_code({self._hashed(columns, values)})")
+        heads, chain = self.name(f"heads{index}"), self.name(f"chain{index}")
+        own = f"{chain}[{LINK} * {{row}} + {OWNER}] == {self.instance}"
+        test = f"{chain}[{LINK} * {{row}} + {CODE}] == {code} and {own}"
         first = f"{heads}[{code} & (len({heads}) - 1)]"
-        self._loop(first, f"{self.name(f'after{index}')}[{{row}}]", consume, stop, test)
+        self._loop(first, f"{chain}[{LINK} * {{row}} + {AFTER}]", consume, stop, test)
 
     def walk(self, column: int, ascending: bool, consume: Callable[[str, str], None], stop: str) -> None:
         """A loop along the order of a column; what is consumed gets a name to set when it is over."""
-        index = self.needs.tree(column)
-        arrays = ", ".join(self.name(f"{side}{index}") for side in ("left", "right", "up"))
         row, after, over = (self._writer.name(prefix) for prefix in ("r", "s", "e"))
-        first, following = ("first", "following") if ascending else ("last", "preceding")
-        self._writer.line(f"{row} = tree_{first}({self.name(f'root{index}')}[{self.instance}], {arrays})")
+        nodes = self.name(f"nodes{self.needs.tree(column)}")
+        self._writer.line(f"{row} = {self._end(column, ascending)}")
         self._writer.line(f"{over} = False")
         more = f" and not {stop}" if stop else ""
         with self._writer.deeper(f"while {row} >= 0 and not {over}{more}:"):
-            self._writer.line(f"{after} = tree_{following}({row}, {arrays})")
+            self._writer.line(f"{after} = tree_beside({row}, {RIGHT if ascending else LEFT}, {nodes})")
             consume(row, over)
             self._writer.line(f"{row} = {after}")
 
     def end(self, column: int, ascending: bool) -> str:
         """The row with the least or the greatest value of a column, -1 if there is none."""
-        index = self.needs.tree(column)
-        arrays = ", ".join(self.name(f"{side}{index}") for side in ("left", "right", "up"))
         name = self._writer.name("r")
-        function = "first" if ascending else "last"
-        root = f"{self.name(f'root{index}')}[{self.instance}]"
-        self._writer.line(f"{name} = tree_{function}({root}, {arrays})")
+        self._writer.line(f"{name} = {self._end(column, ascending)}")
         return name
+
+    def _end(self, column: int, ascending: bool) -> str:
+        ends = self.name(f"ends{self.needs.tree(column)}")
+        return f"{ends}[{ENDS} * {self.instance} + {FIRST if ascending else LAST}]"
 
     # ------------------------------------------------------------ changes
 
@@ -201,7 +201,8 @@ class ManyRows(TableCode):
         writer.line(f"{self.name('owner')}[{row}] = {self.instance}")
         if place:
             writer.line(f"{self.name('place')}[{row}] = {place}")
-        links = ", ".join(self.name(n) for n in ("meta", "id", "head", "tail", "count", "next", "prev"))
+        writer.line(f"number_row({row}, {self.name('meta')}, {self.name('id')})")
+        links = ", ".join(self.name(n) for n in ("head", "tail", "count", "next", "prev"))
         writer.line(f"link_row({row}, {self.instance}, {links})")
         self._touch(row)
         for index in range(len(self.table.fields)):
@@ -211,13 +212,19 @@ class ManyRows(TableCode):
         for number in range(len(self.needs.ordered)):
             self._add_to_tree(row, number)
 
+    def leave(self, row: str) -> None:
+        """The first row leaves, unless the body has deleted it."""
+        with self._writer.deeper(f"if {self.name('head')}[{self.instance}] == {row}:"):
+            self.remove(row)
+
     def _grow(self) -> None:
         meta, next_ = self.name("meta"), self.name("next")
         with self._writer.deeper(f"if {meta}[1] < 0 and {meta}[0] == len({next_}):"):
             for array in self.layout().arrays():
                 if array.per == "row":
                     name = self.name(array.name)
-                    self._writer.line(f"{name} = grown({name})")
+                    function = "grown" if array.width == 1 else "grown_links"
+                    self._writer.line(f"{name} = {function}({name})")
 
     def layout(self) -> TableLayout:
         return TableLayout(
@@ -292,8 +299,8 @@ class ManyRows(TableCode):
         arrays = self._hash_arrays(number)
         code = self._writer.name("h")
         with self._writer.deeper(f"if not ({null}):"):
-            self._writer.line(f"{code} = {self._hashed(columns, values)}")
-            self._writer.line(f"chain_add({row}, {code}, {arrays}, {self.name('id')})")
+            self._writer.line(f"{code} = chain_code({self._hashed(columns, values)})")
+            self._writer.line(f"chain_add({row}, {self.instance}, {code}, {arrays}, {self.name('id')})")
 
     def _remove_from_hash(self, row: str, number: int) -> None:
         null = " or ".join(f"{self.name(f'n{column}')}[{row}] != 0" for column in self.needs.hashes[number])
@@ -301,27 +308,18 @@ class ManyRows(TableCode):
             self._writer.line(f"chain_remove({row}, {self._hash_arrays(number)})")
 
     def _hash_arrays(self, number: int) -> str:
-        return ", ".join(self.name(f"{n}{number}") for n in ("heads", "tails", "after", "before", "hash"))
+        return ", ".join(self.name(f"{n}{number}") for n in ("heads", "tails", "chain"))
 
     def _add_to_tree(self, row: str, number: int) -> None:
-        self._change_tree(row, number, "tree_add")
+        self._change_tree("tree_add", row, number, f"c{self.needs.ordered[number]}", "id")
 
     def _remove_from_tree(self, row: str, number: int) -> None:
-        self._change_tree(row, number, "tree_remove")
+        self._change_tree("tree_remove", row, number)
 
-    def _change_tree(self, row: str, number: int, function: str) -> None:
-        column = self.needs.ordered[number]
-        names = (
-            f"c{column}",
-            "id",
-            f"root{number}",
-            f"last{number}",
-            f"left{number}",
-            f"right{number}",
-            f"up{number}",
-        )
-        with self._writer.deeper(f"if {self.name(f'n{column}')}[{row}] == 0:"):
-            self._writer.line(f"{function}({row}, {self.instance}, {', '.join(map(self.name, names))})")
+    def _change_tree(self, function: str, row: str, number: int, *known: str) -> None:
+        arrays = ", ".join(self.name(n) for n in (*known, f"ends{number}", f"nodes{number}"))
+        with self._writer.deeper(f"if {self.name(f'n{self.needs.ordered[number]}')}[{row}] == 0:"):
+            self._writer.line(f"{function}({row}, {self.instance}, {arrays})")
 
     @property
     def count(self) -> str:
@@ -331,3 +329,37 @@ class ManyRows(TableCode):
         """How many rows have a value in a column."""
         self.needs.count(column)
         return f"{self.name(f'known{column}')}[{self.instance}]"
+
+
+class Queue(ManyRows):
+    """Rows that leave in the order in which they came, and are found in no other way.
+
+    Who has left is known from one number of the instance, so that nothing has to be noted of rows.
+    """
+
+    def insert(self, values: Sequence[Value], place: str = "") -> None:
+        row, meta = self._writer.name("r"), self.name("meta")
+        self._writer.lines(f"{row} = {meta}[{SIZE}]", f"{meta}[{SIZE}] = {row} + 1")
+        for index, value in enumerate(values):
+            self._store(row, index, value)
+        self._writer.lines(
+            f"{self.name('owner')}[{row}] = {self.instance}", f"{self.name('place')}[{row}] = {place}"
+        )
+        self._writer.line(f"number_row({row}, {meta}, {self.name('id')})")
+        links = ", ".join(self.name(n) for n in ("head", "tail", "count", "next"))
+        self._writer.line(f"queue_row({row}, {self.instance}, {links})")
+        for index in range(len(self.table.fields)):
+            self._count(row, index, "+")
+
+    def leave(self, row: str) -> None:
+        for index in range(len(self.table.fields)):
+            self._count(row, index, "-")
+        names = ("id", "first", "head", "tail", "count", "next")
+        self._writer.line(f"leave_queue({row}, {self.instance}, {', '.join(map(self.name, names))})")
+
+    def clear(self) -> None:
+        for name in ("head", "tail"):
+            self._writer.line(f"{self.name(name)}[{self.instance}] = -1")
+        for name in ("count", *(f"known{index}" for index in self.needs.counted)):
+            self._writer.line(f"{self.name(name)}[{self.instance}] = 0")
+        self._writer.line(f"{self.name('first')}[{self.instance}] = {self.name('meta')}[{NEXT_ID}]")

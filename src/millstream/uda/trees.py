@@ -1,6 +1,7 @@
 """Trees that keep the rows of a table in the order of a column.
 
-They are treaps: ordered by value and number of the row, heaps by a hash of that number.
+They are treaps: ordered by value and number of the row, heaps by a hash of that number. What is known of a
+node lies together, as most of the time goes into waiting for memory; so do the ends of an instance's tree.
 """
 
 from __future__ import annotations
@@ -9,11 +10,15 @@ import numpy as np
 
 from millstream.uda.registry import for_programs
 
+# Left and right are 0 and 1, so that one function serves both sides.
+LEFT, RIGHT, UP, PRIORITY, NODE = 0, 1, 2, 3, 4
+FIRST, LAST, ROOT, ENDS = 0, 1, 2, 3
+
 
 @for_programs
 def _priority(number):  # type: ignore[no-untyped-def] # pragma: no cover
     mixed = np.int64(number) * np.int64(-7046029254386353131)
-    return (mixed ^ (mixed >> np.int64(29))) * np.int64(-4417276706812531889)
+    return ((mixed ^ (mixed >> np.int64(29))) * np.int64(-4417276706812531889)) >> np.int64(33)
 
 
 @for_programs
@@ -27,116 +32,91 @@ def _is_before(a, b, values, ids):  # type: ignore[no-untyped-def] # pragma: no 
 
 
 @for_programs
-def _rotate_up(row, k, root, left, right, up):  # type: ignore[no-untyped-def] # pragma: no cover
-    parent = up[row]
-    grand = up[parent]
-    if left[parent] == row:
-        child = right[row]
-        left[parent] = child
-        right[row] = parent
-    else:
-        child = left[row]
-        right[parent] = child
-        left[row] = parent
+def _put(child, parent, old, k, ends, nodes):  # type: ignore[no-untyped-def] # pragma: no cover
+    """A node, or none, where its new parent had an old one."""
     if child >= 0:
-        up[child] = parent
-    up[parent] = row
-    up[row] = grand
-    if grand < 0:
-        root[k] = row
-    elif left[grand] == parent:
-        left[grand] = row
-    else:
-        right[grand] = row
-
-
-@for_programs
-def tree_first(at, left, right, up):  # type: ignore[no-untyped-def] # pragma: no cover
-    while at >= 0 and left[at] >= 0:
-        at = left[at]
-    return at
-
-
-@for_programs
-def tree_last(at, left, right, up):  # type: ignore[no-untyped-def] # pragma: no cover
-    while at >= 0 and right[at] >= 0:
-        at = right[at]
-    return at
-
-
-@for_programs
-def tree_following(at, left, right, up):  # type: ignore[no-untyped-def] # pragma: no cover
-    if right[at] >= 0:
-        at = right[at]
-        while left[at] >= 0:
-            at = left[at]
-        return at
-    while up[at] >= 0 and right[up[at]] == at:
-        at = up[at]
-    return up[at]
-
-
-@for_programs
-def tree_preceding(at, left, right, up):  # type: ignore[no-untyped-def] # pragma: no cover
-    if left[at] >= 0:
-        at = left[at]
-        while right[at] >= 0:
-            at = right[at]
-        return at
-    while up[at] >= 0 and left[up[at]] == at:
-        at = up[at]
-    return up[at]
-
-
-@for_programs
-def tree_add(row, k, values, ids, root, last, left, right, up):  # type: ignore[no-untyped-def] # pragma: no cover
-    left[row] = right[row] = up[row] = -1
-    at = root[k]
-    if at < 0:
-        root[k] = last[k] = row
-        return
-    if not _is_before(row, last[k], values, ids):
-        # What rises with time is added at the end, of which there is no need to look for the place.
-        at = last[k]
-        last[k] = row
-    while True:
-        if _is_before(row, at, values, ids):
-            if left[at] < 0:
-                left[at] = row
-                break
-            at = left[at]
-        else:
-            if right[at] < 0:
-                right[at] = row
-                break
-            at = right[at]
-    up[row] = at
-    own = _priority(ids[row])
-    while up[row] >= 0 and _priority(ids[up[row]]) < own:
-        _rotate_up(row, k, root, left, right, up)
-
-
-@for_programs
-def tree_remove(row, k, values, ids, root, last, left, right, up):  # type: ignore[no-untyped-def] # pragma: no cover
-    if last[k] == row:
-        last[k] = tree_preceding(row, left, right, up)
-    while left[row] >= 0 or right[row] >= 0:
-        one, other = left[row], right[row]
-        if one >= 0 and (other < 0 or _priority(ids[one]) > _priority(ids[other])):
-            _rotate_up(one, k, root, left, right, up)
-        else:
-            _rotate_up(other, k, root, left, right, up)
-    parent = up[row]
+        nodes[NODE * child + UP] = parent
     if parent < 0:
-        root[k] = -1
-    elif left[parent] == row:
-        left[parent] = -1
+        ends[ENDS * k + ROOT] = child
+    elif nodes[NODE * parent + LEFT] == old:
+        nodes[NODE * parent + LEFT] = child
     else:
-        right[parent] = -1
-    up[row] = -1
+        nodes[NODE * parent + RIGHT] = child
 
 
 @for_programs
-def plant_rows(rows, owners, values, ids, root, last, left, right, up):  # type: ignore[no-untyped-def] # pragma: no cover
+def _rotate_up(row, k, ends, nodes):  # type: ignore[no-untyped-def] # pragma: no cover
+    parent = nodes[NODE * row + UP]
+    side = LEFT if nodes[NODE * parent + LEFT] == row else RIGHT
+    _put(row, nodes[NODE * parent + UP], parent, k, ends, nodes)
+    child = nodes[NODE * row + 1 - side]
+    nodes[NODE * parent + side] = child
+    if child >= 0:
+        nodes[NODE * child + UP] = parent
+    nodes[NODE * row + 1 - side] = parent
+    nodes[NODE * parent + UP] = row
+
+
+@for_programs
+def tree_beside(at, side, nodes):  # type: ignore[no-untyped-def] # pragma: no cover
+    """The node that comes next on a side, -1 if there is none."""
+    child = nodes[NODE * at + side]
+    if child >= 0:
+        while child >= 0:
+            at = child
+            child = nodes[NODE * at + 1 - side]
+        return at
+    parent = nodes[NODE * at + UP]
+    while parent >= 0 and nodes[NODE * parent + side] == at:
+        at = parent
+        parent = nodes[NODE * at + UP]
+    return parent
+
+
+@for_programs
+def tree_add(row, k, values, ids, ends, nodes):  # type: ignore[no-untyped-def] # pragma: no cover
+    own = _priority(ids[row])
+    node, end = NODE * row, ENDS * k
+    nodes[node + LEFT] = nodes[node + RIGHT] = nodes[node + UP] = -1
+    nodes[node + PRIORITY] = own
+    at = ends[end + ROOT]
+    if at < 0:
+        ends[end + FIRST] = ends[end + LAST] = ends[end + ROOT] = row
+        return
+    if not _is_before(row, ends[end + LAST], values, ids):
+        # What rises with time is added at the end, of which there is no need to look for the place.
+        at, side = ends[end + LAST], RIGHT
+        ends[end + LAST] = row
+    else:
+        side = LEFT
+        child = at
+        while child >= 0:
+            at = child
+            side = LEFT if _is_before(row, at, values, ids) else RIGHT
+            child = nodes[NODE * at + side]
+        if side == LEFT and ends[end + FIRST] == at:
+            ends[end + FIRST] = row
+    nodes[NODE * at + side] = row
+    nodes[node + UP] = at
+    while at >= 0 and nodes[NODE * at + PRIORITY] < own:
+        _rotate_up(row, k, ends, nodes)
+        at = nodes[node + UP]
+
+
+@for_programs
+def tree_remove(row, k, ends, nodes):  # type: ignore[no-untyped-def] # pragma: no cover
+    for side in range(2):
+        if ends[ENDS * k + side] == row:
+            ends[ENDS * k + side] = tree_beside(row, 1 - side, nodes)
+    one, other = nodes[NODE * row + LEFT], nodes[NODE * row + RIGHT]
+    while one >= 0 and other >= 0:
+        higher = one if nodes[NODE * one + PRIORITY] > nodes[NODE * other + PRIORITY] else other
+        _rotate_up(higher, k, ends, nodes)
+        one, other = nodes[NODE * row + LEFT], nodes[NODE * row + RIGHT]
+    _put(one if one >= 0 else other, nodes[NODE * row + UP], row, k, ends, nodes)
+
+
+@for_programs
+def plant_rows(rows, owners, values, ids, ends, nodes):  # type: ignore[no-untyped-def] # pragma: no cover
     for row in rows:
-        tree_add(row, owners[row], values, ids, root, last, left, right, up)
+        tree_add(row, owners[row], values, ids, ends, nodes)

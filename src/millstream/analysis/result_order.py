@@ -1,0 +1,57 @@
+"""The order of what a SELECT gives: the timestamp travels with every tuple, selected or not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from millstream.analysis.resolved import Output
+from millstream.analysis.scope import Scope
+from millstream.analysis.windows import StreamFacts
+from millstream.catalog.entries import Timestamp, TimestampKind
+from millstream.types import Type
+from millstream.windows.spec import RowWindow, Window
+
+
+def order_of_windows(
+    outputs: Sequence[Output], facts: StreamFacts, window: Window, scope: Scope
+) -> StreamFacts:
+    """Of results of windows."""
+    if isinstance(window, RowWindow):
+        # Its bounds are numbers of rows: the result has the time of the tuple that completes it.
+        return StreamFacts(replace(facts.timestamp, column=None), frozenset(), facts.bounded)
+    if window.emit_every is not None:
+        # What is reported early has the instant at which it is, not the end of its window.
+        timestamp = Timestamp(TimestampKind.EXTERNAL, None, _edge_type(scope, facts))
+        return StreamFacts(timestamp, frozenset(), facts.bounded)
+    end = next((o for o in outputs if o.expr.column and o.expr.column.name == "window_end"), None)
+    type_ = _edge_type(scope, facts) if end is None else end.expr.type
+    timestamp = Timestamp(TimestampKind.EXTERNAL, end.name if end else None, type_)
+    return StreamFacts(timestamp, _names(timestamp), facts.bounded)
+
+
+def order_of_tuples(
+    outputs: Sequence[Output], facts: StreamFacts, *, unchanged: bool, stamped: bool
+) -> StreamFacts:
+    """Of tuples that go on, ``unchanged`` or not, with their own time or ``stamped`` with another."""
+    selected = {o.expr.column.name.lower(): o.name for o in outputs if o.expr.column is not None}
+    if stamped:
+        # A partial result has the instant of its emission, which no column has.
+        selected = {}
+    column = selected.get((facts.timestamp.column or "").lower())
+    timestamp = Timestamp(facts.timestamp.kind, column, facts.timestamp.type)
+    # What is promised about other attributes holds while tuples pass as they were read.
+    promised = {selected[name].lower() for name in facts.promised if name in selected} if unchanged else set()
+    return StreamFacts(timestamp, frozenset(promised) | _names(timestamp), facts.bounded)
+
+
+def _edge_type(scope: Scope, facts: StreamFacts) -> Type | None:
+    for relation in scope.relations:
+        for field in relation.implicit:
+            if field.name == "window_end":
+                return field.type
+    return facts.timestamp.type
+
+
+def _names(timestamp: Timestamp) -> frozenset[str]:
+    return frozenset({timestamp.column.lower()} if timestamp.column else ())
