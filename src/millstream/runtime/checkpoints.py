@@ -15,7 +15,7 @@ from pathlib import Path
 
 from millstream.errors import ExecutionError
 
-FORMAT = 1
+FORMAT = 2
 _MANIFEST = "query.json"
 _TOGETHER = "+"
 

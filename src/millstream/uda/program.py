@@ -9,8 +9,7 @@ from typing import Any
 
 from millstream.types import Field, Type
 from millstream.uda.kinds import DOUBLE, kind_of
-from millstream.uda.rows import LINK
-from millstream.uda.trees import ENDS, NODE
+from millstream.uda.records import CHAIN, ENDS, NODE
 
 
 @dataclass(frozen=True)
@@ -77,10 +76,10 @@ class TableLayout:
         for i in range(len(self.hashes)):
             yield Array(f"heads{i}", "int32", "bucket", -1)
             yield Array(f"tails{i}", "int32", "bucket", -1)
-            yield Array(f"chain{i}", "int32", "row", -1, LINK)
+            yield Array(f"chain{i}", "int32", "row", -1, len(CHAIN))
         for i in range(len(self.ordered)):
-            yield Array(f"ends{i}", "int32", "instance", -1, ENDS)
-            yield Array(f"nodes{i}", "int32", "row", -1, NODE)
+            yield Array(f"ends{i}", "int32", "instance", -1, len(ENDS))
+            yield Array(f"nodes{i}", "int32", "row", -1, len(NODE))
         for i in self.counted:
             yield Array(f"known{i}", "int64", "instance")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from millstream.uda import records
 from millstream.uda.registry import COMPILED, PLAIN, for_programs, for_programs_with_new_arrays
 
 # The places of a table's numbers in its array ``meta``, and what is noted of a row in ``mark``: it has
@@ -13,6 +14,8 @@ SIZE, FREE, NEXT_ID, TOUCHED, GONE, META = 0, 1, 2, 3, 4, 5
 CHANGED, WRITTEN = 1, 2
 # What a chain knows of a row lies together: with every row that is looked up there is one wait for memory.
 AFTER, BEFORE, CODE, OWNER, LINK = 0, 1, 2, 3, 4
+assert tuple(records.META.values()) == (SIZE, FREE, NEXT_ID, TOUCHED, GONE)
+assert tuple(records.CHAIN.values()) == (AFTER, BEFORE, CODE, OWNER)
 
 
 @for_programs_with_new_arrays

@@ -11,8 +11,7 @@ from millstream.uda.checked import Table
 from millstream.uda.emitting import Value
 from millstream.uda.kinds import DOUBLE, TRUTH, kind_of
 from millstream.uda.program import TableLayout
-from millstream.uda.rows import AFTER, CODE, LINK, NEXT_ID, OWNER, SIZE
-from millstream.uda.trees import ENDS, FIRST, LAST, LEFT, RIGHT
+from millstream.uda.records import CHAIN, ENDS, META, NODE
 from millstream.uda.writer import Writer
 
 Consume = Callable[[str], None]
@@ -39,6 +38,11 @@ class Needs:
     @property
     def size(self) -> int:
         return len(self.hashes) + len(self.ordered) + len(self.counted)
+
+
+def _link(what: str) -> str:
+    """Where something stands in the chain of a row."""
+    return f"{len(CHAIN)} * {{row}} + {CHAIN[what]}"
 
 
 def _number(known: list[Any], wanted: Any) -> int:
@@ -161,20 +165,20 @@ class ManyRows(TableCode):
         code = self._writer.name("h")
         self._writer.line(f"{code} = chain_code({self._hashed(columns, values)})")
         heads, chain = self.name(f"heads{index}"), self.name(f"chain{index}")
-        own = f"{chain}[{LINK} * {{row}} + {OWNER}] == {self.instance}"
-        test = f"{chain}[{LINK} * {{row}} + {CODE}] == {code} and {own}"
+        own = f"{chain}[{_link('owner')}] == {self.instance}"
+        test = f"{chain}[{_link('code')}] == {code} and {own}"
         first = f"{heads}[{code} & (len({heads}) - 1)]"
-        self._loop(first, f"{chain}[{LINK} * {{row}} + {AFTER}]", consume, stop, test)
+        self._loop(first, f"{chain}[{_link('after')}]", consume, stop, test)
 
     def walk(self, column: int, ascending: bool, consume: Callable[[str, str], None], stop: str) -> None:
         """A loop along the order of a column; what is consumed gets a name to set when it is over."""
         row, after, over = (self._writer.name(prefix) for prefix in ("r", "s", "e"))
-        nodes = self.name(f"nodes{self.needs.tree(column)}")
+        nodes, side = self.name(f"nodes{self.needs.tree(column)}"), NODE["right" if ascending else "left"]
         self._writer.line(f"{row} = {self._end(column, ascending)}")
         self._writer.line(f"{over} = False")
         more = f" and not {stop}" if stop else ""
         with self._writer.deeper(f"while {row} >= 0 and not {over}{more}:"):
-            self._writer.line(f"{after} = tree_beside({row}, {RIGHT if ascending else LEFT}, {nodes})")
+            self._writer.line(f"{after} = tree_beside({row}, {side}, {nodes})")
             consume(row, over)
             self._writer.line(f"{row} = {after}")
 
@@ -186,7 +190,7 @@ class ManyRows(TableCode):
 
     def _end(self, column: int, ascending: bool) -> str:
         ends = self.name(f"ends{self.needs.tree(column)}")
-        return f"{ends}[{ENDS} * {self.instance} + {FIRST if ascending else LAST}]"
+        return f"{ends}[{len(ENDS)} * {self.instance} + {ENDS['first' if ascending else 'last']}]"
 
     # ------------------------------------------------------------ changes
 
@@ -339,7 +343,8 @@ class Queue(ManyRows):
 
     def insert(self, values: Sequence[Value], place: str = "") -> None:
         row, meta = self._writer.name("r"), self.name("meta")
-        self._writer.lines(f"{row} = {meta}[{SIZE}]", f"{meta}[{SIZE}] = {row} + 1")
+        size = f"{meta}[{META['size']}]"
+        self._writer.lines(f"{row} = {size}", f"{size} = {row} + 1")
         for index, value in enumerate(values):
             self._store(row, index, value)
         self._writer.lines(
@@ -362,4 +367,4 @@ class Queue(ManyRows):
             self._writer.line(f"{self.name(name)}[{self.instance}] = -1")
         for name in ("count", *(f"known{index}" for index in self.needs.counted)):
             self._writer.line(f"{self.name(name)}[{self.instance}] = 0")
-        self._writer.line(f"{self.name('first')}[{self.instance}] = {self.name('meta')}[{NEXT_ID}]")
+        self._writer.line(f"{self.name('first')}[{self.instance}] = {self.name('meta')}[{META['next_id']}]")

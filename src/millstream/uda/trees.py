@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from millstream.uda import records
 from millstream.uda.registry import for_programs
 
 # Left and right are 0 and 1, so that one function serves both sides.
 LEFT, RIGHT, UP, PRIORITY, NODE = 0, 1, 2, 3, 4
 FIRST, LAST, ROOT, ENDS = 0, 1, 2, 3
+assert tuple(records.NODE.values()) == (LEFT, RIGHT, UP, PRIORITY)
+assert tuple(records.ENDS.values()) == (FIRST, LAST, ROOT)
 
 
 @for_programs
