@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from millstream.analysis.bodies import checked_body
+from millstream.analysis.bodies import checked_body, python_body
 from millstream.analysis.statements import analyse
 from millstream.catalog import Catalog
 from millstream.kernels.base import Kernel
@@ -14,6 +14,8 @@ from millstream.kernels.user_over import UserOver
 from millstream.syntax import parse_script
 from millstream.types import Type
 from millstream.uda import compiler
+from millstream.uda.python import PythonAggregate
+from millstream.uda.python_program import PythonProgram
 
 
 def catalog_of(text: str) -> Catalog:
@@ -27,8 +29,11 @@ def spec_of(
     catalog: Catalog, name: str, types: Sequence[Type], arguments: Sequence[str], mode: str
 ) -> UserSpec:
     is_window = mode in (compiler.ROWS, compiler.RANGE)
-    entry = catalog.aggregate(name, window=is_window)
+    entry = catalog.aggregate(name, window=is_window) or catalog.aggregate(name)
     assert entry is not None
+    if isinstance(entry.definition, PythonAggregate):
+        python = python_body(entry, entry.definition, types)
+        return UserSpec(PythonProgram.of(python, mode), tuple(arguments), ("r0",))
     body = checked_body(entry, types, catalog)
     results = tuple(f"r{i}" for i in range(len(body.returns)))
     return UserSpec(compiler.compiled(body, mode), tuple(arguments), results)

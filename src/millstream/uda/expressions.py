@@ -5,6 +5,7 @@ Conditions are written so that what stands behind a false one is not computed.
 
 from __future__ import annotations
 
+from millstream.catalog.functions import is_deterministic
 from millstream.types import BOOLEAN, Type
 from millstream.uda import checked
 from millstream.uda.calls import Calls
@@ -19,6 +20,19 @@ class Expressions(Calls):
     # ------------------------------------------------------------ values
 
     def value(self, expr: Expr | Known) -> Value:
+        """What depends on the arguments of a tuple only is computed once, however often it is written."""
+        used = () if isinstance(expr, Known) else parameters_alone(expr)
+        if not used:
+            return self._value(expr)
+        # The text tells 0.0 and -0.0 apart, which are equal.
+        what = repr(expr), tuple(self._around.parameter(index) for index in used)
+        known: Value | None = self._writer.recall(what)
+        if known is None:
+            known = self.kept(self._value(expr))
+            self._writer.remember(what, known)
+        return known
+
+    def _value(self, expr: Expr | Known) -> Value:
         match expr:
             case Known(value):
                 return value
@@ -219,6 +233,22 @@ class Expressions(Calls):
         return Value(result, null)
 
     # ------------------------------------------------------------ calls
+
+
+def parameters_alone(expr: Expr) -> tuple[int, ...]:
+    """The parameters of what is made of them and constants, and always gives the same; else none."""
+    if not isinstance(expr, Call | Cast):
+        return ()
+    used: dict[int, None] = {}
+    for part in checked.walk(expr):
+        if isinstance(part, checked.Parameter):
+            used[part.index] = None
+        elif isinstance(part, Call):
+            if not is_deterministic(part.name, len(part.arguments)):
+                return ()
+        elif not isinstance(part, Constant | Cast):
+            return ()
+    return tuple(used)
 
 
 def may_be_null(expr: Expr) -> bool:

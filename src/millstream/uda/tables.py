@@ -162,8 +162,13 @@ class ManyRows(TableCode):
     def probe(self, columns: tuple[int, ...], values: Sequence[str], consume: Consume, stop: str) -> None:
         """A loop over the rows whose columns may equal the values; who consumes them must look."""
         index = self.needs.hash(columns)
-        code = self._writer.name("h")
-        self._writer.line(f"{code} = chain_code({self._hashed(columns, values)})")
+        hashed = f"chain_code({self._hashed(columns, values)})"
+        code = self._writer.recall(hashed)
+        if code is None:
+            code = self._writer.name("h")
+            self._writer.line(f"{code} = {hashed}")
+            if all(value.isidentifier() for value in values):
+                self._writer.remember(hashed, code)
         heads, chain = self.name(f"heads{index}"), self.name(f"chain{index}")
         own = f"{chain}[{_link('owner')}] == {self.instance}"
         test = f"{chain}[{_link('code')}] == {code} and {own}"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 
 class Writer:
@@ -20,8 +21,13 @@ class Writer:
 
     def __init__(self) -> None:
         self._lines: list[str] = []
-        self._depth = 0
         self._names = 0
+        self._known: list[dict[Hashable, tuple[int, Any]]] = [{}]
+        """What has been computed, by blocks from the outermost to the one at hand, and before which line."""
+
+    @property
+    def _depth(self) -> int:
+        return len(self._known) - 1
 
     def line(self, text: str) -> None:
         self._lines.append("    " * self._depth + text)
@@ -39,12 +45,24 @@ class Writer:
         """A block; one that stays empty passes."""
         if head:
             self.line(head)
-        self._depth += 1
+        self._known.append({})
         before = len(self._lines)
         yield
         if len(self._lines) == before:
             self.line("pass")
-        self._depth -= 1
+        self._known.pop()
+
+    # ------------------------------------------------------------ what is computed once
+
+    def remember(self, what: Hashable, value: Any) -> None:
+        """Something has been computed whose value does not change in this block."""
+        self._known[-1][what] = len(self._lines), value
+
+    def recall(self, what: Hashable) -> Any:
+        """Its value if it has been computed wherever one gets here, else None."""
+        return next((known[what][1] for known in self._known if what in known), None)
+
+    # ------------------------------------------------------------ second thoughts
 
     @property
     def length(self) -> int:
@@ -55,6 +73,11 @@ class Writer:
         """Take back what was written since."""
         taken = self._lines[length:]
         del self._lines[length:]
+        # It may be put where it is not always computed.
+        self._known = [
+            {what: (line, value) for what, (line, value) in known.items() if line <= length}
+            for known in self._known
+        ]
         return taken
 
     def put(self, lines: list[str]) -> None:
