@@ -113,3 +113,38 @@ def test_one_that_deletes_from_its_window_has_it_for_itself() -> None:
     both = kernel("ROWS 9 PRECEDING", HELD + peak, ("total(x)", "peak(x)"))
     both.process(tuples(0, 100, keys=3), Frontier(100, 0))
     assert 3 + 30 < both.rows < 2 * (3 + 30)
+
+
+DELTAS = """
+CREATE WINDOW AGGREGATE total(x INT) : BIGINT {
+    TABLE inwindow(w INT); TABLE state(s BIGINT);
+    INITIALIZE : { INSERT INTO state VALUES (x); INSERT INTO RETURN VALUES (x); }
+    ITERATE    : { UPDATE state SET s = s + x; INSERT INTO RETURN SELECT s FROM state; }
+    EXPIRE     : { UPDATE state SET s = s - oldest().w; }
+};"""
+
+
+@pytest.mark.parametrize("over", ["ROWS 4 PRECEDING", "RANGE 25 PRECEDING"])
+def test_after_a_restart_nobody_is_in_a_window_who_had_left_it(over: str) -> None:
+    window, written, meta = kernel(over, DELTAS), dict[str, pa.Table](), dict[str, object]()
+    for start in range(0, 100, 20):
+        window.process(tuples(start, start + 20, keys=5), Frontier(start + 19, 0))
+        change = window.snapshot()
+        written = {
+            name: table for name, table in written.items() if name not in change.dropped
+        } | change.added
+        meta = change.meta
+    again = kernel(over, DELTAS)
+    again.restore(meta, written)
+    assert again.rows == window.rows
+    one, other = (w.process(tuples(100, 140, keys=5), Frontier(140, 0)) for w in (window, again))
+    assert one.columns["r0_0"].to_pylist() == other.columns["r0_0"].to_pylist()
+
+
+def test_the_tuples_of_a_window_do_not_fill_memory() -> None:
+    window = kernel("ROWS 9 PRECEDING", DELTAS)
+    for start in range(0, 5_000, 100):
+        window.process(tuples(start, start + 100, keys=3), Frontier(start + 99, 0))
+    [table] = [t for t in window._windows[0].state.machine.tables if t.is_window]  # type: ignore[attr-defined]
+    assert table.layout.queue
+    assert len(table["next"]) <= 1_000

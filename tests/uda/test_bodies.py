@@ -93,3 +93,17 @@ def test_a_program_does_what_its_body_says(text: str, tuples: list[Row], splits:
 def test_a_compiled_program_does_the_same(text: str, tuples: list[Row]) -> None:
     body = body_of(text)
     assert shown(by_program(body, tuples, is_compiled=True)) == shown(by_definition(body, tuples))
+
+
+def test_what_was_computed_behind_a_false_condition_is_computed_again_where_it_is_needed() -> None:
+    body = body_of("""
+        AGGREGATE agg(x INT, y DOUBLE, z STRING) : INT {
+            TABLE t(a INT);
+            INITIALIZE : { INSERT INTO t VALUES (x); }
+            ITERATE    : { INSERT INTO RETURN VALUES (0) WHERE x > 2 AND x * 10 % 7 > 4;
+                           INSERT INTO RETURN VALUES (x * 10 % 7); }
+            TERMINATE  : { }
+        }""")
+    tuples: list[Row] = [(x, 0.0, "") for x in (1, 4, 2, 3, 1)]
+    assert by_program(body, tuples, is_compiled=False) == [(0,), (5,), (6,), (2,), (3,)]
+    assert by_definition(body, tuples) == [(0,), (5,), (6,), (2,), (3,)]

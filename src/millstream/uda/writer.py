@@ -22,8 +22,8 @@ class Writer:
     def __init__(self) -> None:
         self._lines: list[str] = []
         self._names = 0
-        self._known: list[dict[Hashable, tuple[int, Any]]] = [{}]
-        """What has been computed, by blocks from the outermost to the one at hand, and before which line."""
+        self._known: list[dict[Hashable, Any]] = [{}]
+        """What has been computed, by blocks, from the outermost to the one at hand."""
 
     @property
     def _depth(self) -> int:
@@ -56,11 +56,11 @@ class Writer:
 
     def remember(self, what: Hashable, value: Any) -> None:
         """Something has been computed whose value does not change in this block."""
-        self._known[-1][what] = len(self._lines), value
+        self._known[-1][what] = value
 
     def recall(self, what: Hashable) -> Any:
         """Its value if it has been computed wherever one gets here, else None."""
-        return next((known[what][1] for known in self._known if what in known), None)
+        return next((known[what] for known in self._known if what in known), None)
 
     # ------------------------------------------------------------ second thoughts
 
@@ -70,14 +70,9 @@ class Writer:
         return len(self._lines)
 
     def cut(self, length: int) -> list[str]:
-        """Take back what was written since."""
+        """Take back what was written since, in a block of its own."""
         taken = self._lines[length:]
         del self._lines[length:]
-        # It may be put where it is not always computed.
-        self._known = [
-            {what: (line, value) for what, (line, value) in known.items() if line <= length}
-            for known in self._known
-        ]
         return taken
 
     def put(self, lines: list[str]) -> None:
