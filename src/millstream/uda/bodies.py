@@ -164,11 +164,12 @@ class BodyCode(Surroundings):
         place = self.positions[column.scan]
         if place is None:
             return Value(zero(kind_of(column.type)), "True")
-        scan, row = place
+        scan, row, *missing = place
         if isinstance(row, list):
-            value: Value = row[column.index]
-            return value
-        return self.table_of(scan).column(row, column.index)
+            known: Value = row[column.index]
+            return known
+        value = self.table_of(scan).column(row, column.index)
+        return Value(value.code, f"({row} < 0 or {value.null})") if missing else value
 
     def oldest(self, position: Value, index: int, type_: Type) -> Value:
         table = self.window

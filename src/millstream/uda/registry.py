@@ -38,3 +38,7 @@ def for_plain_programs(function: Function) -> Function:
     """Where integers wrap around in compiled code and do not in Python: the version for Python."""
     PLAIN[function.__name__.removeprefix("plain_")] = function
     return function
+
+
+COMPILED["helper"], PLAIN["helper"] = njit, lambda function: function
+"""What stands before functions of a program that only its other functions call."""

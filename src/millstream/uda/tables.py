@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +17,22 @@ from millstream.uda.writer import Writer
 
 Consume = Callable[[str], None]
 """Writes what is to be done with a row, given the name that has its number."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """How to go from row to row: texts with a hole for the row, and -1 at the end."""
+
+    first: str
+    next: str
+    tested: str = ""
+    """What tells rows that are only on the way."""
+
+    def following(self, row: str) -> str:
+        return self.next.replace("{row}", row)
+
+    def test(self, row: str) -> str:
+        return self.tested.replace("{row}", row)
 
 
 @dataclass
@@ -144,23 +161,28 @@ class ManyRows(TableCode):
         self._grows, self._placed, self._passing = grows, placed, passing
 
     def scan(self, consume: Consume, stop: str = "") -> None:
-        self._loop(f"{self.name('head')}[{self.instance}]", f"{self.name('next')}[{{row}}]", consume, stop)
+        self._loop(self.order(), consume, stop)
 
-    def _loop(self, first: str, following: str, consume: Consume, stop: str, test: str = "") -> None:
+    def _loop(self, way: Way, consume: Consume, stop: str) -> None:
         row, after = self._writer.name("r"), self._writer.name("s")
-        self._writer.line(f"{row} = {first}")
+        self._writer.line(f"{row} = {way.first}")
         more = f" and not {stop}" if stop else ""
         with self._writer.deeper(f"while {row} >= 0{more}:"):
-            self._writer.line(f"{after} = {following.replace('{row}', row)}")
-            if test:
-                with self._writer.deeper(f"if {test.replace('{row}', row)}:"):
-                    consume(row)
-            else:
+            self._writer.line(f"{after} = {way.following(row)}")
+            with self._writer.deeper(f"if {way.test(row)}:") if way.tested else nullcontext():
                 consume(row)
             self._writer.line(f"{row} = {after}")
 
     def probe(self, columns: tuple[int, ...], values: Sequence[str], consume: Consume, stop: str) -> None:
         """A loop over the rows whose columns may equal the values; who consumes them must look."""
+        self._loop(self.chain(columns, values), consume, stop)
+
+    def order(self) -> Way:
+        """From row to row in the order of insertion."""
+        return Way(f"{self.name('head')}[{self.instance}]", f"{self.name('next')}[{{row}}]")
+
+    def chain(self, columns: tuple[int, ...], values: Sequence[str]) -> Way:
+        """From row to row of those whose columns may equal the values."""
         index = self.needs.hash(columns)
         hashed = f"chain_code({self._hashed(columns, values)})"
         code = self._writer.recall(hashed)
@@ -171,9 +193,9 @@ class ManyRows(TableCode):
                 self._writer.remember(hashed, code)
         heads, chain = self.name(f"heads{index}"), self.name(f"chain{index}")
         own = f"{chain}[{_link('owner')}] == {self.instance}"
-        test = f"{chain}[{_link('code')}] == {code} and {own}"
+        tested = f"{chain}[{_link('code')}] == {code} and {own}"
         first = f"{heads}[{code} & (len({heads}) - 1)]"
-        self._loop(first, f"{chain}[{_link('after')}]", consume, stop, test)
+        return Way(first, f"{chain}[{_link('after')}]", tested)
 
     def walk(self, column: int, ascending: bool, consume: Callable[[str, str], None], stop: str) -> None:
         """A loop along the order of a column; what is consumed gets a name to set when it is over."""
@@ -228,12 +250,15 @@ class ManyRows(TableCode):
 
     def _grow(self) -> None:
         meta, next_ = self.name("meta"), self.name("next")
+        arrays = [array for array in self.layout().arrays() if array.per == "row"]
+        names = ", ".join(self.name(array.name) for array in arrays)
+        grown = ", ".join(
+            f"{'grown' if array.width == 1 else 'grown_links'}({self.name(array.name)})" for array in arrays
+        )
+        # As a function of its own it is compiled once, and not with each INSERT.
+        self._writer.helper(f"grow_{self.prefix}", f"def grow_{self.prefix}({names}):\n    return ({grown},)")
         with self._writer.deeper(f"if {meta}[1] < 0 and {meta}[0] == len({next_}):"):
-            for array in self.layout().arrays():
-                if array.per == "row":
-                    name = self.name(array.name)
-                    function = "grown" if array.width == 1 else "grown_links"
-                    self._writer.line(f"{name} = {function}({name})")
+            self._writer.line(f"({names},) = grow_{self.prefix}({names})")
 
     def layout(self) -> TableLayout:
         return TableLayout(
