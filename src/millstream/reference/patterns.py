@@ -36,9 +36,9 @@ Condition = Callable[[Taken], bool]
 
 def is_searched(node: nodes.Node, pattern: nodes.PatternMatch) -> bool:
     """Whether a node is what the pattern is searched in, and not a table beside it."""
-    alias = pattern.pattern.alias.lower()
-    leaf = isinstance(node, nodes.StreamScan | nodes.TableScan | nodes.Rename)
-    return leaf and node.alias.lower() == alias
+    if not isinstance(node, nodes.StreamScan | nodes.TableScan | nodes.Rename):
+        return False
+    return node.alias.lower() == pattern.pattern.alias.lower()
 
 
 def matches(node: nodes.PatternMatch, relation: Relation, catalog: Catalog) -> Relation:
