@@ -69,7 +69,8 @@ def pattern_query(
         conjunct = _conjunct(source, variables[: position + 1], everything)
         where += [draw(conjunct) for _ in range(draw(st.sampled_from([0, 0, 1, 1, 2])))]
     if beside is not None:
-        where.append(f"{draw(st.sampled_from(variables)).tuple('k')} = n.k")
+        key = draw(st.sampled_from(variables)).tuple("k")
+        where.append(draw(st.sampled_from([f"{key} = n.k", f"{key} <=> n.k", "n.name >= 'a'"])))
     outputs, columns = draw(_outputs(source, variables, keys, everything))
     attributes = frozenset({"t"} & source.attributes)
     if "t" in source.columns and draw(st.booleans()):
