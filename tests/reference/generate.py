@@ -96,7 +96,7 @@ def script_and_inputs(
 
     Args:
         draw: Hypothesis's.
-        kinds: Kinds of queries, of `KINDS`.
+        kinds: Kinds of queries, of `KINDS` and `PATTERN_KINDS`.
         promises: Kinds of promises, of `PROMISES`.
         time_types: Types of the timestamp, of `TIME_TYPES`.
         everything: Whether to use what not every engine knows: all kinds of windows, SLIDE in OVER, EMIT
@@ -118,7 +118,11 @@ def script_and_inputs(
         types = key_type, draw(_value_type_beside(value_type)), draw(_time_type_beside(time_type, time_types))
         declaration, other, inputs["r"] = draw(_stream("r", types, promises, size, everything))
         declarations.append(declaration)
-    if kind == "join":
+    if kind == "pattern table":
+        declarations = [TableDeclaration("s", declaration.columns)]
+        rows = [row for partition in arrivals.partitions for row in partition if isinstance(row, Row)]
+        inputs = {"s": [row.values for row in rows]}
+    if kind in ("join", "pattern join"):
         keys = st.fixed_dictionaries({"k": _key(key_type), "name": st.none() | st.sampled_from(["a", "b"])})
         declarations.append(TableDeclaration("names", f"k {key_type}, name STRING"))
         inputs["names"] = draw(st.lists(keys, max_size=4))

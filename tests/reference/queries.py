@@ -5,11 +5,13 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from tests.reference.brackets import Bracket, brackets
 from tests.reference.calls import aggregate_calls
+from tests.reference.patterns import AGGREGATES, pattern_query
 from tests.reference.shapes import UNITS, Amounts, Source, condition, family, united
 
 Draw = st.DrawFn
 
 KINDS = ("transducer", "over", "bracket", "union", "chain", "join")
+PATTERN_KINDS = ("pattern", "pattern chain", "pattern join", "pattern table")
 
 
 @st.composite
@@ -17,6 +19,8 @@ def query(
     draw: Draw, kind: str, source: Source, other: Source | None, everything: bool
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Derived streams, and queries over them; ``other`` is there to be united with."""
+    if kind in PATTERN_KINDS:
+        return draw(_patterns(kind, source, everything))
     if kind != "chain":
         text, _ = draw(_one(kind, source, other, everything))
         return (), (text,)
@@ -25,6 +29,25 @@ def query(
     text, derived = draw(_one(first, source, other, everything, name="d"))
     final, _ = draw(_one(draw(kinds), derived, None, everything))
     return (f"CREATE STREAM d AS {text}",), (final,)
+
+
+@st.composite
+def _patterns(
+    draw: Draw, kind: str, source: Source, everything: bool
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Patterns, also over what other queries return, and other queries over what patterns return."""
+    aggregates = (AGGREGATES,) if everything else ()
+    if kind != "pattern chain":
+        beside = "names" if kind == "pattern join" else None
+        table = kind == "pattern table"
+        text, _ = draw(pattern_query(source, "", table=table, beside=beside, everything=everything))
+        return aggregates, (text,)
+    pattern_first = draw(st.booleans())
+    other = draw(st.sampled_from(["transducer", "over", "bracket", "pattern"]))
+    kinds = ("pattern", other) if pattern_first else (other, "pattern")
+    text, derived = draw(_one(kinds[0], source, None, everything, name="d"))
+    final, _ = draw(_one(kinds[1], derived, None, everything))
+    return (*aggregates, f"CREATE STREAM d AS {text}"), (final,)
 
 
 def _one(
@@ -40,6 +63,8 @@ def _one(
         case "union":
             assert other is not None
             return _union(source, other, name)
+        case "pattern":
+            return pattern_query(source, name, everything=everything)
         case _:
             return _join(source, name)
 

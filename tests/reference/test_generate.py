@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from tests.reference.generate import ALL_TIME_TYPES, Case, script_and_inputs
-from tests.reference.queries import KINDS
+from tests.reference.queries import KINDS, PATTERN_KINDS
 
 from millstream.analysis.statements import RunQuery, analyse
 from millstream.catalog import Catalog
@@ -17,6 +17,8 @@ from millstream.plan.optimize import optimize
 from millstream.reference import Answer, Arrivals, Input, Overflow, answers, run
 from millstream.reference.values import same_key
 from millstream.syntax import parse_script
+
+ALL_KINDS = (*KINDS, *PATTERN_KINDS)
 
 # A fifth of the profile's examples, since each of them is a whole script.
 SOME = settings(
@@ -42,7 +44,7 @@ def rows(answer: Answer) -> Counter[object]:
 
 
 @SOME
-@given(script_and_inputs(everything=True, time_types=ALL_TIME_TYPES))
+@given(script_and_inputs(kinds=ALL_KINDS, everything=True, time_types=ALL_TIME_TYPES))
 def test_everything_generated_is_analysed_and_interpreted(case: Case) -> None:
     try:
         found = answers(case.script, case.inputs)
@@ -57,7 +59,7 @@ def test_everything_generated_is_analysed_and_interpreted(case: Case) -> None:
 
 
 @SOME
-@given(script_and_inputs(everything=True, time_types=ALL_TIME_TYPES), st.data())
+@given(script_and_inputs(kinds=ALL_KINDS, everything=True, time_types=ALL_TIME_TYPES), st.data())
 def test_what_is_final_never_changes(case: Case, data: st.DataObject) -> None:
     """The answer to a beginning of the input that has not ended is part of the answer to all of it."""
     beginning = dict(case.inputs)
@@ -71,7 +73,11 @@ def test_what_is_final_never_changes(case: Case, data: st.DataObject) -> None:
 
 
 @SOME
-@given(script_and_inputs(kinds=["chain", "union", "join"], everything=True, time_types=ALL_TIME_TYPES))
+@given(
+    script_and_inputs(
+        kinds=["chain", "union", "join", "pattern chain"], everything=True, time_types=ALL_TIME_TYPES
+    )
+)
 def test_rewrites_change_nothing(case: Case) -> None:
     written = interpreted(case)
     catalog = Catalog()
@@ -96,12 +102,15 @@ def test_every_tuple_goes_somewhere(case: Case) -> None:
 
 
 @pytest.mark.parametrize("everything", [False, True])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ALL_KINDS)
 def test_each_kind_of_query_gives_rows(kind: str, everything: bool) -> None:
     """A generator that only made empty answers would prove nothing."""
     seen = Counter[bool]()
 
-    @settings(max_examples=10, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    # Many patterns are never found.
+    some = 40 if kind in PATTERN_KINDS else 10
+
+    @settings(max_examples=some, deadline=None, database=None, suppress_health_check=list(HealthCheck))
     @given(script_and_inputs(kinds=[kind], everything=everything))
     def count(case: Case) -> None:
         found = interpreted(case)

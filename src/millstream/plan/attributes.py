@@ -6,10 +6,13 @@ projections, other names, and UNION ALL. Every other operator passes on what it 
 
 from __future__ import annotations
 
+from sqlglot import exp
+
 from millstream.analysis.calls import OverCall
 from millstream.analysis.expressions import ColumnRef
 from millstream.plan import nodes
 from millstream.quantity import Duration
+from millstream.syntax import nodes as syntax
 from millstream.windows.spec import RowWindow
 
 
@@ -35,15 +38,22 @@ def timestamps(node: nodes.Node) -> frozenset[ColumnRef]:
             )
         case nodes.Rename() | nodes.StreamUnion():
             # Column by column as in the input; in a union, as in all inputs.
-            found = [
+            places = [
                 {i for i, c in enumerate(child.schema) if c in timestamps(child)} for child in node.inputs
             ]
-            return frozenset(node.schema[i] for i in set.intersection(*found))
+            return frozenset(node.schema[i] for i in set.intersection(*places))
         case nodes.WindowAggregate():
             windows = [n.window for n in node.input.walk() if isinstance(n, nodes.Windowed)]
             if windows and (isinstance(windows[0], RowWindow) or windows[0].emit_every is not None):
                 return frozenset()  # bounds are numbers of rows, or lie ahead of what is reported early
             return frozenset(c for c in node.schema if c.name == "window_end")
+        case nodes.PatternMatch():
+            # A match has the timestamp of its last tuple.
+            last = node.pattern.elements[-1].name
+            names = {c.name.lower() for c in timestamps(node.input) if c.relation == node.pattern.alias}
+            stamped = [_of_last_tuple(o.expr.tree, last) in names for o in node.outputs]
+            found = [c for c, is_timestamp in zip(node.schema, stamped, strict=True) if is_timestamp]
+            return frozenset(c for c in found if node.schema.count(c) == 1)
         case nodes.OverAggregate(calls=(OverCall(emit_every=Duration()), *_)):
             return frozenset()  # partial results have the timestamps of their emission
         case nodes.OverAggregate(calls=(OverCall(active_expiration=True),)):
@@ -51,6 +61,18 @@ def timestamps(node: nodes.Node) -> frozenset[ColumnRef]:
         case _:
             kept = set(node.schema)
             return frozenset(c for child in node.inputs for c in timestamps(child) if c in kept)
+
+
+def _of_last_tuple(node: exp.Expr | None, variable: str) -> str | None:
+    """The column, if an output of a pattern is ``Z.c`` or ``LAST(Z).c``."""
+    if isinstance(node, exp.Column):
+        whole = [part.name for part in node.parts[:-1]]
+    elif isinstance(node, exp.Dot) and node.this.name.lower() == "last" and node.this.expressions:
+        star = node.this.expressions[0]
+        whole = [(star.this if isinstance(star, syntax.Starred) else star).name]
+    else:
+        return None
+    return node.name.lower() if [name.lower() for name in whole] == [variable.lower()] else None
 
 
 def arrives(node: nodes.Node) -> bool:

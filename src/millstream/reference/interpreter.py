@@ -16,6 +16,7 @@ from millstream.reference.grouping import window_aggregate
 from millstream.reference.inputs import Arrivals, Input, row_values
 from millstream.reference.operators import filter_, project, rename, stream_union, table_join
 from millstream.reference.over import over_aggregate
+from millstream.reference.patterns import is_searched, matches, returned
 from millstream.reference.points import from_point
 from millstream.reference.relations import Record, Relation, in_order
 from millstream.reference.scans import Scanned, scan
@@ -61,7 +62,8 @@ def run(
         inputs: What arrived in each stream, and the rows of each table, by name.
         ended: Whether the input ends with the lists, which is the promise of everything; otherwise results of
             windows are in the answer only where the promises have made them final.
-        catalog: Where the stream is described whose late tuples or bad records the plan reads.
+        catalog: Where the stream is described whose late tuples or bad records the plan reads, and the
+            aggregates of the user's that patterns call.
     """
     interpreter = _Interpreter(inputs, ended, catalog)
     relation = interpreter.interpret(plan)
@@ -164,6 +166,18 @@ class _Interpreter:
         source = self._sources
         return window_aggregate(node, self.content(node.input), source)
 
+    def pattern_match(self, node: nodes.PatternMatch) -> Relation:
+        return returned(node, self._beside_matches(node.input, node), self._catalog or Catalog())
+
+    def _beside_matches(self, below: nodes.Node, node: nodes.PatternMatch) -> Relation:
+        """What a pattern finds, joined with tables as FROM has it: they meet matches, not tuples."""
+        if is_searched(below, node):
+            return matches(node, self.interpret(below), self._catalog or Catalog())
+        if not isinstance(below, nodes.TableJoin):
+            return self.interpret(below)
+        left, right = (self._beside_matches(side, node) for side in (below.left, below.right))
+        return table_join(below, left, right)
+
     # ------------------------------------------------------------ contents of windows
 
     def windowed(self, node: nodes.Windowed) -> Relation:
@@ -193,6 +207,7 @@ _NODES: dict[type, Callable[[_Interpreter, Any], Relation]] = {
     nodes.StreamUnion: _Interpreter.stream_union,
     nodes.OverAggregate: _Interpreter.over_aggregate,
     nodes.WindowAggregate: _Interpreter.window_aggregate,
+    nodes.PatternMatch: _Interpreter.pattern_match,
 }
 _CONTENTS: dict[type, Callable[[_Interpreter, Any], Relation]] = {
     nodes.Windowed: _Interpreter.windowed,
@@ -203,7 +218,6 @@ _NOT_INTERPRETED: dict[type, str] = {
     nodes.Windowed: "a window that is not aggregated",
     nodes.SparkQuery: "a query over tables only, which is Spark's",
     nodes.BaseAggregate: "a user-defined aggregate on a bare stream",
-    nodes.PatternMatch: "a sequence pattern",
     nodes.WindowJoin: "a join of windows",
     nodes.Distinct: "DISTINCT over a window",
     nodes.WindowSetOperation: "a set operation on windows",

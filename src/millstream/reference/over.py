@@ -19,13 +19,12 @@ from millstream.quantity import Duration, Quantity, Rows
 from millstream.reference.aggregates import Aggregation, aggregation, is_in_python
 from millstream.reference.errors import NotInterpreted
 from millstream.reference.expressions import Function, compiled
-from millstream.reference.points import Point, at, earlier, length, to_point
+from millstream.reference.points import Point, at, earlier, length
 from millstream.reference.relations import (
     BEGINNING,
     TIMESTAMP_ITSELF,
     Record,
     Relation,
-    attribute_of,
     in_order,
     is_final,
     moment,
@@ -48,7 +47,7 @@ def over_aggregate(node: OverAggregate, relation: Relation) -> Relation:
     tuples = [record for record in on_time if is_final(record, relation)]
     if call.active_expiration:
         waiting = [record for record in on_time if not is_final(record, relation)]
-        return _promises(relation, waiting).changed(_active(call, tuples, relation), node.schema)
+        return relation.held_back(waiting).changed(_active(call, tuples, relation), node.schema)
     columns = [_results(each, tuples, relation) for each in node.calls]
     slots = _slots(call, tuples, relation)
     chosen = [slot.members[-1] for slot in slots if slot.is_over]
@@ -63,24 +62,7 @@ def over_aggregate(node: OverAggregate, relation: Relation) -> Relation:
     if not isinstance(call.slide, Rows):
         # In a slot that counts tuples, those that are there are no yield tuples.
         waiting += [tuples[i] for slot in slots if not slot.is_over for i in slot.members]
-    return _promises(relation, waiting).changed(records, node.schema)
-
-
-def _promises(relation: Relation, waiting: list[Record]) -> Relation:
-    """What is promised about the results: no more than the tuples that still wait to be one allow."""
-    frontiers = dict(relation.frontiers)
-    for attribute, (instant, _) in relation.frontiers.items():
-        position = next((i for i, c in enumerate(relation.schema) if attribute_of(c) == attribute), None)
-        points = [
-            moment(record)
-            if position is None
-            else to_point(record.values[position], relation.schema[position].type)
-            for record in waiting
-        ]
-        least = min((at(point) for point in points if point is not None), default=instant)
-        if least < instant:
-            frontiers[attribute] = (least, ())
-    return replace(relation, frontiers=frontiers)
+    return relation.held_back(waiting).changed(records, node.schema)
 
 
 def _check(call: OverCall, other: OverCall) -> None:

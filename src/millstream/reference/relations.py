@@ -9,7 +9,7 @@ from typing import Any
 from millstream.analysis.expressions import ColumnRef
 from millstream.reference.errors import NotInterpreted
 from millstream.reference.expressions import column_key
-from millstream.reference.points import EVERYTHING, NOTHING, Instant, Point, at
+from millstream.reference.points import EVERYTHING, NOTHING, Instant, Point, at, to_point
 from millstream.reference.values import Value
 from millstream.types import Type
 
@@ -124,6 +124,22 @@ class Relation:
         """The same with promises about the timestamp and these columns only."""
         attributes = {TIMESTAMP_ITSELF, *map(attribute_of, kept)}
         return replace(self, frontiers={a: f for a, f in self.frontiers.items() if a in attributes})
+
+    def held_back(self, waiting: Sequence[Record]) -> Relation:
+        """The same, promising no more than tuples allow that may still become results."""
+        frontiers = dict(self.frontiers)
+        for attribute, (instant, _) in self.frontiers.items():
+            position = next((i for i, c in enumerate(self.schema) if attribute_of(c) == attribute), None)
+            points = [
+                moment(record)
+                if position is None
+                else to_point(record.values[position], self.schema[position].type)
+                for record in waiting
+            ]
+            least = min((at(point) for point in points if point is not None), default=instant)
+            if least < instant:
+                frontiers[attribute] = (least, ())
+        return replace(self, frontiers=frontiers)
 
     def column(self, name: str) -> int:
         """The position of a column."""

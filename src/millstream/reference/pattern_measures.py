@@ -1,0 +1,147 @@
+"""Aggregates of the tuples that a star has taken: computed anew from all of them, or from the last few."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from millstream.analysis.aggregate_calls import aggregate_call
+from millstream.analysis.calls import AggregateCall, Frame, OverCall
+from millstream.analysis.expressions import ColumnRef
+from millstream.analysis.pattern_names import RUNNING
+from millstream.analysis.resolver import Resolver
+from millstream.analysis.scope import Scope, ScopeRelation
+from millstream.catalog import Catalog
+from millstream.errors import Source
+from millstream.quantity import Rows
+from millstream.reference import python_aggregates
+from millstream.reference.aggregates import aggregation, is_in_python
+from millstream.reference.bodies import of_content
+from millstream.reference.casts import cast
+from millstream.reference.errors import NotInterpreted
+from millstream.reference.expressions import Function, compiled
+from millstream.reference.relations import Record
+from millstream.reference.values import Value
+from millstream.reference.versions import arguments_of, over_results, results
+from millstream.syntax import nodes, parse_expression, to_sql
+from millstream.types import Field, Type
+from millstream.uda.python import PythonBody
+
+OfTuple = Callable[[Sequence[Record], int], Value]
+"""A value of the tuple at a position of a history."""
+Argument = Callable[[exp.Expr], tuple[Type, OfTuple] | None]
+"""The value of a node of an argument; None where it has to be computed from its parts."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """An aggregate; ``values`` are those of a tuple that its arguments are computed from."""
+
+    type: Type
+    values: Sequence[OfTuple]
+    compute: Callable[[list[Record]], Value]
+
+    def of(self, history: Sequence[Record], positions: range) -> Value:
+        """The aggregate of the tuples at these positions of a history."""
+        content = [tuple(value(history, at) for value in self.values) for at in positions]
+        return self.compute([Record(values, None, ()) for values in content])
+
+
+def measure(node: exp.Expr, argument: Argument, catalog: Catalog) -> Measure:
+    """A call of an aggregate over a star, with or without a moving window."""
+    written = node.this if isinstance(node, exp.Window) else node
+    fields: list[Field] = []
+    values: list[OfTuple] = []
+
+    def with_holes(part: exp.Expr) -> exp.Expr:
+        if isinstance(part, nodes.Starred):
+            part = part.this
+        found = argument(part)
+        if found is None:
+            return part
+        fields.append(Field(f"value{len(values)}", found[0]))
+        values.append(found[1])
+        return exp.column(fields[-1].name)
+
+    call = _call(written.transform(with_holes), tuple(fields), catalog)
+    _refuse_whole_tuples(written, call)
+    schema = [ColumnRef("", field.name, field.type) for field in fields]
+    return Measure(call.type, values, _computation(call, schema, _frame(node)))
+
+
+def _frame(node: exp.Expr) -> Frame | None:
+    """A moving window, which begins with the star at the earliest; None for all of the star."""
+    if not isinstance(node, exp.Window):
+        return None
+    start = node.args["spec"].args["start"]
+    return Frame(True, Rows(int(start.name)) if isinstance(start, exp.Expr) else None)
+
+
+def _call(node: exp.Expr, fields: tuple[Field, ...], catalog: Catalog) -> AggregateCall:
+    if node.name.lower() in RUNNING and not catalog.has_aggregate(node.name):
+        node.set("this", RUNNING[node.name.lower()])
+    text = to_sql(node)
+    scope = Scope([ScopeRelation("", fields)])
+    resolver = Resolver(scope, catalog, Source("<pattern>", text), on_subquery=_no_queries)
+    tree = parse_expression(text)
+    return aggregate_call(tree, resolver.type_of(tree), resolver, "result", lambda part: text)
+
+
+def _no_queries(query: exp.Query, scope: Scope) -> Type:
+    raise NotInterpreted("a query inside an aggregate")
+
+
+def _refuse_whole_tuples(written: exp.Expr, call: AggregateCall) -> None:
+    """``count(*Y)`` counts tuples; what else could be made of them is not interpreted."""
+    stars = [part.this for part in written.find_all(nodes.Starred)]
+    arguments = [*written.expressions, *stars]
+    whole = any(isinstance(part, exp.Column) and len(part.parts) == 1 for part in arguments)
+    if whole and (call.name != "count" or call.distinct):
+        raise NotInterpreted(f"'{call.name}' of whole tuples")
+
+
+# ---------------------------------------------------------------- values
+
+
+def _computation(
+    call: AggregateCall, schema: Sequence[ColumnRef], frame: Frame | None
+) -> Callable[[list[Record]], Value]:
+    if call.user is None or (frame is not None and is_in_python(call)):
+        aggregate = aggregation(call, schema)
+        reach = None if frame is None else frame.preceding
+        last = slice(-reach.count - 1, None) if isinstance(reach, Rows) else slice(None)
+        return lambda content: aggregate.of(content[last])
+    if frame is not None:
+        over = OverCall(call, (), frame)
+        return lambda content: _last(results(call, _moving(over, content, schema)))
+    body = None if call.bodies is None else call.bodies.base
+    if body is None or (not isinstance(body, PythonBody) and body.given):
+        raise NotInterpreted(f"the aggregate '{call.name}'")
+    if isinstance(body, PythonBody):
+        python, functions = body, [compiled(argument, schema) for argument in call.arguments]
+        return lambda content: _last(_in_python(call, python, functions, content))
+    base, arguments = body, arguments_of(call, body, schema)
+    return lambda content: _last(results(call, of_content(base, [arguments(r) for r in content])))
+
+
+def _last(returned: Sequence[Value]) -> Value:
+    """An aggregate in an expression has one value: of several rows that it returns the last, else NULL."""
+    return returned[-1] if returned else None
+
+
+def _moving(over: OverCall, content: list[Record], schema: Sequence[ColumnRef]) -> list[tuple[Value, ...]]:
+    """What the version that runs over such a window returns for the last tuple."""
+    reach = over.frame.preceding
+    size = reach.count if isinstance(reach, Rows) else len(content)
+    return over_results(over, content, schema, lambda j, i: j < i - size)[-1]
+
+
+def _in_python(
+    call: AggregateCall, body: PythonBody, functions: Sequence[Function], content: list[Record]
+) -> list[Value]:
+    types = [(a.type, p.type) for a, p in zip(call.arguments, body.parameters, strict=True)]
+    rows = [[function(record.values) for function in functions] for record in content]
+    given = [tuple(cast(v, *both) for v, both in zip(row, types, strict=True)) for row in rows]
+    return python_aggregates.of_content(body, given)
