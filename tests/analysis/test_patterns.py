@@ -142,7 +142,7 @@ def test_running_aggregates_are_per_tuple_and_joins_come_after_the_match() -> No
     pattern = pattern_of(JAMS)
     assert drawn(pattern) == {
         "X": (["X.speed > 50"], []),
-        "*Y": (["Y.speed < Y.previous.speed", "ccount(Y) <= 6"], ["LAST(*Y).speed < 0.3 * X.speed"]),
+        "*Y": (["Y.speed < Y.previous.speed", "ccount(Y) <= 6"], ["LAST(Y).speed < 0.3 * X.speed"]),
     }
     assert [str(condition) for condition in pattern.after_match] == ["X.stationId = A.stationId"]
     assert (pattern.alias, pattern.partition_by, pattern.sequence_by) == ("speed", ("stationId",), ())

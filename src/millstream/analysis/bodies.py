@@ -18,8 +18,9 @@ from millstream.analysis.body_expressions import BodyNames, LocalTable
 from millstream.analysis.body_queries import BodyQueries
 from millstream.analysis.body_selects import CheckedSelect
 from millstream.analysis.body_statements import RETURN, StatementChecker, inserted_rows
-from millstream.analysis.body_values import Scans, Values, converted, with_outputs
+from millstream.analysis.body_values import BodyValues, Scans, with_outputs
 from millstream.analysis.calls import Bodies, Panes
+from millstream.analysis.conversions import converted
 from millstream.analysis.open_types import OpenTypes
 from millstream.analysis.scope import Scope, ScopeRelation
 from millstream.catalog.entries import View
@@ -284,8 +285,8 @@ class _Statements:
         span = span_of(node)
         return "" if span is None else " ".join(self._written.source.text[span[0] : span[1] + 1].split())
 
-    def _values(self, scans: Scans) -> Values:
-        return Values(self._queries.typer(scans.scope), scans, self.query)
+    def _values(self, scans: Scans) -> BodyValues:
+        return BodyValues(self._queries.typer(scans.scope), scans, self.query)
 
     def query(self, node: exp.Expr, outer: Scans | None = None) -> checked.Query:
         return CheckedSelect.query(node, self._queries, self._body, self._numbers, outer)
@@ -328,7 +329,7 @@ class _Statements:
         conditions = values.conditions(where.this if where is not None else None)
         return checked.Update(scan, tuple(assigned), conditions, text=self._text(node), span=span_of(node))
 
-    def _changed(self, node: exp.Expr) -> tuple[checked.Scan, Values]:
+    def _changed(self, node: exp.Expr) -> tuple[checked.Scan, BodyValues]:
         table = self._body.table(node.this.name.lower())
         scan = checked.Scan(next(self._numbers), table.name, fields=table.fields)
         alias = node.this.alias or table.name

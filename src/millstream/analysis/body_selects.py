@@ -7,10 +7,12 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from millstream.analysis.aggregations import built_in, written_arguments
 from millstream.analysis.body_expressions import walk
 from millstream.analysis.body_queries import BodyQueries
-from millstream.analysis.body_values import Scans, Values, converted, with_outputs
+from millstream.analysis.body_values import BodyValues, Scans, with_outputs
 from millstream.analysis.coercion import common_type
+from millstream.analysis.conversions import converted
 from millstream.analysis.resolver import aggregate_name, is_aggregate_call
 from millstream.analysis.scope import Scope, ScopeRelation
 from millstream.errors import AnalysisError
@@ -102,13 +104,13 @@ class CheckedSelect:
             aggregates=tuple(self._aggregates),
         )
 
-    def _values(self, grouped: bool = False) -> Values:
+    def _values(self, grouped: bool = False) -> BodyValues:
         def inner(node: exp.Expr, outer: Scans) -> checked.Query:
             return self.query(node, self._queries, self._body, self._numbers, outer)
 
         if not grouped:
-            return Values(self._typer, self._scans, inner)
-        return Values(self._typer, self._scans, inner, self._in_groups)
+            return BodyValues(self._typer, self._scans, inner)
+        return BodyValues(self._typer, self._scans, inner, self._in_groups)
 
     def _calls(self) -> Iterator[exp.Expr]:
         having = self._node.args.get("having")
@@ -173,7 +175,7 @@ class CheckedSelect:
 
     # ------------------------------------------------------------ SELECT
 
-    def _outputs(self, values: Values) -> tuple[list[checked.Expr], list[str]]:
+    def _outputs(self, values: BodyValues) -> tuple[list[checked.Expr], list[str]]:
         outputs: list[checked.Expr] = []
         names: list[str] = []
         for item in self._node.expressions:
@@ -225,10 +227,7 @@ class CheckedSelect:
             raise AnalysisError(
                 f"this form of '{name}' cannot be used in an aggregate yet", span=span_of(node)
             )
-        written = list(call.expressions)
-        distinct = bool(written) and isinstance(written[0], exp.Distinct)
-        if distinct:
-            written = list(written[0].expressions)
+        written, distinct = written_arguments(call)
         values = self._values()
         arguments = () if written and written[0].is_star else tuple(values.of(part) for part in written)
         found = self._user(name, arguments, node)
@@ -239,11 +238,7 @@ class CheckedSelect:
                     span=span_of(node),
                     hint=f"these can: {', '.join(AGGREGATES)}, and aggregates of your own",
                 )
-            type_ = values.type_of(node)
-            if name in ("sum", "avg", "min", "max", "first", "last", "any_value"):
-                wanted = type_ if name != "avg" else None
-                arguments = tuple(converted(a, wanted) if wanted is not None else a for a in arguments[:1])
-            found = checked.Aggregation(name, arguments, type_)
+            found = built_in(name, arguments, values.type_of(node))
         found = replace(found, distinct=distinct, filter=condition)
         if found not in self._aggregates:
             self._aggregates.append(found)

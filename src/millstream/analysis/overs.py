@@ -117,10 +117,10 @@ def _frame(spec: nodes.OverSpec, facts: StreamFacts) -> Frame:
     assert isinstance(start, exp.Expr)
     if side != "PRECEDING":
         raise AnalysisError("expected PRECEDING after the size of the window", span=span_of(start))
-    return Frame(rows, _rows_preceding(start) if rows else _range_preceding(start, facts))
+    return Frame(rows, rows_preceding(start) if rows else _range_preceding(start, facts))
 
 
-def _rows_preceding(node: exp.Expr) -> Rows:
+def rows_preceding(node: exp.Expr) -> Rows:
     amount = quantity(node)
     if isinstance(amount, Distance) and amount.value == int(amount.value) and amount.value >= 0:
         return Rows(int(amount.value))

@@ -1,4 +1,4 @@
-"""Resolved expressions of a pattern query: trees with their types, and text with holes for plain columns."""
+"""Resolved expressions of a pattern query: trees with types, and text with holes for what a match has."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from millstream.analysis.expressions import ColumnRef, Expr, Part
 from millstream.analysis.pattern_names import PatternTyper, is_aggregate
+from millstream.analysis.pattern_tuples import TupleColumn, tuple_column
 from millstream.catalog.functions import is_deterministic
 from millstream.errors import AnalysisError
 from millstream.syntax import to_sql
@@ -16,42 +17,42 @@ from millstream.syntax.positions import span_of
 from millstream.types import BOOLEAN, NULL
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from millstream.analysis.pattern_names import PatternNames
     from millstream.analysis.resolver import Resolver
 
 _HOLE = re.compile(r"__hole(\d+)__")
 
+Spoken = TupleColumn | exp.Expr
+"""What a match is asked for: a column of one of its tuples, or a column of the partition, or an aggregate."""
+
 
 class PatternExpressions:
-    """Resolves the expressions of one pattern query."""
+    """Resolves the expressions of one pattern query.
+
+    Columns of tuples (``X.price``, ``FIRST(Y).price``) and aggregates of stars are holes in the text. So
+    what comes after the search only has to put in what a match has of them: ``spoken`` is what they stand
+    for.
+    """
 
     def __init__(self, names: PatternNames, resolver: Resolver) -> None:
         self.names = names
         self.resolver = resolver
-        self._typer = PatternTyper(names, resolver)
+        self.typer = PatternTyper(names, resolver)
+        self.spoken: dict[ColumnRef, Spoken] = {}
 
     def resolve(self, node: exp.Expr) -> Expr:
-        """A resolved expression; what it says of the pattern beyond plain columns stays text.
+        """A resolved expression.
 
         The text is printed from the tree: a conjunct is a part of an expression, and only whole expressions
         know exactly where they stand in the source.
         """
         self._check_exists(node)
-        type_ = self._typer.type_of(node)
-        tree = node.copy()
-        columns = [(column, ref) for column in self._plain(tree) if (ref := self._ref(column)) is not None]
-        for index, (column, _) in enumerate(columns):
-            hole = exp.column(f"__hole{index}__")
-            if column is tree:
-                tree = hole
-            else:
-                column.replace(hole)
-        pieces = _HOLE.split(to_sql(tree))
-        parts: list[Part] = [columns[int(p)][1] if i % 2 else p for i, p in enumerate(pieces)]
+        type_ = self.typer.type_of(node)
+        parts = with_holes(node, self._ref)
         movable = not any(_stays(part) for part in node.walk())
-        return Expr(tuple(part for part in parts if part != ""), type_, node, span_of(node), movable)
+        return Expr(parts, type_, node, span_of(node), movable)
 
     def condition(self, node: exp.Expr, what: str) -> Expr:
         resolved = self.resolve(node)
@@ -67,26 +68,59 @@ class PatternExpressions:
             if isinstance(part, exp.Exists):
                 self.resolver.type_of(part.this)
 
-    def _plain(self, node: exp.Expr) -> Iterator[exp.Column]:
-        """The columns of an expression that stand outside of aggregates and subqueries."""
-        if isinstance(node, exp.Column):
-            yield node
-        elif not isinstance(node, exp.Query) and not is_aggregate(node, self.resolver.catalog):
-            for child in node.iter_expressions():
-                yield from self._plain(child)
-
-    def _ref(self, node: exp.Column) -> ColumnRef | None:
-        """What a plain column is: of a variable, of a table, or one of the partition."""
-        variable = self.names.variable_of(node)
-        if len(node.parts) > 2 or (len(node.parts) == 1 and variable is not None):
+    def _ref(self, node: exp.Expr) -> tuple[ColumnRef, tuple[str, ...]] | None:
+        """A column of a tuple or of a table, or an aggregate, and the fields of a struct taken from it."""
+        column = tuple_column(node, self.names)
+        if column is not None:
+            self.spoken.setdefault(column.ref, column)
+            return column.ref, column.fields
+        if is_aggregate(node, self.resolver.catalog):
+            ref = ColumnRef("", to_sql(node), self.typer.type_of(node))
+            self.spoken.setdefault(ref, node)
+            return ref, ()
+        if not isinstance(node, exp.Column) or self.names.variable_of(node) is not None:
             return None
-        if variable is None and len(node.parts) == 2:
+        if len(node.parts) > 1:
             found = self.names.tables.resolve(node)
-            return found.column if found is not None else None
-        column = self.names.relation.find(node.name)
-        if column is None or variable is None:
-            return column
-        return ColumnRef(variable.name, column.name, column.type)
+            return (found.column, found.fields) if found is not None else None
+        if not self.names.is_partition_column(node.name):
+            return None
+        partition = self.names.relation.find(node.name)
+        assert partition is not None, "the pattern has been partitioned by it"
+        self.spoken.setdefault(partition, node)
+        return partition, ()
+
+
+def with_holes(
+    node: exp.Expr, ref: Callable[[exp.Expr], tuple[ColumnRef, tuple[str, ...]] | None]
+) -> tuple[Part, ...]:
+    """The text of an expression, with columns in the places of which ``ref`` knows one."""
+    tree = node.copy()
+    holes: list[ColumnRef] = []
+    for part, (column, fields) in list(_known(tree, node, ref)):
+        hole: exp.Expr = exp.column(f"__hole{len(holes)}__")
+        for name in fields:
+            hole = exp.Dot(this=hole, expression=exp.to_identifier(name))
+        holes.append(column)
+        if part is tree:
+            tree = hole
+        else:
+            part.replace(hole)
+    pieces = _HOLE.split(to_sql(tree))
+    parts: list[Part] = [holes[int(p)] if i % 2 else p for i, p in enumerate(pieces)]
+    return tuple(part for part in parts if part != "")
+
+
+def _known(
+    copy: exp.Expr, node: exp.Expr, ref: Callable[[exp.Expr], tuple[ColumnRef, tuple[str, ...]] | None]
+) -> Iterator[tuple[exp.Expr, tuple[ColumnRef, tuple[str, ...]]]]:
+    """The outermost parts that are columns, outside of subqueries. A copy does not know what is around it."""
+    found = ref(node)
+    if found is not None:
+        yield copy, found
+    elif not isinstance(node, exp.Query):
+        for one, other in zip(copy.iter_expressions(), node.iter_expressions(), strict=True):
+            yield from _known(one, other, ref)
 
 
 def _stays(node: exp.Expr) -> bool:

@@ -61,6 +61,9 @@ class PatternNames:
     def table_of(self, node: exp.Column) -> ScopeRelation | None:
         return self.tables.relation(node.parts[0].name) if len(node.parts) > 1 else None
 
+    def is_partition_column(self, name: str) -> bool:
+        return name.lower() in map(str.lower, self.partition_by)
+
     @property
     def tuple_type(self) -> Type:
         return struct(*self.relation.fields) if self.relation.fields is not None else UNKNOWN
@@ -130,7 +133,7 @@ class PatternTyper:
 
     def _partition_column(self, node: exp.Column) -> Type:
         column = self.names.relation.find(node.name)
-        if column is not None and column.name.lower() in map(str.lower, self.names.partition_by):
+        if column is not None and self.names.is_partition_column(column.name):
             return column.type
         if column is not None and self._has_column(node.name):
             choices = " or ".join(f"{v.name}.{column.name}" for v in self.names.variables[:2])

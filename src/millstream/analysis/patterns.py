@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from millstream.analysis.coercion import can_sort
-from millstream.analysis.expressions import ColumnRef, Expr
+from millstream.analysis.expressions import Expr
 from millstream.analysis.pattern_expressions import PatternExpressions
+from millstream.analysis.pattern_forms import with_form
 from millstream.analysis.pattern_mentions import How, Mention, Mentions
 from millstream.analysis.pattern_names import ENDS, PatternNames, Variable, tuple_argument
 from millstream.analysis.resolved import Output, PatternClause, PatternElement, Select
@@ -45,7 +46,7 @@ def analyse_pattern_query(
         source=source,
         joins=tuple(joins),
         outputs=outputs,
-        pattern=analyser.clause(),
+        pattern=with_form(analyser.clause(), outputs, analyser.expressions),
         facts=analyser.result_facts(outputs),
         span=span_of(node),
     )
@@ -249,8 +250,7 @@ class _PatternAnalyser:
             )
         owner = variable.name if variable is not None else relation.alias
         for column in relation.fields:
-            tree = exp.column(column.name, table=owner)
-            yield Output(column.name, Expr((ColumnRef(owner, column.name, column.type),), column.type, tree))
+            yield Output(column.name, self.expressions.resolve(exp.column(column.name, table=owner)))
 
     def _written(self, node: exp.Expr) -> str:
         span = span_of(node)

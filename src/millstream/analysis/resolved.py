@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from millstream.analysis.calls import AggregateCall, OverCall
-from millstream.analysis.expressions import Expr
+from millstream.analysis.expressions import ColumnRef, Expr
 from millstream.analysis.windows import StreamFacts
 from millstream.catalog.entries import Stream, Table, View
 from millstream.errors import Span
+from millstream.pattern.form import Pattern
 from millstream.types import Field
 from millstream.windows.spec import Window
 
@@ -89,6 +90,14 @@ class PatternClause:
     elements: tuple[PatternElement, ...]
     after_match: tuple[Expr, ...] = ()
     """Conditions on tables, tested on the matched rows."""
+    form: Pattern | None = field(default=None, compare=False, repr=False)
+    """What is searched for, with names and types settled; its outputs are the columns ``returned``."""
+    returned: tuple[ColumnRef, ...] = field(default=(), compare=False, repr=False)
+    """What a match gives: the columns of the pattern in the outputs and in the conditions after the match."""
+    computed: tuple[Output, ...] = field(default=(), compare=False, repr=False)
+    """Columns that are added to the tuples before the search, after those of the relation."""
+    unfit: str | None = field(default=None, compare=False)
+    """Why there is no form: something in it cannot be compiled yet."""
 
 
 # ---------------------------------------------------------------- queries

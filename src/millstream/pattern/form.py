@@ -21,6 +21,8 @@ class End(Enum):
     """The one that the element is to take, of a plain element or a star; later it is the last one taken."""
 
     FIRST = "first"
+    """While a star grows: the first that it has taken, or the one that it is to take if there is none."""
+
     LAST = "last"
 
 

@@ -1,0 +1,203 @@
+"""Expressions of a pattern query in their checked form: columns by the places of their tuples, measures."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from millstream.analysis.aggregations import built_in, written_arguments
+from millstream.analysis.bodies import bodies_of
+from millstream.analysis.checked_values import Values, shown
+from millstream.analysis.conversions import converted
+from millstream.analysis.expressions import ColumnRef
+from millstream.analysis.expressions import Expr as Text
+from millstream.analysis.overs import rows_preceding
+from millstream.analysis.pattern_expressions import PatternExpressions, with_holes
+from millstream.analysis.pattern_names import ENDS, RUNNING, Variable, is_aggregate, tuple_argument
+from millstream.analysis.pattern_tuples import TupleColumn, tuple_column
+from millstream.analysis.resolved import Output
+from millstream.analysis.resolver import aggregate_name
+from millstream.catalog.functions import is_deterministic
+from millstream.errors import AnalysisError
+from millstream.pattern.form import End, Measure, Place
+from millstream.syntax import nodes
+from millstream.syntax.positions import span_of
+from millstream.types import Kind, Type
+from millstream.uda import checked
+from millstream.uda.checked import Aggregation, Column, Expr, Grouped
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_NOT_KEPT = (Kind.VARIANT, Kind.YEAR_MONTH_INTERVAL, Kind.UNKNOWN)
+
+
+class PatternValues(Values):
+    """Makes checked expressions of the conditions and results of one pattern.
+
+    What cannot be compiled, but speaks of one tuple only, is ``computed`` before the search, as a column
+    more of the tuples: any function of Spark's or of the user's, a part of a struct.
+    """
+
+    where = "in a pattern"
+
+    def __init__(self, expressions: PatternExpressions) -> None:
+        super().__init__(expressions.typer.type_of, expressions.resolver.catalog)
+        self._names = expressions.names
+        self.places: list[Place] = []
+        self.measures: list[Measure] = []
+        self.computed: list[Output] = []
+        self._growing: Variable | None = None
+        self._here = Place(len(self._names.variables) - 1)
+
+    @contextmanager
+    def testing(self, variable: Variable, *, final: bool) -> Iterator[None]:
+        """While the conditions of an element are made; a star that is not ``final`` grows."""
+        before = self._growing, self._here
+        self._growing, self._here = None if final else variable, Place(variable.position)
+        try:
+            yield
+        finally:
+            self._growing, self._here = before
+
+    def of(self, node: exp.Expr) -> Expr:
+        try:
+            return super().of(node)
+        except AnalysisError:
+            computed = self._computed_before(node)
+            if computed is None:
+                raise
+            return computed
+
+    def found(self, node: exp.Expr) -> Expr | None:
+        if isinstance(node, nodes.Starred):
+            return self.of(node.this)
+        column = tuple_column(node, self._names)
+        if column is not None:
+            if column.fields:
+                raise self.refused(node, "a part of a struct")
+            return self.of_tuple(column)
+        return self._aggregate(node) if is_aggregate(node, self._catalog) else None
+
+    # ------------------------------------------------------------ tuples
+
+    def of_tuple(self, column: TupleColumn) -> Expr:
+        return self._column(self._place(column), column.column.name)
+
+    def _place(self, column: TupleColumn) -> Place:
+        """While a star grows, its last tuple is the one that it is to take."""
+        if column.end is End.LAST and column.variable == self._growing:
+            return Place(column.variable.position)
+        return column.place
+
+    def _column(self, place: Place, name: str) -> Column:
+        fields = self._names.relation.fields or ()
+        index = [field.name.lower() for field in fields].index(name.lower())
+        type_ = fields[index].type
+        if type_.kind in _NOT_KEPT:
+            raise AnalysisError(f"'{fields[index].name}' of type {type_} cannot be used {self.where} yet")
+        return self._at(place, index, type_)
+
+    def _at(self, place: Place, index: int, type_: Type) -> Column:
+        if place not in self.places:
+            self.places.append(place)
+        return Column(self.places.index(place), index, type_)
+
+    def column(self, node: exp.Column) -> Expr:
+        if len(node.parts) == 1 and self._names.is_partition_column(node.name):
+            return self._column(self._here, node.name)
+        if len(node.parts) == 1 and self._names.variable_of(node) is None:
+            return self.called(node.name.lower(), node, ())
+        raise self.refused(node, f"'{shown(node)}'")
+
+    def dot(self, node: exp.Dot) -> Expr:
+        raise self.refused(node, "a part of a struct")
+
+    # ------------------------------------------------------------ what Spark computes before
+
+    def _computed_before(self, node: exp.Expr) -> Expr | None:
+        """A column more of the tuple that an expression speaks of, if it is one and nothing else counts."""
+        columns = [column for part in node.walk() if (column := tuple_column(part, self._names)) is not None]
+        places = {self._place(column) for column in columns}
+        if len(places) != 1 or not all(map(self._is_plain, node.walk())):
+            return None
+        type_ = self._typed(node)
+        if type_.kind in _NOT_KEPT:
+            return None
+        text = Text(with_holes(node, self._of_relation), type_)
+        index = next((i for i, known in enumerate(self.computed) if known.expr == text), len(self.computed))
+        if index == len(self.computed):
+            self.computed.append(Output(f"__computed{index}", text))
+        return self._at(places.pop(), len(self._names.relation.fields or ()) + index, type_)
+
+    def _is_plain(self, node: exp.Expr) -> bool:
+        if isinstance(node, exp.Query | nodes.Starred) or is_aggregate(node, self._catalog):
+            whole = isinstance(node.parent, exp.Dot) and node.name.lower() in ENDS
+            return whole and isinstance(node, exp.Anonymous)
+        return not isinstance(node, exp.Anonymous) or is_deterministic(node.name, len(node.expressions))
+
+    def _of_relation(self, node: exp.Expr) -> tuple[ColumnRef, tuple[str, ...]] | None:
+        relation = self._names.relation
+        column = tuple_column(node, self._names)
+        if column is not None:
+            return ColumnRef(relation.alias, column.column.name, column.column.type), column.fields
+        if isinstance(node, exp.Column) and self._names.is_partition_column(node.name):
+            found = relation.find(node.name)
+            return (found, ()) if found is not None else None
+        return None
+
+    # ------------------------------------------------------------ aggregates
+
+    def _aggregate(self, node: exp.Expr) -> Expr:
+        name = aggregate_name(node).lower()
+        call = node.this if isinstance(node, exp.Window) else node
+        variable = next(v for c in call.find_all(exp.Column) if (v := self._names.variable_of(c)) is not None)
+        moving = isinstance(node, exp.Window)
+        starred = call.find(nodes.Starred) is not None or (name in ENDS and not self._is_own(name))
+        final = starred and variable != self._growing
+        rows = _rows(node) if moving else None
+        written, distinct = written_arguments(call)
+        arguments = () if self._counts_tuples(name, call) else tuple(map(self.of, written))
+        if self._is_own(name):
+            made = self._user(name, arguments, node, moving=rows is not None, running=not final)
+        else:
+            if name in ENDS and len(arguments) > 1:
+                raise self.refused(node, f"{name} with more than one argument")
+            made = built_in(RUNNING.get(name, name), arguments, self.type_of(node), distinct=distinct)
+        measure = Measure(variable.position, made, final, rows)
+        if measure not in self.measures:
+            self.measures.append(measure)
+        return Grouped(self.measures.index(measure), made.type)
+
+    def _is_own(self, name: str) -> bool:
+        return self._catalog.has_aggregate(name)
+
+    def _counts_tuples(self, name: str, call: exp.Expr) -> bool:
+        """``count(*Y)``: a whole tuple is there, whatever its columns are."""
+        return RUNNING.get(name, name) == "count" and tuple_argument(call, self._names) is not None
+
+    def _user(
+        self, name: str, arguments: tuple[Expr, ...], node: exp.Expr, *, moving: bool, running: bool
+    ) -> Aggregation:
+        entry = self._catalog.aggregate(name) or self._catalog.aggregate(name, window=True)
+        assert entry is not None, "it is the user's"
+        bodies = bodies_of(name, [argument.type for argument in arguments], self._catalog)
+        if bodies.unfit is not None:
+            raise AnalysisError(bodies.unfit, span=span_of(node))
+        body = (bodies.window or bodies.base) if moving else bodies.base
+        if not isinstance(body, checked.Body):
+            raise self.refused(node, f"'{name}', which is in Python,")
+        if running and not moving and entry.blocking:
+            raise self.refused(node, f"'{name}', which has a value only in the end, with every tuple")
+        if len(body.returns) > 1:
+            raise self.refused(node, f"'{name}', which returns rows,")
+        given = tuple(converted(a, p.type) for a, p in zip(arguments, body.parameters, strict=True))
+        return Aggregation(name, given, body.returns[0].type, user=body)
+
+
+def _rows(node: exp.Expr) -> int | None:
+    """The size of a moving window, None if it reaches back to the first tuple of the star."""
+    start = node.args["spec"].args["start"]
+    return rows_preceding(start).count + 1 if isinstance(start, exp.Expr) else None
