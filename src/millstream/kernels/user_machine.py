@@ -149,7 +149,7 @@ class Machine:
         ``more`` is how many other things may happen meanwhile that can return something.
         """
         outputs = self._outputs(count + more)
-        given = self._arrays({**(parameters or self._nothing()), **outputs})
+        given = self._arrays({**(parameters or self.nothing()), **outputs})
         fail = np.zeros(3, np.int64)
         try:
             *grown, returned = self._functions[function](count, *arguments, fail, given)
@@ -168,7 +168,7 @@ class Machine:
     def _failure(self, reason: str, fail: Integers) -> UserAggregateError:
         return UserAggregateError(self.program.name, self.program.texts[int(fail[1])], reason, int(fail[2]))
 
-    def _nothing(self) -> dict[str, Array]:
+    def nothing(self) -> dict[str, Array]:
         arrays: dict[str, Array] = {}
         for i, parameter in enumerate(self.program.parameters):
             arrays[f"p{i}"] = frozen(np.zeros(0, dtype_of(parameter.type)))

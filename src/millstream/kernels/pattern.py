@@ -1,0 +1,192 @@
+"""PatternMatch: the matches of a sequence pattern in each partition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from millstream.kernels.arrays import NO_CODES, Array, Codes, Integers, frozen
+from millstream.kernels.base import Change, Frontier, Kernel, Tuples
+from millstream.kernels.sorting import ordering
+from millstream.kernels.specs import PatternSpec
+from millstream.kernels.times import as_order, from_order
+from millstream.kernels.user_machine import Machine, UserAggregateError
+from millstream.kernels.user_state import UserState
+from millstream.kernels.user_tables import TableState
+from millstream.pattern.search import IN_LAST_STAR, STAMP, WAITING
+
+
+class PatternError(UserAggregateError):
+    """A pattern could not be searched for."""
+
+    def __str__(self) -> str:
+        where = f" in {self.statement}" if self.statement else ""
+        return f"pattern {self.aggregate}: {self.reason}{where}"
+
+
+class PatternMatch(Kernel):
+    """Takes tuples in order; a match comes out as soon as it is known, stamped as its last tuple is.
+
+    Those of a partition come in order. A match that ends with a star is known only with the tuple after it,
+    and one that is complete may have to wait for an older attempt: as long as there are such, no more can be
+    promised than that nothing older comes.
+    """
+
+    def __init__(self, spec: PatternSpec) -> None:
+        self._spec = spec
+        self._state = UserState(spec.program, "pattern")
+        self._is_float = False
+
+    # ------------------------------------------------------------ tuples
+
+    def process(self, tuples: Tuples, frontier: Frontier) -> Tuples:
+        self._is_float = tuples.time.dtype == np.float64
+        state = self._state
+        codes = state.codes(tuples.columns)
+        parts = self._search(tuples, codes)
+        if frontier.is_end:
+            parts.append(self._finish())
+        elif state.is_wasteful():
+            state.start_over()
+        return self._joined(parts)
+
+    def _search(self, tuples: Tuples, codes: Codes) -> list[Tuples]:
+        count = len(tuples)
+        parameters = self._machine.encoded(tuples.columns, self._spec.arguments)
+        span = np.zeros(1, np.int64)
+        order = frozen(as_order(tuples.time)), frozen(tuples.origin.astype(np.int32)), frozen(tuples.number)
+        parts = []
+        while True:
+            try:
+                parts.append(self._call("run", codes, (*order, span), parameters))
+            except UserAggregateError as failure:
+                raise self._located(failure, tuples) from None
+            if span[0] == count:
+                return parts
+            self._attempts.reserve(self._attempts.size + 16, len(self._state.keys))
+
+    def _finish(self) -> Tuples:
+        """What the end of the input completes, in the order of the stream."""
+        open_ = np.flatnonzero(self._attempts["head"][: len(self._state.keys)] >= 0)
+        codes = open_.astype(np.int32) if len(open_) else NO_CODES.copy()
+        try:
+            out = self._call("finish", codes, ())
+        except UserAggregateError as failure:
+            raise self._named(failure) from None
+        self._state.touch(codes)
+        order = ordering(as_order(out.time), out.origin.astype(np.int64), out.number)
+        return out if order is None else out.take(order)
+
+    def _call(
+        self,
+        function: str,
+        codes: Codes,
+        arguments: tuple[Any, ...],
+        parameters: Mapping[str, Array] | None = None,
+    ) -> Tuples:
+        """Call a function of the program; gives the matches."""
+        more = self._attempts.size
+        room = len(codes) + more + 16
+        stamps: dict[str, Array] = {name: np.empty(room, np.int64) for name in ("o_origin", "o_number")}
+        machine = self._machine
+        known = parameters if parameters is not None else machine.nothing()
+        found = machine.call(function, len(codes), (codes, *arguments), {**known, **stamps}, more)
+        columns = self._state.keys.table(codes[found.sources])
+        columns |= dict(zip(self._spec.results, found.columns, strict=True))
+        return Tuples(
+            pa.table(columns),
+            from_order(found.times.copy(), self._is_float),
+            stamps["o_origin"][: len(found)].astype(np.int32),
+            stamps["o_number"][: len(found)].copy(),
+        )
+
+    @staticmethod
+    def _joined(parts: list[Tuples]) -> Tuples:
+        if len(parts) == 1:
+            return parts[0]
+        return Tuples(
+            pa.concat_tables([part.columns for part in parts]),
+            np.concatenate([part.time for part in parts]),
+            np.concatenate([part.origin for part in parts]),
+            np.concatenate([part.number for part in parts]),
+        )
+
+    def _located(self, failure: UserAggregateError, tuples: Tuples) -> PatternError:
+        """A failure that names the tuple at which it happened."""
+        if not 0 <= failure.row < len(tuples):
+            return self._named(failure)
+        values = [tuples.columns[name][failure.row].as_py() for name in self._spec.arguments]
+        shown = ", ".join("NULL" if value is None else str(value) for value in values)
+        return PatternError(
+            failure.aggregate, failure.statement, f"{failure.reason}, for the tuple ({shown}),", failure.row
+        )
+
+    @staticmethod
+    def _named(failure: UserAggregateError) -> PatternError:
+        return PatternError(failure.aggregate, failure.statement, failure.reason, -1)
+
+    # ------------------------------------------------------------ promises
+
+    def passes(self, frontier: Frontier) -> Frontier:
+        """Nothing is promised about what may still become the last tuple of a match."""
+        earliest = None if frontier.is_end else self._earliest()
+        if earliest is None:
+            return frontier
+        time = from_order(np.array([earliest[0]]), self._is_float)[0].item()
+        return min(frontier, Frontier(time, earliest[1] - 1, frontier.newest))
+
+    def _earliest(self) -> tuple[int, int] | None:
+        """Time (as order) and origin of the oldest tuple that may be the last of a match to come."""
+        attempts = self._attempts
+        rows = np.flatnonzero(attempts["id"][: attempts.size] >= 0)
+        states = attempts[_array(attempts, "state")][rows]
+        waiting = rows[states == WAITING]
+        last = self._partitions, attempts["owner"][rows[states == IN_LAST_STAR]]
+        stamps = [_stamps(attempts, waiting), _stamps(*last)]
+        times, origins = (np.concatenate([stamp[i] for stamp in stamps]) for i in range(2))
+        if not len(times):
+            return None
+        first = times.min()
+        return int(first), int(origins[times == first].min())
+
+    @property
+    def _machine(self) -> Machine:
+        machine = self._state.machine
+        assert isinstance(machine, Machine), "a pattern is no program in Python"
+        return machine
+
+    @property
+    def _attempts(self) -> TableState:
+        return self._machine.tables[0]
+
+    @property
+    def _partitions(self) -> TableState:
+        return self._machine.tables[1]
+
+    # ------------------------------------------------------------ state
+
+    def snapshot(self) -> Change:
+        return self._state.snapshot()
+
+    def restore(self, meta: Mapping[str, Any], chunks: Mapping[str, pa.Table]) -> None:
+        self._state.restore(meta, chunks)
+
+    @property
+    def rows(self) -> int:
+        return self._state.rows
+
+
+def _array(table: TableState, name: str) -> str:
+    """The array of the column of that name."""
+    return f"c{[column.name for column in table.layout.fields].index(name)}"
+
+
+def _stamps(table: TableState, rows: Integers) -> tuple[Integers, Integers]:
+    """Times and origins that rows have; most often there are none, and then no columns for them."""
+    if not len(rows):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    time, origin = (table[_array(table, f"stamp_{name}")][rows] for name in STAMP[:2])
+    return time, origin

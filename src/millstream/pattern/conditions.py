@@ -1,0 +1,73 @@
+"""What can be said of conditions without their tuples: which ask about the tuple only, which about counts."""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
+
+from millstream.pattern.form import End, Pattern
+from millstream.types import Kind
+from millstream.uda import checked
+from millstream.uda.checked import Call, Cast, Column, Constant, Expr, Grouped
+
+
+def own_tuple(condition: Expr, pattern: Pattern, element: int) -> Expr | None:
+    """A condition that asks only about the tuple to be taken and those before it, else None.
+
+    In what is given back a column is known by how far back its tuple is. So elements that ask the same have
+    equal conditions, and these can be answered once for all attempts.
+    """
+    for part in checked.walk(condition):
+        if isinstance(part, Grouped | checked.Scalar | checked.Exists | checked.Among):
+            return None
+        if isinstance(part, Column):
+            place = pattern.places[part.scan]
+            if place.element != element or (place.end is End.FIRST and pattern.elements[element].star):
+                return None
+    found: Expr = _mapped(condition, lambda c: replace(c, scan=pattern.places[c.scan].back))
+    return found
+
+
+def _mapped(part: Any, change: Any) -> Any:
+    """The same expression with other columns."""
+    if isinstance(part, Column):
+        return change(part)
+    if isinstance(part, tuple):
+        return tuple(_mapped(one, change) for one in part)
+    if is_dataclass(part) and not isinstance(part, type) and isinstance(part, checked.PARTS):
+        return replace(part, **{f.name: _mapped(getattr(part, f.name), change) for f in fields(part)})
+    return part
+
+
+def measures_in(condition: Expr) -> set[int]:
+    return {part.index for part in checked.walk(condition) if isinstance(part, Grouped)}
+
+
+def at_least(condition: Expr, pattern: Pattern) -> int | None:
+    """The count that a condition wants to be large, if that is all that it says."""
+    return _count(condition, pattern, (">", ">="), ("<", "<="))
+
+
+def at_most(condition: Expr, pattern: Pattern) -> int | None:
+    """The count that a condition wants to be small: once it is too large, it stays so."""
+    return _count(condition, pattern, ("<", "<="), (">", ">="))
+
+
+def _count(condition: Expr, pattern: Pattern, before: tuple[str, ...], after: tuple[str, ...]) -> int | None:
+    match condition:
+        case Call(name, (a, Constant(value))) if name in before and value is not None:
+            return _counted(a, pattern)
+        case Call(name, (Constant(value), a)) if name in after and value is not None:
+            return _counted(a, pattern)
+    return None
+
+
+def _counted(expr: Expr, pattern: Pattern) -> int | None:
+    match expr:
+        case Cast(argument, wanted) if wanted.kind in (Kind.BIGINT, Kind.DOUBLE, Kind.DECIMAL):
+            return _counted(argument, pattern)
+        case Grouped(index):
+            measure = pattern.measures[index]
+            of_all = measure.rows is None and not measure.aggregation.distinct
+            return index if of_all and measure.aggregation.name == "count" else None
+    return None

@@ -1,0 +1,444 @@
+"""The loop of a search as generated source: what a tuple does to the attempts of its partition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+
+from millstream.pattern.cells import Cell, Needs, null_number
+from millstream.pattern.conditions import at_least, at_most, measures_in, own_tuple
+from millstream.pattern.form import End, Pattern
+from millstream.pattern.surroundings import Doing, PatternCode
+from millstream.uda import checked
+from millstream.uda.bodies import Shared
+from millstream.uda.checked import Expr
+from millstream.uda.emitting import Value
+from millstream.uda.failures import ATTEMPTS, BUDGET
+from millstream.uda.kinds import TRUTH, kind_of
+from millstream.uda.records import META
+
+LINKS = ("head", "tail", "count", "next", "prev")
+STAMP = ("time", "origin", "number")
+
+WAITING, IN_LAST_STAR = -1, -2
+"""What an attempt can be at besides an element: its end, or the inside of a star, the last one first."""
+
+
+class SearchCode:
+    """Writes the functions of a program.
+
+    What an attempt is at is a number: that of the element that its next tuple is offered to, or a negative
+    one while it is inside a star, or complete and waiting.
+    """
+
+    def __init__(
+        self, pattern: Pattern, shared: Shared, needs: Needs, name: str, barren: frozenset[int]
+    ) -> None:
+        self._pattern, self._shared, self._needs, self._barren = pattern, shared, needs, barren
+        self._code = PatternCode(pattern, shared, needs, name)
+        self._writer = shared.writer
+        self._state = needs.attempt.cell("state")
+        self._count = len(pattern.elements)
+        self._last = self._count - 1
+        self._answered: list[tuple[str, list[Expr]]] = []
+        """For each element the name of what is known of the tuple, and what is still to be asked."""
+
+    # ------------------------------------------------------------ functions
+
+    def functions(self) -> None:
+        self._run()
+        self._writer.line("")
+        self._finish()
+
+    def _run(self) -> None:
+        writer = self._writer
+        writer.line("def run(count, codes, times, origins, numbers, span, fail, arrays):")
+        writer.lines("    UNPACK", "    out = 0")
+        with writer.deeper():
+            with writer.deeper("for i in range(span[0], count):"):
+                # A tuple begins one attempt at most. Who has called makes room for more, and calls again.
+                full = f"at_meta[{META['free']}] < 0 and at_meta[{META['size']}] >= len(at_next)"
+                with writer.deeper(f"if {full}:"):
+                    writer.lines("span[0] = i", "return out, returned")
+                if self._shared.outside:
+                    writer.line("fail[2] = i")
+                writer.line("k = codes[i]")
+                self._read()
+                self._answer()
+                writer.lines("taken = False", "freed = False", "barred = False")
+                writer.lines(*(f"near{j} = -1" for j in self._tracked))
+                self._attempts()
+                self._start()
+                self._remember()
+            writer.lines("span[0] = count", "return out, returned")
+
+    def _finish(self) -> None:
+        """The end of the input: a trailing star is complete, and every other open attempt has failed."""
+        writer = self._writer
+        writer.line("def finish(count, codes, fail, arrays):")
+        writer.lines("    UNPACK", "    out = 0")
+        with writer.deeper():
+            with writer.deeper("for i in range(count):"):
+                writer.lines("k = codes[i]", "row = at_head[k]")
+                with writer.deeper("while row >= 0:"):
+                    writer.lines(f"state = {self._state.of('row')}", "verdict = 1")
+                    with writer.deeper(f"if state == {WAITING}:"):
+                        self._emit_waiting()
+                    if self._pattern.elements[self._last].star:
+                        with writer.deeper(f"elif state == {IN_LAST_STAR}:"):
+                            self._complete(self._last)
+                    writer.line("after = at_next[row] if verdict == 1 else -1")
+                    self._drop("row")
+                    with writer.deeper("if verdict != 1:"):
+                        self._drop_all()
+                    writer.line("row = after")
+                writer.line("alive[k] = 0")
+            writer.line("return out, returned")
+
+    # ------------------------------------------------------------ the tuple
+
+    def _read(self) -> None:
+        """The columns of the tuple; before the first tuple of a partition there is none."""
+        writer, pattern = self._writer, self._pattern
+        for number, index in enumerate(self._needs.columns):
+            is_truth = kind_of(pattern.fields[index].type) == TRUTH
+            writer.line(f"a{number} = p{number}[i]{' != 0' if is_truth else ''}")
+            writer.line(f"z{number} = pn{number}[i] != 0")
+        with writer.deeper("if pt_rows[k] == 0:"):
+            writer.line("pt_rows[k] = 1")
+            for cell in self._history():
+                writer.line(f"{cell.null_of('k')} = 1")
+
+    def _history(self) -> Iterator[Cell]:
+        for index, depth in self._needs.back.items():
+            for back in range(1, depth + 1):
+                yield self._code.history(index, back)
+
+    def _answer(self) -> None:
+        """Ask once what concerns the tuple and its predecessors only and cannot fail, for all attempts."""
+        names: dict[tuple[Expr, ...], str] = {}
+        self._answered = []
+        with self._code.at(Doing.ASKED):
+            for j, element in enumerate(self._pattern.elements):
+                own = [(c, own_tuple(c, self._pattern, j)) for c in element.per_tuple]
+                plain = tuple(o for _, o in own if o is not None and self._is_safe(o))
+                rest = [c for c, o in own if o is None or o not in plain]
+                if plain and plain not in names:
+                    names[plain] = f"b{len(names)}"
+                    tests = [self._code.expressions.truth(o) for o in plain]
+                    self._writer.line(f"{names[plain]} = {' and '.join(tests)}")
+                self._answered.append((names.get(plain, ""), rest))
+
+    def _is_safe(self, condition: Expr) -> bool:
+        """Whether a condition can be asked though nobody may want to know."""
+        length = self._writer.length
+        self._code.expressions.truth(condition)
+        lines = self._writer.cut(length)
+        return not any("fail[" in line or "outside" in line for line in lines)
+
+    # ------------------------------------------------------------ attempts
+
+    def _attempts(self) -> None:
+        """Offer the tuple to the attempts, oldest first."""
+        writer = self._writer
+        writer.line("row = at_head[k]")
+        with writer.deeper("while row >= 0:"):
+            writer.lines("after = at_next[row]", f"state = {self._state.of('row')}")
+            writer.lines("offered = state", "verdict = 0")
+            stars = [j for j, element in enumerate(self._pattern.elements) if element.star]
+            for word, j in zip(_words(), stars, strict=False):
+                with writer.deeper(f"{word} state == {self._inside(j)}:"):
+                    self._go_on(j)
+            for word, j in zip(_words(), range(1, self._count), strict=False):
+                with writer.deeper(f"{word} offered == {j}:"):
+                    self._begin(j)
+            with writer.deeper("if verdict == 1:"):
+                self._drop("row")
+            with writer.deeper("elif verdict > 1:"):
+                # Of what is younger nothing can come: it begins inside the match, or inside an older one.
+                writer.line("victim = at_tail[k]")
+                with writer.deeper("while victim >= 0 and (verdict == 2 or victim != row):"):
+                    writer.line("before = at_prev[victim]")
+                    self._drop("victim")
+                    writer.line("victim = before")
+                writer.line("after = -1")
+            writer.line("row = after")
+        # Those that waited for an older attempt are matches once that has failed.
+        writer.line("row = at_head[k]")
+        with writer.deeper(f"while row >= 0 and {self._state.of('row')} == {WAITING}:"):
+            self._emit_waiting()
+            self._drop("row")
+            writer.line("row = at_head[k]")
+
+    @contextmanager
+    def _taking(self, j: int, doing: Doing) -> Iterator[None]:
+        """Ask what an element asks of a tuple. Inside, all holds and its measures have the tuple."""
+        code = self._code
+        name, rest = self._answered[j]
+        own = [m for m, measure in enumerate(self._pattern.measures) if measure.element == j]
+        running = [m for m in own if any(m in measures_in(c) for c in rest)]
+        measured = [c for c in rest if measures_in(c) & set(running)]
+        measure = code.begin_measure if doing is Doing.BEGUN else code.go_on_with_measure
+        with ExitStack() as stack:
+            stack.enter_context(code.at(doing, j, "row"))
+            if name:
+                stack.enter_context(self._writer.deeper(f"if {name}:"))
+            code.about(f"the conditions of {self._pattern.elements[j].name}")
+            self._holding(stack, [c for c in rest if c not in measured])
+            for m in running:
+                measure(m)
+            self._holding(stack, measured)
+            for m in own:
+                if m not in running:
+                    measure(m)
+            yield
+
+    def _holding(self, stack: ExitStack, conditions: Iterable[Expr]) -> None:
+        for condition in conditions:
+            stack.enter_context(self._writer.deeper(f"if {self._code.expressions.truth(condition)}:"))
+
+    def _go_on(self, j: int) -> None:
+        """A tuple comes to an attempt inside a star: it takes it, or is complete."""
+        writer, code = self._writer, self._code
+        writer.lines("offered = -1", "held = False")
+        with self._taking(j, Doing.GOING_ON):
+            writer.line("held = True")
+            own = [m for m, measure in enumerate(self._pattern.measures) if measure.element == j]
+            for m in own:
+                code.keep_measure(m, "row")
+            if own:
+                self._touch("row")
+            for condition in self._pattern.elements[j].final:
+                if at_most(condition, self._pattern) in own:
+                    # A count that is too large will not become smaller.
+                    with writer.deeper(f"if not ({code.expressions.truth(condition)}):"):
+                        writer.line("verdict = 1")
+            self._took(j)
+        with writer.deeper("if not held:"):
+            self._complete(j)
+
+    def _inside(self, j: int) -> int:
+        return IN_LAST_STAR - (self._last - j)
+
+    def _took(self, j: int) -> None:
+        if j in self._tracked:
+            self._writer.line(f"near{j} = row")
+        if j in self._barren:
+            self._writer.line("barred = True")
+
+    def _complete(self, j: int) -> None:
+        """A star is complete; the tuple that ended it is offered to the next element."""
+        writer, code = self._writer, self._code
+        writer.line("verdict = 1")
+        with code.at(Doing.COMPLETE, j, "row"), ExitStack() as stack:
+            code.about(f"the conditions of {self._pattern.elements[j].name}")
+            self._holding(stack, self._pattern.elements[j].final)
+            if j == self._last:
+                self._matched(star=True)
+            else:
+                code.keep_tuple(j, "row", first=False)
+                writer.lines("verdict = 0", f"offered = {j + 1}")
+
+    def _begin(self, j: int) -> None:
+        """A tuple is offered to an element as its first."""
+        writer = self._writer
+        element = self._pattern.elements[j]
+        writer.line("verdict = 1")
+        with self._taking(j, Doing.BEGUN), ExitStack() as stack:
+            if not element.star:
+                self._holding(stack, element.final)
+            if j == self._last and not element.star:
+                self._matched(star=False)
+                return
+            self._keep(j)
+            same = self._same(j)
+            if same is None:
+                writer.line("verdict = 0")
+                self._took(j)
+            else:
+                with writer.deeper(f"if near{j} < 0 or not ({same}):"):
+                    writer.line("verdict = 0")
+                    self._took(j)
+
+    def _keep(self, j: int) -> None:
+        """An element has its first tuple: write down what will be asked about it."""
+        star = self._pattern.elements[j].star
+        self._code.keep_tuple(j, "row", first=star)
+        for m, measure in enumerate(self._pattern.measures):
+            if measure.element == j:
+                self._code.keep_measure(m, "row")
+        self._writer.line(f"{self._state.of('row')} = {self._inside(j) if star else j + 1}")
+        self._touch("row")
+
+    # ------------------------------------------------------------ attempts that differ in nothing
+
+    @property
+    def _tracked(self) -> list[int]:
+        """Elements at which two attempts can be at the same time: those after the first star, and it."""
+        stars = [j for j, element in enumerate(self._pattern.elements) if element.star]
+        found = range(max(stars[0], 1), self._count) if stars else range(0)
+        return [j for j in found if self._same(j) is not None]
+
+    def _same(self, j: int) -> str | None:
+        """A condition: the attempt has nothing before it but what the older one near it has too.
+
+        It is asked when the attempt has begun an element that an older one is at with the same tuple. What
+        it has is what later conditions can see of it. The same will happen to both: the younger one fails if
+        the older one does, and is forgotten if that matches. None where that cannot be told.
+        """
+        pattern = self._pattern
+        stars = [e for e, element in enumerate(pattern.elements) if element.star]
+        if not stars or j < max(stars[0], 1):
+            return None
+        element = pattern.elements[j]
+        to_ask = [(c, False) for c in element.per_tuple] + [(c, True) for c in element.final]
+        asked = to_ask if element.star else []
+        asked += [(c, False) for later in pattern.elements[j + 1 :] for c in (*later.per_tuple, *later.final)]
+        cells: dict[Cell, None] = {}
+        for condition, is_own_final in asked:
+            for part in checked.walk(condition):
+                if isinstance(part, checked.Column):
+                    place = pattern.places[part.scan]
+                    first = pattern.elements[place.element].star and place.end is End.FIRST
+                    if place.element < j or (place.element == j and first and element.star):
+                        cells[self._code.tuple_cell(place.element, first, part.index, place.back)] = None
+            large = at_least(condition, pattern) if is_own_final else None
+            for m in measures_in(condition):
+                # Of a count in the same star, the older attempt has at least as much.
+                if pattern.measures[m].element <= j and not (m == large and pattern.measures[m].element == j):
+                    cells.update(dict.fromkeys(self._code.measure_cells(m)))
+        return " and ".join(cell.same("row", f"near{j}") for cell in cells) or "True"
+
+    # ------------------------------------------------------------ the beginning of an attempt
+
+    def _start(self) -> None:
+        writer, element = self._writer, self._pattern.elements[0]
+        asked = "not taken and not barred" if self._barren else "not taken"
+        if element.star:
+            # It is maximal on the left.
+            asked += f" and (freed or {self._led.of('k')} == 0)"
+        with writer.deeper(f"if {asked}:"), self._taking(0, Doing.BEGUN), ExitStack() as stack:
+            if not element.star:
+                self._holding(stack, element.final)
+            if self._count == 1 and not element.star:
+                self._emit(self._results(), self._stamp(star=False))
+                writer.line("taken = True")
+                return
+            self._allocate()
+            self._keep(0)
+
+    @property
+    def _led(self) -> Cell:
+        """Whether the last tuple would have been taken by the leading star, and no match has taken it."""
+        return self._needs.partition.cell("led")
+
+    def _allocate(self) -> None:
+        writer = self._writer
+        with writer.deeper(f"if at_count[k] >= {BUDGET}:"):
+            self._code.fail(ATTEMPTS)
+        writer.lines(
+            "row = take_row(at_meta, at_next)",
+            "at_owner[row] = k",
+            "number_row(row, at_meta, at_id)",
+            f"link_row(row, k, {', '.join(f'at_{name}' for name in LINKS)})",
+        )
+
+    def _touch(self, row: str) -> None:
+        self._writer.line(f"touch_row({row}, at_meta, at_mark, at_touched)")
+
+    def _drop(self, row: str) -> None:
+        arrays = ", ".join(f"at_{name}" for name in ("meta", "id", "mark", "gone", *LINKS))
+        self._writer.line(f"drop_row({row}, k, {arrays})")
+
+    def _drop_all(self) -> None:
+        with self._writer.deeper("while at_head[k] >= 0:"):
+            self._drop("at_head[k]")
+
+    # ------------------------------------------------------------ matches
+
+    def _matched(self, *, star: bool) -> None:
+        """An attempt is complete: a match if it is the oldest, else it waits for those before it."""
+        writer = self._writer
+        values, stamp = self._results(), self._stamp(star=star)
+        with writer.deeper("if at_head[k] == row:"):
+            self._emit(values, stamp)
+            writer.line("verdict = 2")
+        with writer.deeper("else:"):
+            for i, value in enumerate(values):
+                self._result(i).put(writer, "row", value)
+            for name, code in zip(STAMP, stamp, strict=True):
+                writer.line(f"{self._needs.attempt.cell(('stamp', name)).of('row')} = {code}")
+            writer.line(f"{self._state.of('row')} = {WAITING}")
+            self._touch("row")
+            writer.line("verdict = 3")
+        writer.line("freed = True" if star else "taken = True")
+
+    def _result(self, i: int) -> Cell:
+        return self._needs.attempt.cell(("result", i), self._pattern.returns[i].type)
+
+    def _results(self) -> list[Value]:
+        self._code.about("the results of a match")
+        expressions = self._code.expressions
+        return [expressions.kept(expressions.value(output)) for output in self._pattern.outputs]
+
+    def _stamp(self, *, star: bool) -> list[str]:
+        """Time, origin and number of the last tuple of a match."""
+        if star:
+            return [self._needs.partition.cell(("stamp", name)).of("k") for name in STAMP]
+        return ["times[i]", "origins[i]", "numbers[i]"]
+
+    def _emit(self, values: Sequence[Value], stamp: Sequence[str]) -> None:
+        writer = self._writer
+        writer.line("o_src[out] = i")
+        for name, code in zip(STAMP, stamp, strict=True):
+            writer.line(f"o_{name}[out] = {code}")
+        for i, (value, column) in enumerate(zip(values, self._pattern.returns, strict=True)):
+            code = f"int({value.code})" if kind_of(column.type) == TRUTH else value.code
+            writer.lines(f"o_c{i}[out] = {code}", f"o_n{i}[out] = {null_number(value)}")
+        writer.line("out += 1")
+
+    def _emit_waiting(self) -> None:
+        values = [self._result(i).at("row") for i in range(len(self._pattern.returns))]
+        cells = (self._needs.attempt.cell(("stamp", name)) for name in STAMP)
+        self._emit(values, [cell.of("row") for cell in cells])
+
+    # ------------------------------------------------------------ what is remembered of the tuple
+
+    def _remember(self) -> None:
+        writer, code = self._writer, self._code
+        needed = ["at_head[k] >= 0"]
+        if self._pattern.elements[0].star:
+            writer.line("led = 0")
+            with ExitStack() as stack:
+                stack.enter_context(writer.deeper("if not taken:"))
+                self._satisfies_leading_star(stack)
+                writer.line("led = 1")
+            writer.line(f"{self._led.of('k')} = led")
+            needed.append("led != 0")
+        for index, depth in self._needs.back.items():
+            for back in range(depth, 1, -1):
+                older, newer = code.history(index, back), code.history(index, back - 1)
+                writer.lines(
+                    f"{older.of('k')} = {newer.of('k')}", f"{older.null_of('k')} = {newer.null_of('k')}"
+                )
+            code.history(index, 1).put(writer, "k", code.now(index, 0))
+        if self._pattern.elements[self._last].star:
+            for name, at in zip(STAMP, self._stamp(star=False), strict=True):
+                writer.line(f"{self._needs.partition.cell(('stamp', name)).of('k')} = {at}")
+        kept = "1" if self._needs.back else f"1 if {' or '.join(needed)} else 0"
+        writer.line(f"alive[k] = {kept}")
+
+    def _satisfies_leading_star(self, stack: ExitStack) -> None:
+        """Its conditions of each tuple, without those that depend on an attempt."""
+        name, rest = self._answered[0]
+        if name:
+            stack.enter_context(self._writer.deeper(f"if {name}:"))
+        stack.enter_context(self._code.at(Doing.ASKED))
+        own = (own_tuple(condition, self._pattern, 0) for condition in rest)
+        self._holding(stack, [condition for condition in own if condition is not None])
+
+
+def _words() -> Iterator[str]:
+    yield "if"
+    while True:
+        yield "elif"
