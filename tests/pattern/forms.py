@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tests.pattern.aggregates import BY_DEFINITION, user
+
 from millstream.pattern.form import Element, End, Measure, Pattern, Place
 from millstream.types import BIGINT, BOOLEAN, DOUBLE, STRING, Field, Type
 from millstream.uda import checked
@@ -118,15 +120,11 @@ class Patterns:
         *,
         running: bool = False,
         rows: int | None = None,
-        user: checked.Body | None = None,
     ) -> Term:
+        body = user(name) if name in BY_DEFINITION else None
         arguments = (getattr(variable, column).expr,) if column else ()
-        type_ = BIGINT if name == "count" else DOUBLE if name == "avg" else BIGINT
-        if name != "count" and name != "avg" and arguments:
-            type_ = arguments[0].type
-        if user is not None:
-            type_ = user.returns[0].type
-        aggregation = Aggregation(name, arguments, type_, user=user)
+        type_ = DOUBLE if name == "avg" else arguments[0].type if name in ("min", "max", "sum") else BIGINT
+        aggregation = Aggregation(name, arguments, type_, user=body)
         measure = Measure(variable._place.element, aggregation, not running, rows)
         if measure not in self._measures:
             self._measures.append(measure)
@@ -249,6 +247,8 @@ class Definition:
         values = [self._value(argument, own) for own in taken]
         if measure.aggregation.name in ("first", "last"):
             return values[0 if measure.aggregation.name == "first" else -1]
+        if measure.aggregation.user is not None:
+            return BY_DEFINITION[measure.aggregation.name](values)
         known = [value for value in values if value is not None]
         match measure.aggregation.name:
             case "count":

@@ -30,6 +30,20 @@ def compared(operator: str, a: Any, b: Any) -> Term:
     return made  # type: ignore[no-any-return]
 
 
+_OF_STARS = (
+    "count",
+    "running count",
+    "sum",
+    "running max",
+    "ends",
+    "first",
+    "running later",
+    "different",
+    "turned",
+    "moving",
+)
+
+
 @st.composite
 def patterns(draw: st.DrawFn) -> Pattern:
     stars = draw(st.lists(st.booleans(), min_size=1, max_size=4))
@@ -44,7 +58,8 @@ def patterns(draw: st.DrawFn) -> Pattern:
         select += [variable.first.v, variable.last.w, variable.previous.v]
         if star:
             select.append(made.measure("count", variable))
-            select.append(made.measure(draw(st.sampled_from(("sum", "min", "max", "avg"))), variable, "w"))
+            name = draw(st.sampled_from(("sum", "min", "max", "avg", "first", "different", "turned")))
+            select.append(made.measure(name, variable, "w"))
     return made.made(where, draw(st.permutations(select)))
 
 
@@ -55,7 +70,7 @@ def _condition(draw: st.DrawFn, made: Patterns, variables: list[Variable], i: in
     number = draw(st.integers(-1, 2))
     kinds = ["constant", "constant", "previous", "previous", "w", "or"]
     kinds += ["earlier", "earlier", "earlier first", "earlier measure"] if i else []
-    kinds += ["count", "running count", "sum", "running max", "ends", "first", "running later"] * stars[i]
+    kinds += [*_OF_STARS] * stars[i]
     match draw(st.sampled_from(kinds)):
         case "constant":
             return compared(operator, own.v, number)
@@ -85,6 +100,14 @@ def _condition(draw: st.DrawFn, made: Patterns, variables: list[Variable], i: in
             return compared(operator, made.measure("max", own, "w", running=True), number)
         case "ends":
             return compared(operator, own.first.v, own.last.v)
+        case "different":
+            return compared(operator, made.measure("different", own, "v"), number)
+        case "turned":
+            return compared(operator, made.measure("turned", own, "v", running=True), number)
+        case "moving":
+            name = draw(st.sampled_from(("sum", "max", "count", "turned", "different")))
+            moving = made.measure(name, own, "v", running=True, rows=draw(st.integers(1, 3)))
+            return compared(operator, own.w, moving)
         case "first":
             return compared(operator, own.v, own.first.v)
         case _:

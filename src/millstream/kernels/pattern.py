@@ -13,10 +13,12 @@ from millstream.kernels.base import Change, Frontier, Kernel, Tuples
 from millstream.kernels.sorting import ordering
 from millstream.kernels.specs import PatternSpec
 from millstream.kernels.times import as_order, from_order
-from millstream.kernels.user_machine import Machine, UserAggregateError
+from millstream.kernels.user_machine import Keys, Machine, UserAggregateError
 from millstream.kernels.user_state import UserState
 from millstream.kernels.user_tables import TableState
 from millstream.pattern.search import IN_LAST_STAR, STAMP, WAITING
+
+_ATTEMPT = "__ms_attempt"
 
 
 class PatternError(UserAggregateError):
@@ -37,7 +39,7 @@ class PatternMatch(Kernel):
 
     def __init__(self, spec: PatternSpec) -> None:
         self._spec = spec
-        self._state = UserState(spec.program, "pattern")
+        self._state = _State(spec.program, "pattern")
         self._is_float = False
 
     # ------------------------------------------------------------ tuples
@@ -57,6 +59,7 @@ class PatternMatch(Kernel):
         count = len(tuples)
         parameters = self._machine.encoded(tuples.columns, self._spec.arguments)
         span = np.zeros(1, np.int64)
+        self._state.reserve_measures()
         order = frozen(as_order(tuples.time)), frozen(tuples.origin.astype(np.int32)), frozen(tuples.number)
         parts = []
         while True:
@@ -66,7 +69,7 @@ class PatternMatch(Kernel):
                 raise self._located(failure, tuples) from None
             if span[0] == count:
                 return parts
-            self._attempts.reserve(self._attempts.size + 16, len(self._state.keys))
+            self._state.make_room()
 
     def _finish(self) -> Tuples:
         """What the end of the input completes, in the order of the stream."""
@@ -144,8 +147,8 @@ class PatternMatch(Kernel):
         rows = np.flatnonzero(attempts["id"][: attempts.size] >= 0)
         states = attempts[_array(attempts, "state")][rows]
         waiting = rows[states == WAITING]
-        last = self._partitions, attempts["owner"][rows[states == IN_LAST_STAR]]
-        stamps = [_stamps(attempts, waiting), _stamps(*last)]
+        last = attempts["owner"][rows[states == IN_LAST_STAR]]
+        stamps = [_stamps(attempts, waiting), _stamps(self._machine.tables[1], last)]
         times, origins = (np.concatenate([stamp[i] for stamp in stamps]) for i in range(2))
         if not len(times):
             return None
@@ -154,17 +157,11 @@ class PatternMatch(Kernel):
 
     @property
     def _machine(self) -> Machine:
-        machine = self._state.machine
-        assert isinstance(machine, Machine), "a pattern is no program in Python"
-        return machine
+        return self._state.own
 
     @property
     def _attempts(self) -> TableState:
-        return self._machine.tables[0]
-
-    @property
-    def _partitions(self) -> TableState:
-        return self._machine.tables[1]
+        return self._state.attempts
 
     # ------------------------------------------------------------ state
 
@@ -177,6 +174,42 @@ class PatternMatch(Kernel):
     @property
     def rows(self) -> int:
         return self._state.rows
+
+
+class _State(UserState):
+    """The state of a search. Rows that measures keep belong to attempts, and not to partitions."""
+
+    @property
+    def own(self) -> Machine:
+        assert isinstance(self.machine, Machine), "a pattern is no program in Python"
+        return self.machine
+
+    @property
+    def attempts(self) -> TableState:
+        return self.own.tables[0]
+
+    def make_room(self) -> None:
+        """There are to be more attempts."""
+        self.attempts.reserve(self.attempts.size + 16, len(self.keys))
+        self.reserve_measures()
+
+    def reserve_measures(self) -> None:
+        for table in self.own.kept[1:]:
+            table.reserve(16, len(self.attempts["next"]))
+
+    def _owners(self, table: int) -> Keys:
+        return super()._owners(table) if table == 0 else self._attempt_ids
+
+    def _attempt_ids(self, rows: Codes) -> dict[str, pa.Array]:
+        return {_ATTEMPT: pa.array(self.attempts["id"][rows])}
+
+    def _owned(self, table: int, stored: pa.Table) -> tuple[Codes, int]:
+        if table == 0:
+            return super()._owned(table, stored)
+        # Attempts have been read before, in the order of their numbers.
+        attempts = self.attempts
+        rows = np.searchsorted(attempts["id"][: attempts.size], np.asarray(stored[_ATTEMPT]))
+        return rows.astype(np.int32), len(attempts["next"])
 
 
 def _array(table: TableState, name: str) -> str:

@@ -72,7 +72,10 @@ def _program(pattern: Pattern, shared: Shared, needs: Needs, name: str, barren: 
     names += ["o_time", "o_origin", "o_number", "alive"]
     names += [f"{layout.prefix}_{array.name}" for layout in layouts for array in layout.arrays()]
     source = shared.writer.text().replace("    UNPACK", f"    ({', '.join(names)},) = arrays")
-    source = source.replace("return out, returned", "return (out,)")
+    growing = [
+        f"{t.prefix}_{a.name}" for t in layouts if t.bound is None for a in t.arrays() if a.per == "row"
+    ]
+    source = source.replace("return out, returned", f"return ({', '.join([*growing, 'out'])},)")
     return Program(
         name,
         MODE,
@@ -86,6 +89,7 @@ def _program(pattern: Pattern, shared: Shared, needs: Needs, name: str, barren: 
         tuple(shared.hashed),
         tuple(shared.outside),
         arrays=tuple(names),
+        growing=tuple(growing),
         returned=1,
         given=tuple(Given(t.name, t.fields) for t in shared.layouts.values() if t.given),
     )

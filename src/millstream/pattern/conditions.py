@@ -48,9 +48,14 @@ def at_least(condition: Expr, pattern: Pattern) -> int | None:
     return _count(condition, pattern, (">", ">="), ("<", "<="))
 
 
-def at_most(condition: Expr, pattern: Pattern) -> int | None:
-    """The count that a condition wants to be small: once it is too large, it stays so."""
-    return _count(condition, pattern, ("<", "<="), (">", ">="))
+def at_most(condition: Expr, pattern: Pattern) -> tuple[int, Expr] | None:
+    """The count that a condition wants not to be too large, and what it wants of it all the time."""
+    match condition:
+        case Call("=", (a, b)):
+            found = [at_most(Call("<=", pair, condition.type), pattern) for pair in ((a, b), (b, a))]
+            return found[0] or found[1]
+    count = _count(condition, pattern, ("<", "<="), (">", ">="))
+    return None if count is None else (count, condition)
 
 
 def _count(condition: Expr, pattern: Pattern, before: tuple[str, ...], after: tuple[str, ...]) -> int | None:
@@ -68,6 +73,7 @@ def _counted(expr: Expr, pattern: Pattern) -> int | None:
             return _counted(argument, pattern)
         case Grouped(index):
             measure = pattern.measures[index]
-            of_all = measure.rows is None and not measure.aggregation.distinct
-            return index if of_all and measure.aggregation.name == "count" else None
+            aggregation = measure.aggregation
+            is_count = aggregation.name == "count" and aggregation.user is None
+            return index if is_count and measure.rows is None and not aggregation.distinct else None
     return None

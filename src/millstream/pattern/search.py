@@ -87,11 +87,11 @@ class SearchCode:
                     if self._pattern.elements[self._last].star:
                         with writer.deeper(f"elif state == {IN_LAST_STAR}:"):
                             self._complete(self._last)
-                    writer.line("after = at_next[row] if verdict == 1 else -1")
-                    self._drop("row")
-                    with writer.deeper("if verdict != 1:"):
-                        self._drop_all()
-                    writer.line("row = after")
+                    self._drop()
+                    writer.line("row = at_head[k]")
+                    with writer.deeper("if verdict != 1:"), writer.deeper("while row >= 0:"):
+                        self._drop()
+                        writer.line("row = at_head[k]")
                 writer.line("alive[k] = 0")
             writer.line("return out, returned")
 
@@ -153,29 +153,28 @@ class SearchCode:
                 with writer.deeper(f"{word} offered == {j}:"):
                     self._begin(j)
             with writer.deeper("if verdict == 1:"):
-                self._drop("row")
+                self._drop()
             with writer.deeper("elif verdict > 1:"):
                 # Of what is younger nothing can come: it begins inside the match, or inside an older one.
-                writer.line("victim = at_tail[k]")
-                with writer.deeper("while victim >= 0 and (verdict == 2 or victim != row):"):
-                    writer.line("before = at_prev[victim]")
-                    self._drop("victim")
-                    writer.line("victim = before")
+                writer.lines("complete = row if verdict == 3 else -1", "row = at_tail[k]")
+                with writer.deeper("while row != complete:"):
+                    self._drop()
+                    writer.line("row = at_tail[k]")
                 writer.line("after = -1")
             writer.line("row = after")
         # Those that waited for an older attempt are matches once that has failed.
         writer.line("row = at_head[k]")
         with writer.deeper(f"while row >= 0 and {self._state.of('row')} == {WAITING}:"):
             self._emit_waiting()
-            self._drop("row")
+            self._drop()
             writer.line("row = at_head[k]")
 
     @contextmanager
-    def _taking(self, j: int, doing: Doing) -> Iterator[None]:
+    def _taking(self, j: int, doing: Doing, allocate: bool = False) -> Iterator[None]:
         """Ask what an element asks of a tuple. Inside, all holds and its measures have the tuple."""
         code = self._code
         name, rest = self._answered[j]
-        own = [m for m, measure in enumerate(self._pattern.measures) if measure.element == j]
+        own = code.measures_of(j)
         running = [m for m in own if any(m in measures_in(c) for c in rest)]
         measured = [c for c in rest if measures_in(c) & set(running)]
         measure = code.begin_measure if doing is Doing.BEGUN else code.go_on_with_measure
@@ -185,12 +184,17 @@ class SearchCode:
                 stack.enter_context(self._writer.deeper(f"if {name}:"))
             code.about(f"the conditions of {self._pattern.elements[j].name}")
             self._holding(stack, [c for c in rest if c not in measured])
+            if allocate:
+                self._allocate()
+                self._writer.line("begun = 1")
             for m in running:
                 measure(m)
             self._holding(stack, measured)
             for m in own:
                 if m not in running:
                     measure(m)
+            if not self._pattern.elements[j].star:
+                code.end_measures(j)
             yield
 
     def _holding(self, stack: ExitStack, conditions: Iterable[Expr]) -> None:
@@ -203,16 +207,17 @@ class SearchCode:
         writer.lines("offered = -1", "held = False")
         with self._taking(j, Doing.GOING_ON):
             writer.line("held = True")
-            own = [m for m, measure in enumerate(self._pattern.measures) if measure.element == j]
+            own = code.measures_of(j)
             for m in own:
-                code.keep_measure(m, "row")
+                code.measures[m].keep()
             if own:
                 self._touch("row")
             for condition in self._pattern.elements[j].final:
-                if at_most(condition, self._pattern) in own:
-                    # A count that is too large will not become smaller.
-                    with writer.deeper(f"if not ({code.expressions.truth(condition)}):"):
-                        writer.line("verdict = 1")
+                match at_most(condition, self._pattern):
+                    case (m, always) if m in own:
+                        # A count that is too large will not become smaller.
+                        with writer.deeper(f"if not ({code.expressions.truth(always)}):"):
+                            writer.line("verdict = 1")
             self._took(j)
         with writer.deeper("if not held:"):
             self._complete(j)
@@ -232,6 +237,7 @@ class SearchCode:
         writer.line("verdict = 1")
         with code.at(Doing.COMPLETE, j, "row"), ExitStack() as stack:
             code.about(f"the conditions of {self._pattern.elements[j].name}")
+            code.end_measures(j)
             self._holding(stack, self._pattern.elements[j].final)
             if j == self._last:
                 self._matched(star=True)
@@ -264,9 +270,8 @@ class SearchCode:
         """An element has its first tuple: write down what will be asked about it."""
         star = self._pattern.elements[j].star
         self._code.keep_tuple(j, "row", first=star)
-        for m, measure in enumerate(self._pattern.measures):
-            if measure.element == j:
-                self._code.keep_measure(m, "row")
+        for m in self._code.measures_of(j):
+            self._code.measures[m].keep()
         self._writer.line(f"{self._state.of('row')} = {self._inside(j) if star else j + 1}")
         self._touch("row")
 
@@ -306,7 +311,10 @@ class SearchCode:
             for m in measures_in(condition):
                 # Of a count in the same star, the older attempt has at least as much.
                 if pattern.measures[m].element <= j and not (m == large and pattern.measures[m].element == j):
-                    cells.update(dict.fromkeys(self._code.measure_cells(m)))
+                    own = self._code.measures[m].cells()
+                    if own is None:
+                        return None
+                    cells.update(dict.fromkeys(own))
         return " and ".join(cell.same("row", f"near{j}") for cell in cells) or "True"
 
     # ------------------------------------------------------------ the beginning of an attempt
@@ -317,15 +325,23 @@ class SearchCode:
         if element.star:
             # It is maximal on the left.
             asked += f" and (freed or {self._led.of('k')} == 0)"
-        with writer.deeper(f"if {asked}:"), self._taking(0, Doing.BEGUN), ExitStack() as stack:
+        early = any(self._code.measures[m].has_tables for m in self._code.measures_of(0))
+        writer.line("begun = 0")
+        with writer.deeper(f"if {asked}:"), self._taking(0, Doing.BEGUN, early), ExitStack() as stack:
             if not element.star:
                 self._holding(stack, element.final)
             if self._count == 1 and not element.star:
                 self._emit(self._results(), self._stamp(star=False))
                 writer.line("taken = True")
-                return
-            self._allocate()
-            self._keep(0)
+            else:
+                if not early:
+                    self._allocate()
+                self._keep(0)
+                writer.line("begun = 2")
+        if early:
+            # What measures keep belongs to an attempt, which came to nothing.
+            with writer.deeper("if begun == 1:"):
+                self._drop()
 
     @property
     def _led(self) -> Cell:
@@ -346,13 +362,12 @@ class SearchCode:
     def _touch(self, row: str) -> None:
         self._writer.line(f"touch_row({row}, at_meta, at_mark, at_touched)")
 
-    def _drop(self, row: str) -> None:
+    def _drop(self) -> None:
+        """Forget the attempt that the name ``row`` has."""
+        for measure in self._code.measures:
+            measure.clear()
         arrays = ", ".join(f"at_{name}" for name in ("meta", "id", "mark", "gone", *LINKS))
-        self._writer.line(f"drop_row({row}, k, {arrays})")
-
-    def _drop_all(self) -> None:
-        with self._writer.deeper("while at_head[k] >= 0:"):
-            self._drop("at_head[k]")
+        self._writer.line(f"drop_row(row, k, {arrays})")
 
     # ------------------------------------------------------------ matches
 

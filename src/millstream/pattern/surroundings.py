@@ -9,13 +9,10 @@ from enum import Enum
 
 from millstream.pattern.cells import Cell, Needs
 from millstream.pattern.form import End, Pattern
-from millstream.types import Type
+from millstream.pattern.measures import Result, measure_code
 from millstream.uda import checked
-from millstream.uda.accumulators import ACCUMULATORS, Scalar
 from millstream.uda.bodies import BodyCode, Shared
 from millstream.uda.emitting import Value
-from millstream.uda.failures import UnsupportedError
-from millstream.uda.kinds import TRUTH, kind_of
 
 
 class Doing(Enum):
@@ -51,8 +48,10 @@ class PatternCode(BodyCode):
         )
         self.pattern, self.needs = pattern, needs
         self._moment = Moment(Doing.ASKED)
-        self._live: dict[int, Scalar] = {}
+        self._live: dict[int, Result] = {}
         """Measures that are in names at the moment, and not in the attempt."""
+
+        self.measures = [measure_code(m, one, self, shared) for m, one in enumerate(pattern.measures)]
 
     @contextmanager
     def at(self, doing: Doing, element: int = -1, row: str = "") -> Iterator[None]:
@@ -111,63 +110,23 @@ class PatternCode(BodyCode):
     # ------------------------------------------------------------ measures
 
     def grouped(self, index: int) -> Value:
-        accumulator = self._live.get(index) or self._resumed(index)
-        return self.expressions.kept(accumulator.result())
+        live = self._live.get(index)
+        return self.expressions.kept(live() if live is not None else self.measures[index].kept())
+
+    def measures_of(self, element: int) -> list[int]:
+        return [m for m, measure in enumerate(self.pattern.measures) if measure.element == element]
 
     def begin_measure(self, index: int) -> None:
-        accumulator = self._accumulator(index)
-        accumulator.begin()
-        self._take(index, accumulator)
+        self._live[index] = self.measures[index].begin()
 
     def go_on_with_measure(self, index: int) -> None:
-        self._take(index, self._resumed(index))
+        self._live[index] = self.measures[index].go_on()
 
-    def _take(self, index: int, accumulator: Scalar) -> None:
-        accumulator.add()
-        self._live[index] = accumulator
-
-    def keep_measure(self, index: int, row: str) -> None:
-        for cell, (value, _) in zip(self.measure_cells(index), self._live[index].state(), strict=True):
-            if value.null:
-                cell.put(self.writer, row, value)
-            else:
-                code = f"int({value.code})" if kind_of(cell.type) == TRUTH else value.code
-                self.writer.line(f"{cell.of(row)} = {code}")
-
-    def measure_cells(self, index: int) -> list[Cell]:
-        """Where an attempt keeps what a measure knows."""
-        return [
-            self.needs.attempt.cell(("measure", index, i), type_)
-            for i, (_, type_) in enumerate(self._unwritten(index).state())
-        ]
-
-    def _resumed(self, index: int) -> Scalar:
-        """A measure as the attempt has it."""
-        accumulator = self._unwritten(index)
-        row = self._moment.row
-        for cell, (value, _) in zip(self.measure_cells(index), accumulator.state(), strict=True):
-            kept = cell.at(row)
-            self.writer.line(f"{value.code} = {kept.code}")
-            if value.null:
-                self.writer.line(f"{value.null} = {kept.null}")
-        return accumulator
-
-    def _unwritten(self, index: int) -> Scalar:
-        """A measure that has its names, without the lines that begin it."""
-        length = self.writer.length
-        accumulator = self._accumulator(index)
-        accumulator.begin()
-        self.writer.cut(length)
-        return accumulator
-
-    def _accumulator(self, index: int) -> Scalar:
-        measure = self.pattern.measures[index]
-        aggregation = measure.aggregation
-        if aggregation.user is not None or aggregation.name not in ACCUMULATORS:
-            raise UnsupportedError(f"'{aggregation.name}' of a pattern")
-        if aggregation.distinct or measure.rows is not None:
-            raise UnsupportedError(f"'{aggregation.name}' with DISTINCT or OVER in a pattern")
-        return ACCUMULATORS[aggregation.name](aggregation, self)
+    def end_measures(self, element: int) -> None:
+        for index in self.measures_of(element):
+            value = self.measures[index].end()
+            if value is not None:
+                self._live[index] = value
 
     # ------------------------------------------------------------ failures
 
@@ -177,7 +136,3 @@ class PatternCode(BodyCode):
         self.writer.line(f"# {text}")
         if self._shared.outside:
             self.writer.line(f"fail[1] = {len(self._shared.texts) - 1}")
-
-    @property
-    def types(self) -> tuple[Type, ...]:
-        return tuple(column.type for column in self.pattern.returns)
