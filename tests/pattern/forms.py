@@ -273,3 +273,38 @@ _OPERATORS = {
     "=": lambda a, b: a == b,
     "<>": lambda a, b: a != b,
 }
+
+
+# ---------------------------------------------------------------- patterns as texts
+
+
+def shown(pattern: Pattern) -> str:
+    """A pattern for people who have to find out why it fails."""
+
+    def text(expr: Any) -> str:
+        match expr:
+            case Constant(value):
+                return str(value)
+            case Column(scan, index):
+                place = pattern.places[scan]
+                end = "" if place.end is End.NOW else f".{place.end.value}"
+                name = pattern.elements[place.element].name
+                return f"{name}{end}{'.previous' * place.back}.{pattern.fields[index].name}"
+            case Grouped(index):
+                measure = pattern.measures[index]
+                star = "*" if measure.final else ""
+                inside = ", ".join(map(text, measure.aggregation.arguments))
+                rows = f" over {measure.rows} rows" if measure.rows else ""
+                name = pattern.elements[measure.element].name
+                return f"{measure.aggregation.name}({star}{name} {inside}){rows}"
+            case Cast(argument):
+                return text(argument)
+            case Call(name, (a, b)):
+                return f"({text(a)} {name} {text(b)})"
+        raise AssertionError(expr)
+
+    lines = [
+        f"{'*' if e.star else ''}{e.name}: {', '.join(map(text, e.per_tuple))} | {', '.join(map(text, e.final))}"
+        for e in pattern.elements
+    ]
+    return "\n".join([*lines, f"select {', '.join(map(text, pattern.outputs))}"])

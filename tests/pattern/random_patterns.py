@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 from hypothesis import strategies as st
@@ -51,7 +52,7 @@ def patterns(draw: st.DrawFn) -> Pattern:
     variables = made.variables()
     where: list[Term] = []
     for i in range(len(variables)):
-        count = draw(st.integers(0 if draw(st.integers(0, 5)) == 0 else 1, 2))
+        count = draw(st.sampled_from((0, 1, 1, 1, 1, 2, 2)))
         where += [draw(_condition(made, variables, i, stars)) for _ in range(count)]
     select: list[Term] = []
     for variable, star in zip(variables, stars, strict=True):
@@ -114,9 +115,16 @@ def _condition(draw: st.DrawFn, made: Patterns, variables: list[Variable], i: in
             return compared(operator, own.w, made.measure("sum", own, "v", running=True))
 
 
-values = st.one_of(st.none(), st.integers(-1, 2), st.integers(-1, 2), st.integers(-1, 2))
-
-
-def rows(most: int = 30, keys: int = 2) -> st.SearchStrategy[list[dict[str, Any]]]:
-    row = st.fixed_dictionaries({"v": values, "w": values, "key": st.integers(0, keys - 1)})
-    return st.lists(row, max_size=most)
+def stream(chance: random.Random, length: int = 40) -> list[dict[str, Any]]:
+    """Rows of two partitions, most of the first: values that walk a little, and now and then none."""
+    rows, v = [], 0
+    for _ in range(length):
+        v = max(min(v + chance.choice((-1, 0, 0, 1, 1, -1, 2)), 3), -1)
+        rows.append(
+            {
+                "v": None if chance.random() < 0.04 else v,
+                "w": None if chance.random() < 0.04 else chance.randint(-1, 2),
+                "key": int(chance.random() < 0.1),
+            }
+        )
+    return rows
