@@ -303,8 +303,8 @@ def shown(pattern: Pattern) -> str:
                 return f"({text(a)} {name} {text(b)})"
         raise AssertionError(expr)
 
-    lines = [
-        f"{'*' if e.star else ''}{e.name}: {', '.join(map(text, e.per_tuple))} | {', '.join(map(text, e.final))}"
-        for e in pattern.elements
-    ]
+    lines = []
+    for element in pattern.elements:
+        conditions = (", ".join(map(text, some)) for some in (element.per_tuple, element.final))
+        lines.append(f"{'*' if element.star else ''}{element.name}: {' | '.join(conditions)}")
     return "\n".join([*lines, f"select {', '.join(map(text, pattern.outputs))}"])

@@ -57,7 +57,7 @@ def patterns(draw: st.DrawFn) -> Pattern:
     select: list[Term] = []
     for variable, star in zip(variables, stars, strict=True):
         select += [variable.first.v, variable.last.w, variable.previous.v]
-        if star:
+        if star or draw(st.booleans()):
             select.append(made.measure("count", variable))
             name = draw(st.sampled_from(("sum", "min", "max", "avg", "first", "different", "turned")))
             select.append(made.measure(name, variable, "w"))
@@ -113,6 +113,21 @@ def _condition(draw: st.DrawFn, made: Patterns, variables: list[Variable], i: in
             return compared(operator, own.v, own.first.v)
         case _:
             return compared(operator, own.w, made.measure("sum", own, "v", running=True))
+
+
+@st.composite
+def failing_patterns(draw: st.DrawFn) -> Pattern:
+    """A division by zero may be asked for by each element."""
+    stars = [False, *draw(st.lists(st.booleans(), max_size=2))]
+    made = Patterns(" ".join(f"{'*' if s else ''}E{i}" for i, s in enumerate(stars)), v=BIGINT, w=BIGINT)
+    variables = made.variables()
+    where = []
+    for i, own in enumerate(variables):
+        other = draw(st.sampled_from((own.w, own.previous.w, *(variables[0].v for _ in range(i)))))
+        where.append(
+            compared(draw(st.sampled_from(_COMPARED)), own.v / other, float(draw(st.integers(-1, 2))))
+        )
+    return made.made(where, [variables[-1].v / draw(st.sampled_from((variables[-1].w + 1, variables[0].v)))])
 
 
 def stream(chance: random.Random, length: int = 40) -> list[dict[str, Any]]:

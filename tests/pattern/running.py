@@ -19,7 +19,7 @@ from millstream.kernels.typed import arrow_type
 from millstream.pattern.compiler import compiled
 from millstream.pattern.form import Pattern
 from millstream.types import Field
-from millstream.uda.loading import plain_functions
+from millstream.uda.loading import Functions, plain_functions
 from millstream.uda.program import Program
 
 Match = tuple[int, tuple[Any, ...]]
@@ -28,8 +28,18 @@ Match = tuple[int, tuple[Any, ...]]
 
 @contextlib.contextmanager
 def uncompiled() -> Iterator[None]:
-    """Programs as Python runs them: most tests are about what they say, not how fast."""
-    with mock.patch("millstream.kernels.user_machine.functions", plain_functions):
+    """Programs as Python runs them: most tests are about what they say, not how fast.
+
+    Kernels are made again and again, so their programs are read once.
+    """
+    known: dict[str, Functions] = {}
+
+    def functions(program: Program, outside: Any) -> Functions:
+        if program.source not in known or program.outside:
+            known[program.source] = plain_functions(program, outside)
+        return known[program.source]
+
+    with mock.patch("millstream.kernels.user_machine.functions", functions):
         yield
 
 

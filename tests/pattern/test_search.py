@@ -12,11 +12,13 @@ from tests.pattern import random_patterns
 from tests.pattern.forms import Patterns, shown
 from tests.pattern.running import by_partition, defined, searched, uncompiled
 
+from millstream.kernels.pattern import PatternError
 from millstream.pattern.compiler import compiled
 from millstream.pattern.form import Pattern
 from millstream.types import BIGINT, STRING
+from millstream.uda.program import Program
 
-often = settings(max_examples=300, deadline=None)
+often = settings(max_examples=150, deadline=None)
 
 
 def prices(text: str) -> list[dict[str, Any]]:
@@ -48,6 +50,45 @@ def test_matches_come_in_the_same_order_however_the_stream_is_cut(pattern: Patte
         whole = searched(program, rows, pattern.fields)
         assert searched(program, rows, pattern.fields, cuts, range(5)) == whole
         assert searched(program, rows, pattern.fields, range(len(rows))) == whole
+
+
+@given(random_patterns.failing_patterns(), st.integers(0, 2**32))
+@often
+def test_what_cannot_be_computed_matters_only_where_the_definition_asks_for_it(
+    pattern: Pattern, seed: int
+) -> None:
+    note(shown(pattern))
+    chance = random.Random(seed)
+    program = compiled(pattern)
+    for length in (3, 5, 8, 12, 20):
+        rows = [row for row in random_patterns.stream(chance, length) if row["key"] == 0]
+        cuts = [chance.randrange(len(rows) + 1) for _ in range(2)]
+        assert _matches_or_failure(program, pattern, rows, cuts) == _defined_or_failure(pattern, rows)
+
+
+def _matches_or_failure(program: Program, pattern: Pattern, rows: list[Any], cuts: list[int]) -> Any:
+    try:
+        with uncompiled():
+            return by_partition(searched(program, rows, pattern.fields, cuts, lost_at=[0]))
+    except PatternError:
+        return "failure"
+
+
+def _defined_or_failure(pattern: Pattern, rows: list[Any]) -> Any:
+    try:
+        return defined(pattern, rows)
+    except ZeroDivisionError:
+        return "failure"
+
+
+def test_a_tuple_inside_a_match_may_be_one_with_which_no_attempt_could_begin() -> None:
+    made = Patterns("X *Y Z", v=BIGINT, w=BIGINT)
+    x, y, z = made.variables()
+    pattern = made.made([x.w / x.v >= 0.0, y.v != 1, z.v == 1], [x.w, z.w])
+    with uncompiled():
+        assert searched(pattern, prices("3 0 2 0 1 2"), pattern.fields, cuts=[2]) == [(0, (4, (0, 4)))]
+        with pytest.raises(PatternError, match="division by zero in the conditions of X"):
+            searched(pattern, prices("3 1 0 2 - 2"), pattern.fields, cuts=[3, 4])
 
 
 # ---------------------------------------------------------------- the paper's examples

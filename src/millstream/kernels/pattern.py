@@ -16,7 +16,7 @@ from millstream.kernels.times import as_order, from_order
 from millstream.kernels.user_machine import Keys, Machine, UserAggregateError
 from millstream.kernels.user_state import UserState
 from millstream.kernels.user_tables import TableState
-from millstream.pattern.search import IN_LAST_STAR, STAMP, WAITING
+from millstream.pattern.search import IN_LAST_STAR, NOBODY, STAMP, WAITING
 
 _ATTEMPT = "__ms_attempt"
 
@@ -56,55 +56,70 @@ class PatternMatch(Kernel):
         return self._joined(parts)
 
     def _search(self, tuples: Tuples, codes: Codes) -> list[Tuples]:
-        count = len(tuples)
         parameters = self._machine.encoded(tuples.columns, self._spec.arguments)
-        span = np.zeros(1, np.int64)
         self._state.reserve_measures()
         order = frozen(as_order(tuples.time)), frozen(tuples.origin.astype(np.int32)), frozen(tuples.number)
+        span = np.array([0, NOBODY, 0, 0, 0])
         parts = []
         while True:
             try:
-                parts.append(self._call("run", codes, (*order, span), parameters))
-            except UserAggregateError as failure:
-                raise self._located(failure, tuples) from None
-            if span[0] == count:
+                part, failure = self._tried("run", codes, (*order, span), parameters)
+            except UserAggregateError as outside:
+                raise self._located(outside, tuples) from None
+            parts.append(part)
+            if failure is not None:
+                if not self._can_wait(failure, codes, span):
+                    raise self._located(failure, tuples)
+            elif span[0] == len(tuples):
                 return parts
-            self._state.make_room()
+            else:
+                self._state.make_room()
+
+    def _can_wait(self, failure: UserAggregateError, codes: Codes, span: Integers) -> bool:
+        """Whether what failed is an attempt that is not the oldest; then the search can go on without it."""
+        who = int(span[1])
+        oldest = -1 if who == NOBODY else int(self._attempts["head"][codes[failure.row]])
+        if oldest in (-1, who):
+            return False
+        span[0], span[3:] = failure.row, failure.code
+        return True
 
     def _finish(self) -> Tuples:
         """What the end of the input completes, in the order of the stream."""
         open_ = np.flatnonzero(self._attempts["head"][: len(self._state.keys)] >= 0)
         codes = open_.astype(np.int32) if len(open_) else NO_CODES.copy()
         try:
-            out = self._call("finish", codes, ())
-        except UserAggregateError as failure:
-            raise self._named(failure) from None
+            out, failure = self._tried("finish", codes, (np.zeros(5, np.int64),))
+        except UserAggregateError as outside:
+            raise self._named(outside) from None
+        if failure is not None:
+            raise self._named(failure)
         self._state.touch(codes)
         order = ordering(as_order(out.time), out.origin.astype(np.int64), out.number)
         return out if order is None else out.take(order)
 
-    def _call(
+    def _tried(
         self,
         function: str,
         codes: Codes,
         arguments: tuple[Any, ...],
         parameters: Mapping[str, Array] | None = None,
-    ) -> Tuples:
-        """Call a function of the program; gives the matches."""
-        more = self._attempts.size
+    ) -> tuple[Tuples, UserAggregateError | None]:
+        """Call a function of the program; gives the matches, and why there are no more of them."""
+        machine, more = self._machine, self._attempts.size
         room = len(codes) + more + 16
         stamps: dict[str, Array] = {name: np.empty(room, np.int64) for name in ("o_origin", "o_number")}
-        machine = self._machine
-        known = parameters if parameters is not None else machine.nothing()
-        found = machine.call(function, len(codes), (codes, *arguments), {**known, **stamps}, more)
+        known = {**(machine.nothing() if parameters is None else parameters), **stamps}
+        found, failure = machine.tried(function, len(codes), (codes, *arguments), known, more)
         columns = self._state.keys.table(codes[found.sources])
         columns |= dict(zip(self._spec.results, found.columns, strict=True))
-        return Tuples(
+        matches = Tuples(
             pa.table(columns),
             from_order(found.times.copy(), self._is_float),
             stamps["o_origin"][: len(found)].astype(np.int32),
             stamps["o_number"][: len(found)].copy(),
         )
+        return matches, failure
 
     @staticmethod
     def _joined(parts: list[Tuples]) -> Tuples:
@@ -123,9 +138,8 @@ class PatternMatch(Kernel):
             return self._named(failure)
         values = [tuples.columns[name][failure.row].as_py() for name in self._spec.arguments]
         shown = ", ".join("NULL" if value is None else str(value) for value in values)
-        return PatternError(
-            failure.aggregate, failure.statement, f"{failure.reason}, for the tuple ({shown}),", failure.row
-        )
+        reason = f"{failure.reason}, for the tuple ({shown}){',' if failure.statement else ''}"
+        return PatternError(failure.aggregate, failure.statement, reason, failure.row)
 
     @staticmethod
     def _named(failure: UserAggregateError) -> PatternError:

@@ -71,10 +71,10 @@ def _content() -> list[_Call]:
 def _pattern() -> list[_Call]:
     none, codes = frozen(NO_INTEGERS), NO_CODES.copy()
     stamps: dict[str, Array] = {name: np.zeros(16, np.int64) for name in ("o_origin", "o_number")}
-    span = np.zeros(1, np.int64)
+    span = np.zeros(5, np.int64)
     return [
         ("run", (codes, none, frozen(NO_CODES), none, span), stamps),
-        ("finish", (codes,), stamps),
+        ("finish", (codes, span), stamps),
     ]
 
 

@@ -13,6 +13,8 @@ to one after the other. That gives the same:
 - An attempt that is complete while an older one is open waits, with its results, for what becomes of that.
   All younger ones are forgotten: if it becomes a match they are inside it, and if not, inside an older one.
   What begins after it takes it for a match, also in the rule about leading stars.
+- An attempt for which something could not be computed waits too. Only if it becomes the oldest the search
+  fails, as it does by definition; otherwise nobody would have asked.
 
 Of an attempt is kept what later conditions or the results will ask: columns of the first and the last tuple
 of an element, and measures. Of a partition the last tuples are kept, as far back as ``previous`` goes, and
@@ -57,7 +59,6 @@ def compiled(pattern: Pattern, barren: frozenset[int] = frozenset()) -> Program:
 
 
 def _program(pattern: Pattern, shared: Shared, needs: Needs, name: str, barren: frozenset[int]) -> Program:
-    shared.failed = "return out, returned"
     SearchCode(pattern, shared, needs, name, barren).functions()
     attempts, partitions = (tuple(cells.fields.values()) for cells in (needs.attempt, needs.partition))
     layouts = (

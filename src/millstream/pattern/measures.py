@@ -54,8 +54,11 @@ class MeasureCode(ABC):
     def kept(self) -> Value:
         """The value that the attempt has."""
 
-    def end(self) -> Result | None:
-        """The element is complete; gives another value if that makes one."""
+    def end(self, *, is_kept: bool) -> Result | None:
+        """The element is complete; gives another value if that makes one.
+
+        What has been so far is kept, or (of an element with one tuple) in names.
+        """
         return None
 
     def cells(self) -> list[Cell] | None:
@@ -166,14 +169,16 @@ class UserMeasure(MeasureCode):
     def kept(self) -> Value:
         return self._cell(0, self._type).at("row")
 
-    def end(self) -> Result | None:
+    def end(self, *, is_kept: bool) -> Result | None:
         if not self.measure.final or not self._body.body.terminate:
             return None
-        before = self.kept()
-        self._now = Value(self._writer.name("v"), self._writer.name("n"))
-        self._writer.lines(f"{self._now.code} = {before.code}", f"{self._now.null} = {before.null}")
+        if is_kept:
+            before = self.kept()
+            self._now = Value(self._writer.name("v"), self._writer.name("n"))
+            self._writer.lines(f"{self._now.code} = {before.code}", f"{self._now.null} = {before.null}")
         self._body.block("TERMINATE", [])
-        self.keep()
+        if is_kept:
+            self.keep()
         return self._result
 
     def clear(self) -> None:

@@ -20,6 +20,9 @@ from millstream.uda.records import META
 LINKS = ("head", "tail", "count", "next", "prev")
 STAMP = ("time", "origin", "number")
 
+NOBODY, NEW = -2, -1
+"""Whose condition could not be computed: nobody's in particular, or that of an attempt that would begin."""
+
 WAITING, IN_LAST_STAR = -1, -2
 """What an attempt can be at besides an element: its end, or the inside of a star, the last one first."""
 
@@ -28,7 +31,8 @@ class SearchCode:
     """Writes the functions of a program.
 
     What an attempt is at is a number: that of the element that its next tuple is offered to, or a negative
-    one while it is inside a star, or complete and waiting.
+    one while it is inside a star, or complete and waiting. If something about it could not be computed it is
+    ``_broken``, which matters only if it becomes the oldest: otherwise nobody would have asked.
     """
 
     def __init__(
@@ -40,12 +44,14 @@ class SearchCode:
         self._state = needs.attempt.cell("state")
         self._count = len(pattern.elements)
         self._last = self._count - 1
+        self._broken = self._count
         self._answered: list[tuple[str, list[Expr]]] = []
         """For each element the name of what is known of the tuple, and what is still to be asked."""
 
     # ------------------------------------------------------------ functions
 
     def functions(self) -> None:
+        self._shared.texts.append("")  # what is nobody's fault
         self._run()
         self._writer.line("")
         self._finish()
@@ -65,8 +71,9 @@ class SearchCode:
                 writer.line("k = codes[i]")
                 self._read()
                 self._answer()
-                writer.lines("taken = False", "freed = False", "barred = False")
+                writer.lines("taken = False", "freed = False", "barred = False", "row = at_head[k]")
                 writer.lines(*(f"near{j} = -1" for j in self._tracked))
+                self._break()
                 self._attempts()
                 self._start()
                 self._remember()
@@ -75,8 +82,9 @@ class SearchCode:
     def _finish(self) -> None:
         """The end of the input: a trailing star is complete, and every other open attempt has failed."""
         writer = self._writer
-        writer.line("def finish(count, codes, fail, arrays):")
+        writer.line("def finish(count, codes, span, fail, arrays):")
         writer.lines("    UNPACK", "    out = 0")
+        self._blame("row")
         with writer.deeper():
             with writer.deeper("for i in range(count):"):
                 writer.lines("k = codes[i]", "row = at_head[k]")
@@ -87,6 +95,8 @@ class SearchCode:
                     if self._pattern.elements[self._last].star:
                         with writer.deeper(f"elif state == {IN_LAST_STAR}:"):
                             self._complete(self._last)
+                    with writer.deeper(f"elif state == {self._broken}:"):
+                        self._fail_as_broken()
                     self._drop()
                     writer.line("row = at_head[k]")
                     with writer.deeper("if verdict != 1:"), writer.deeper("while row >= 0:"):
@@ -141,10 +151,10 @@ class SearchCode:
     def _attempts(self) -> None:
         """Offer the tuple to the attempts, oldest first."""
         writer = self._writer
-        writer.line("row = at_head[k]")
+        self._blame("row")
         with writer.deeper("while row >= 0:"):
             writer.lines("after = at_next[row]", f"state = {self._state.of('row')}")
-            writer.lines("offered = state", "verdict = 0")
+            writer.lines("offered = state", "verdict = 0", "changed = False")
             stars = [j for j, element in enumerate(self._pattern.elements) if element.star]
             for word, j in zip(_words(), stars, strict=False):
                 with writer.deeper(f"{word} state == {self._inside(j)}:"):
@@ -152,6 +162,8 @@ class SearchCode:
             for word, j in zip(_words(), range(1, self._count), strict=False):
                 with writer.deeper(f"{word} offered == {j}:"):
                     self._begin(j)
+            with writer.deeper("if changed and (verdict == 0 or verdict == 3):"):
+                writer.line("touch_row(row, at_meta, at_mark, at_touched)")
             with writer.deeper("if verdict == 1:"):
                 self._drop()
             with writer.deeper("elif verdict > 1:"):
@@ -168,6 +180,40 @@ class SearchCode:
             self._emit_waiting()
             self._drop()
             writer.line("row = at_head[k]")
+        with writer.deeper(f"if row >= 0 and {self._state.of('row')} == {self._broken}:"):
+            self._fail_as_broken()
+
+    # ------------------------------------------------------------ what cannot be computed
+
+    def _blame(self, whom: str, *, begins: bool = False) -> None:
+        """If something cannot be computed from here on, this attempt is said to be the one.
+
+        It may be one that ``begins`` with the tuple, so that none will when the tuple is looked at again.
+        """
+        self._shared.failed = f"span[1] = {whom}; span[2] = {int(begins)}; return out, returned"
+
+    def _break(self) -> None:
+        """The tuple has been here before, and an attempt could not go on: go on with those after it."""
+        writer = self._writer
+        writer.line("begins = True")
+        with writer.deeper(f"if span[1] != {NOBODY}:"):
+            writer.lines("row = span[1]", "begins = span[2] == 0")
+            with writer.deeper(f"if row == {NEW}:"):
+                self._allocate()
+            writer.line(f"{self._state.of('row')} = {self._broken}")
+            for cell, at in zip(self._failure(), ("span[3]", "span[4]"), strict=True):
+                writer.line(f"{cell.of('row')} = {at}")
+            writer.lines("touch_row(row, at_meta, at_mark, at_touched)", "row = at_next[row]")
+            writer.line(f"span[1] = {NOBODY}")
+
+    def _failure(self) -> tuple[Cell, Cell]:
+        """What could not be done, and where that is said."""
+        return self._needs.attempt.cell(("failure", 0)), self._needs.attempt.cell(("failure", 1))
+
+    def _fail_as_broken(self) -> None:
+        failure, text = self._failure()
+        self._writer.lines(f"fail[0] = {failure.of('row')}", f"fail[1] = {text.of('row')}", "fail[2] = -1")
+        self._writer.lines(f"span[1] = {NOBODY}", "return out, returned")
 
     @contextmanager
     def _taking(self, j: int, doing: Doing, allocate: bool = False) -> Iterator[None]:
@@ -187,6 +233,7 @@ class SearchCode:
             if allocate:
                 self._allocate()
                 self._writer.line("begun = 1")
+                self._blame("row", begins=True)
             for m in running:
                 measure(m)
             self._holding(stack, measured)
@@ -211,7 +258,7 @@ class SearchCode:
             for m in own:
                 code.measures[m].keep()
             if own:
-                self._touch("row")
+                writer.line("changed = True")
             for condition in self._pattern.elements[j].final:
                 match at_most(condition, self._pattern):
                     case (m, always) if m in own:
@@ -273,7 +320,7 @@ class SearchCode:
         for m in self._code.measures_of(j):
             self._code.measures[m].keep()
         self._writer.line(f"{self._state.of('row')} = {self._inside(j) if star else j + 1}")
-        self._touch("row")
+        self._writer.line("changed = True")
 
     # ------------------------------------------------------------ attempts that differ in nothing
 
@@ -321,12 +368,13 @@ class SearchCode:
 
     def _start(self) -> None:
         writer, element = self._writer, self._pattern.elements[0]
-        asked = "not taken and not barred" if self._barren else "not taken"
+        asked = "begins and not taken" + (" and not barred" if self._barren else "")
         if element.star:
             # It is maximal on the left.
             asked += f" and (freed or {self._led.of('k')} == 0)"
         early = any(self._code.measures[m].has_tables for m in self._code.measures_of(0))
         writer.line("begun = 0")
+        self._blame(str(NEW), begins=True)
         with writer.deeper(f"if {asked}:"), self._taking(0, Doing.BEGUN, early), ExitStack() as stack:
             if not element.star:
                 self._holding(stack, element.final)
@@ -351,16 +399,15 @@ class SearchCode:
     def _allocate(self) -> None:
         writer = self._writer
         with writer.deeper(f"if at_count[k] >= {BUDGET}:"):
-            self._code.fail(ATTEMPTS)
+            writer.lines(f"fail[0] = {ATTEMPTS}", "fail[1] = 0", "fail[2] = i", f"span[1] = {NOBODY}")
+            writer.line("return out, returned")
         writer.lines(
             "row = take_row(at_meta, at_next)",
             "at_owner[row] = k",
             "number_row(row, at_meta, at_id)",
             f"link_row(row, k, {', '.join(f'at_{name}' for name in LINKS)})",
+            "touch_row(row, at_meta, at_mark, at_touched)",
         )
-
-    def _touch(self, row: str) -> None:
-        self._writer.line(f"touch_row({row}, at_meta, at_mark, at_touched)")
 
     def _drop(self) -> None:
         """Forget the attempt that the name ``row`` has."""
@@ -383,9 +430,7 @@ class SearchCode:
                 self._result(i).put(writer, "row", value)
             for name, code in zip(STAMP, stamp, strict=True):
                 writer.line(f"{self._needs.attempt.cell(('stamp', name)).of('row')} = {code}")
-            writer.line(f"{self._state.of('row')} = {WAITING}")
-            self._touch("row")
-            writer.line("verdict = 3")
+            writer.lines(f"{self._state.of('row')} = {WAITING}", "changed = True", "verdict = 3")
         writer.line("freed = True" if star else "taken = True")
 
     def _result(self, i: int) -> Cell:
@@ -421,6 +466,7 @@ class SearchCode:
 
     def _remember(self) -> None:
         writer, code = self._writer, self._code
+        self._blame(str(NOBODY))
         needed = ["at_head[k] >= 0"]
         if self._pattern.elements[0].star:
             writer.line("led = 0")

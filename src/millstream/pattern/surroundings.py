@@ -124,7 +124,7 @@ class PatternCode(BodyCode):
 
     def end_measures(self, element: int) -> None:
         for index in self.measures_of(element):
-            value = self.measures[index].end()
+            value = self.measures[index].end(is_kept=self._moment.doing is Doing.COMPLETE)
             if value is not None:
                 self._live[index] = value
 

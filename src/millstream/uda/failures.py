@@ -12,7 +12,7 @@ MESSAGES = {
     DIVISION: "division by zero",
     CONVERSION: "a value cannot be converted",
     ROWS: "a query that stands for one value has several rows",
-    ATTEMPTS: f"more than {BUDGET:,} attempts are open in a partition, each waiting for what becomes of it",
+    ATTEMPTS: f"more than {BUDGET:,} attempts are open in a partition, and no condition ends them",
 }
 
 
