@@ -187,13 +187,10 @@ class Definition:
         element = self._pattern.elements[0]
         if not element.star or start == 0 or consumed == start - 1:
             return True
-        conditions = [c for c in element.per_tuple if not self._depends_on_attempt(c)]
+        conditions = [
+            c for c in element.per_tuple if not any(isinstance(p, Grouped) for p in checked.walk(c))
+        ]
         return not self._all(conditions, [(start - 1, start - 1)])
-
-    def _depends_on_attempt(self, condition: Expr) -> bool:
-        parts = list(checked.walk(condition))
-        places = [self._pattern.places[p.scan] for p in parts if isinstance(p, Column)]
-        return any(isinstance(p, Grouped) for p in parts) or any(p.end is End.FIRST for p in places)
 
     def _attempt(self, start: int) -> list[tuple[int, int]] | None:
         spans: list[tuple[int, int]] = []

@@ -106,7 +106,7 @@ def _condition(draw: st.DrawFn, made: Patterns, variables: list[Variable], i: in
         case "turned":
             return compared(operator, made.measure("turned", own, "v", running=True), number)
         case "moving":
-            name = draw(st.sampled_from(("sum", "max", "count", "turned", "different")))
+            name = draw(st.sampled_from(("sum", "max", "count", "turned", "different", "ends")))
             moving = made.measure(name, own, "v", running=True, rows=draw(st.integers(1, 3)))
             return compared(operator, own.w, moving)
         case "first":

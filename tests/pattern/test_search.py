@@ -13,7 +13,7 @@ from tests.pattern.forms import Patterns, shown
 from tests.pattern.running import by_partition, defined, searched, uncompiled
 
 from millstream.kernels.pattern import PatternError
-from millstream.pattern.compiler import compiled
+from millstream.pattern.compiler import barren_elements, compiled
 from millstream.pattern.form import Pattern
 from millstream.types import BIGINT, STRING
 from millstream.uda.program import Program
@@ -137,6 +137,20 @@ def test_a_double_bottom(in_python: bool) -> None:
 
 
 # ---------------------------------------------------------------- rules
+
+
+@given(st.text("adpx", max_size=20), st.data())
+@settings(max_examples=50, deadline=None)
+def test_no_attempt_is_missed_where_none_begins_with_a_tuple_of_a_barren_element(
+    text: str, data: st.DataObject
+) -> None:
+    """Each of three letters excludes the others, so an attempt can begin with the tuple that ended one."""
+    pattern, _ = clicks()
+    rows = [{"page": i, "kind": kind} for i, kind in enumerate(text)]
+    program = compiled(pattern, barren_elements(3, [(0, 1), (1, 1), (2, 2)]))
+    cuts = data.draw(st.lists(st.integers(0, len(rows)), max_size=3))
+    with uncompiled():
+        assert by_partition(searched(program, rows, pattern.fields, cuts)) == defined(pattern, rows)
 
 
 def test_an_attempt_that_is_complete_waits_for_an_older_one() -> None:

@@ -16,7 +16,9 @@ from millstream.kernels.times import as_order, from_order
 from millstream.kernels.user_machine import Keys, Machine, UserAggregateError
 from millstream.kernels.user_state import UserState
 from millstream.kernels.user_tables import TableState
-from millstream.pattern.search import IN_LAST_STAR, NOBODY, STAMP, WAITING
+from millstream.pattern.attempts import NOBODY
+from millstream.pattern.matches import STAMP
+from millstream.pattern.search import IN_LAST_STAR, WAITING
 
 _ATTEMPT = "__ms_attempt"
 

@@ -27,13 +27,14 @@ asked is larger is none), then the younger one is forgotten. An attempt whose co
 at once. What is left can grow with the number of tuples: ``(X, *Y, Z)`` with ``Z.v > X.v``, where every tuple
 of a long star could be an X. There is a budget of attempts in a partition for that.
 
-A search that knows more about the conditions says which elements are ``barren``: no attempt that begins with
-a tuple of such an element, taken by an older one, can become a match after that has failed. With the table
-``shift`` of OPS these are the elements j where no later element fails with a shift of j or less. What
-``next`` is good for is there anyway: what is asked of a tuple is asked once, not for each attempt.
+What is known about conditions (OPS) says which elements are ``barren``: no attempt that begins with a tuple
+of such an element, taken by an older one, can become a match after that has failed. So it is not begun. What
+the table ``next`` is good for is there anyway: what is asked of a tuple is asked once, not for each attempt.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from millstream.pattern.cells import Needs
 from millstream.pattern.form import Pattern
@@ -44,6 +45,20 @@ from millstream.uda.writer import Writer
 
 MODE = "pattern"
 ATTEMPTS, PARTITIONS = "attempts", "partitions"
+
+
+def barren_elements(count: int, shifts: Iterable[tuple[int, int]]) -> frozenset[int]:
+    """The elements of which no tuple can be the first of a later attempt, by the table ``shift``.
+
+    For each way to fail it has two elements of the attempt that fails: the one to which the tuple that was
+    seen last has been offered first, and the one in whose tuples the next attempt begins. In (X, Y, Z) with
+    three letters that differ, an attempt that fails at Z has taken an X and a Y with which none can begin:
+
+    >>> sorted(barren_elements(3, [(0, 1), (1, 1), (2, 2)]))
+    [0, 1, 2]
+    """
+    failures = list(shifts)
+    return frozenset(j for j in range(count) if all(start > j for seen, start in failures if seen > j))
 
 
 def compiled(pattern: Pattern, barren: frozenset[int] = frozenset()) -> Program:

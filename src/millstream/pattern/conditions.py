@@ -11,18 +11,19 @@ from millstream.uda import checked
 from millstream.uda.checked import Call, Cast, Column, Constant, Expr, Grouped
 
 
-def own_tuple(condition: Expr, pattern: Pattern, element: int) -> Expr | None:
+def own_tuple(condition: Expr, pattern: Pattern, element: int, *, alone: bool = False) -> Expr | None:
     """A condition that asks only about the tuple to be taken and those before it, else None.
 
     In what is given back a column is known by how far back its tuple is. So elements that ask the same have
-    equal conditions, and these can be answered once for all attempts.
+    equal conditions, and these can be answered once for all attempts. A tuple ``alone`` is also the first.
     """
     for part in checked.walk(condition):
         if isinstance(part, Grouped | checked.Scalar | checked.Exists | checked.Among):
             return None
         if isinstance(part, Column):
             place = pattern.places[part.scan]
-            if place.element != element or (place.end is End.FIRST and pattern.elements[element].star):
+            is_first = place.end is End.FIRST and pattern.elements[element].star and not alone
+            if place.element != element or is_first:
                 return None
     found: Expr = _mapped(condition, lambda c: replace(c, scan=pattern.places[c.scan].back))
     return found

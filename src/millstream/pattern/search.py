@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 
-from millstream.pattern.cells import Cell, Needs, null_number
-from millstream.pattern.conditions import at_least, at_most, measures_in, own_tuple
-from millstream.pattern.form import End, Pattern
+from millstream.pattern.attempts import NEW, NOBODY, AttemptCode
+from millstream.pattern.cells import Cell, Needs
+from millstream.pattern.conditions import at_most, measures_in, own_tuple
+from millstream.pattern.form import Pattern
+from millstream.pattern.matches import MatchCode
+from millstream.pattern.sameness import differences
 from millstream.pattern.surroundings import Doing, PatternCode
-from millstream.uda import checked
 from millstream.uda.bodies import Shared
 from millstream.uda.checked import Expr
-from millstream.uda.emitting import Value
-from millstream.uda.failures import ATTEMPTS, BUDGET
 from millstream.uda.kinds import TRUTH, kind_of
-from millstream.uda.records import META
-
-LINKS = ("head", "tail", "count", "next", "prev")
-STAMP = ("time", "origin", "number")
-
-NOBODY, NEW = -2, -1
-"""Whose condition could not be computed: nobody's in particular, or that of an attempt that would begin."""
 
 WAITING, IN_LAST_STAR = -1, -2
 """What an attempt can be at besides an element: its end, or the inside of a star, the last one first."""
@@ -31,8 +24,7 @@ class SearchCode:
     """Writes the functions of a program.
 
     What an attempt is at is a number: that of the element that its next tuple is offered to, or a negative
-    one while it is inside a star, or complete and waiting. If something about it could not be computed it is
-    ``_broken``, which matters only if it becomes the oldest: otherwise nobody would have asked.
+    one while it is inside a star, or complete and waiting.
     """
 
     def __init__(
@@ -41,10 +33,13 @@ class SearchCode:
         self._pattern, self._shared, self._needs, self._barren = pattern, shared, needs, barren
         self._code = PatternCode(pattern, shared, needs, name)
         self._writer = shared.writer
-        self._state = needs.attempt.cell("state")
+        self._attempts, self._matches = AttemptCode(self._code, shared), MatchCode(self._code)
+        self._state = self._attempts.state
         self._count = len(pattern.elements)
         self._last = self._count - 1
-        self._broken = self._count
+        self._differences = {
+            j: cells for j in range(self._count) if (cells := differences(j, self._code)) is not None
+        }
         self._answered: list[tuple[str, list[Expr]]] = []
         """For each element the name of what is known of the tuple, and what is still to be asked."""
 
@@ -63,8 +58,7 @@ class SearchCode:
         with writer.deeper():
             with writer.deeper("for i in range(span[0], count):"):
                 # A tuple begins one attempt at most. Who has called makes room for more, and calls again.
-                full = f"at_meta[{META['free']}] < 0 and at_meta[{META['size']}] >= len(at_next)"
-                with writer.deeper(f"if {full}:"):
+                with writer.deeper(f"if {self._attempts.full}:"):
                     writer.lines("span[0] = i", "return out, returned")
                 if self._shared.outside:
                     writer.line("fail[2] = i")
@@ -72,9 +66,9 @@ class SearchCode:
                 self._read()
                 self._answer()
                 writer.lines("taken = False", "freed = False", "barred = False", "row = at_head[k]")
-                writer.lines(*(f"near{j} = -1" for j in self._tracked))
-                self._break()
-                self._attempts()
+                writer.lines(*(f"near{j} = -1" for j in self._differences))
+                self._attempts.break_one()
+                self._offer()
                 self._start()
                 self._remember()
             writer.lines("span[0] = count", "return out, returned")
@@ -84,23 +78,22 @@ class SearchCode:
         writer = self._writer
         writer.line("def finish(count, codes, span, fail, arrays):")
         writer.lines("    UNPACK", "    out = 0")
-        self._blame("row")
+        self._attempts.blame("row")
         with writer.deeper():
             with writer.deeper("for i in range(count):"):
                 writer.lines("k = codes[i]", "row = at_head[k]")
                 with writer.deeper("while row >= 0:"):
+                    self._attempts.fail_if_broken()
                     writer.lines(f"state = {self._state.of('row')}", "verdict = 1")
                     with writer.deeper(f"if state == {WAITING}:"):
-                        self._emit_waiting()
+                        self._matches.emit_aside()
                     if self._pattern.elements[self._last].star:
                         with writer.deeper(f"elif state == {IN_LAST_STAR}:"):
                             self._complete(self._last)
-                    with writer.deeper(f"elif state == {self._broken}:"):
-                        self._fail_as_broken()
-                    self._drop()
+                    self._attempts.drop()
                     writer.line("row = at_head[k]")
                     with writer.deeper("if verdict != 1:"), writer.deeper("while row >= 0:"):
-                        self._drop()
+                        self._attempts.drop()
                         writer.line("row = at_head[k]")
                 writer.line("alive[k] = 0")
             writer.line("return out, returned")
@@ -148,10 +141,10 @@ class SearchCode:
 
     # ------------------------------------------------------------ attempts
 
-    def _attempts(self) -> None:
+    def _offer(self) -> None:
         """Offer the tuple to the attempts, oldest first."""
         writer = self._writer
-        self._blame("row")
+        self._attempts.blame("row")
         with writer.deeper("while row >= 0:"):
             writer.lines("after = at_next[row]", f"state = {self._state.of('row')}")
             writer.lines("offered = state", "verdict = 0", "changed = False")
@@ -163,57 +156,24 @@ class SearchCode:
                 with writer.deeper(f"{word} offered == {j}:"):
                     self._begin(j)
             with writer.deeper("if changed and (verdict == 0 or verdict == 3):"):
-                writer.line("touch_row(row, at_meta, at_mark, at_touched)")
+                self._attempts.touch()
             with writer.deeper("if verdict == 1:"):
-                self._drop()
+                self._attempts.drop()
             with writer.deeper("elif verdict > 1:"):
                 # Of what is younger nothing can come: it begins inside the match, or inside an older one.
                 writer.lines("complete = row if verdict == 3 else -1", "row = at_tail[k]")
                 with writer.deeper("while row != complete:"):
-                    self._drop()
+                    self._attempts.drop()
                     writer.line("row = at_tail[k]")
                 writer.line("after = -1")
             writer.line("row = after")
         # Those that waited for an older attempt are matches once that has failed.
         writer.line("row = at_head[k]")
         with writer.deeper(f"while row >= 0 and {self._state.of('row')} == {WAITING}:"):
-            self._emit_waiting()
-            self._drop()
+            self._matches.emit_aside()
+            self._attempts.drop()
             writer.line("row = at_head[k]")
-        with writer.deeper(f"if row >= 0 and {self._state.of('row')} == {self._broken}:"):
-            self._fail_as_broken()
-
-    # ------------------------------------------------------------ what cannot be computed
-
-    def _blame(self, whom: str, *, begins: bool = False) -> None:
-        """If something cannot be computed from here on, this attempt is said to be the one.
-
-        It may be one that ``begins`` with the tuple, so that none will when the tuple is looked at again.
-        """
-        self._shared.failed = f"span[1] = {whom}; span[2] = {int(begins)}; return out, returned"
-
-    def _break(self) -> None:
-        """The tuple has been here before, and an attempt could not go on: go on with those after it."""
-        writer = self._writer
-        writer.line("begins = True")
-        with writer.deeper(f"if span[1] != {NOBODY}:"):
-            writer.lines("row = span[1]", "begins = span[2] == 0")
-            with writer.deeper(f"if row == {NEW}:"):
-                self._allocate()
-            writer.line(f"{self._state.of('row')} = {self._broken}")
-            for cell, at in zip(self._failure(), ("span[3]", "span[4]"), strict=True):
-                writer.line(f"{cell.of('row')} = {at}")
-            writer.lines("touch_row(row, at_meta, at_mark, at_touched)", "row = at_next[row]")
-            writer.line(f"span[1] = {NOBODY}")
-
-    def _failure(self) -> tuple[Cell, Cell]:
-        """What could not be done, and where that is said."""
-        return self._needs.attempt.cell(("failure", 0)), self._needs.attempt.cell(("failure", 1))
-
-    def _fail_as_broken(self) -> None:
-        failure, text = self._failure()
-        self._writer.lines(f"fail[0] = {failure.of('row')}", f"fail[1] = {text.of('row')}", "fail[2] = -1")
-        self._writer.lines(f"span[1] = {NOBODY}", "return out, returned")
+        self._attempts.fail_if_broken()
 
     @contextmanager
     def _taking(self, j: int, doing: Doing, allocate: bool = False) -> Iterator[None]:
@@ -231,9 +191,9 @@ class SearchCode:
             code.about(f"the conditions of {self._pattern.elements[j].name}")
             self._holding(stack, [c for c in rest if c not in measured])
             if allocate:
-                self._allocate()
+                self._attempts.allocate()
                 self._writer.line("begun = 1")
-                self._blame("row", begins=True)
+                self._attempts.blame("row", begins=True)
             for m in running:
                 measure(m)
             self._holding(stack, measured)
@@ -273,7 +233,7 @@ class SearchCode:
         return IN_LAST_STAR - (self._last - j)
 
     def _took(self, j: int) -> None:
-        if j in self._tracked:
+        if j in self._differences:
             self._writer.line(f"near{j} = row")
         if j in self._barren:
             self._writer.line("barred = True")
@@ -304,14 +264,12 @@ class SearchCode:
                 self._matched(star=False)
                 return
             self._keep(j)
-            same = self._same(j)
-            if same is None:
-                writer.line("verdict = 0")
-                self._took(j)
-            else:
-                with writer.deeper(f"if near{j} < 0 or not ({same}):"):
-                    writer.line("verdict = 0")
-                    self._took(j)
+            if j in self._differences:
+                # If an older attempt is here and is the same, it is enough.
+                same = [f"near{j} >= 0", *(cell.same("row", f"near{j}") for cell in self._differences[j])]
+                stack.enter_context(writer.deeper(f"if not ({' and '.join(same)}):"))
+            writer.line("verdict = 0")
+            self._took(j)
 
     def _keep(self, j: int) -> None:
         """An element has its first tuple: write down what will be asked about it."""
@@ -321,48 +279,6 @@ class SearchCode:
             self._code.measures[m].keep()
         self._writer.line(f"{self._state.of('row')} = {self._inside(j) if star else j + 1}")
         self._writer.line("changed = True")
-
-    # ------------------------------------------------------------ attempts that differ in nothing
-
-    @property
-    def _tracked(self) -> list[int]:
-        """Elements at which two attempts can be at the same time: those after the first star, and it."""
-        stars = [j for j, element in enumerate(self._pattern.elements) if element.star]
-        found = range(max(stars[0], 1), self._count) if stars else range(0)
-        return [j for j in found if self._same(j) is not None]
-
-    def _same(self, j: int) -> str | None:
-        """A condition: the attempt has nothing before it but what the older one near it has too.
-
-        It is asked when the attempt has begun an element that an older one is at with the same tuple. What
-        it has is what later conditions can see of it. The same will happen to both: the younger one fails if
-        the older one does, and is forgotten if that matches. None where that cannot be told.
-        """
-        pattern = self._pattern
-        stars = [e for e, element in enumerate(pattern.elements) if element.star]
-        if not stars or j < max(stars[0], 1):
-            return None
-        element = pattern.elements[j]
-        to_ask = [(c, False) for c in element.per_tuple] + [(c, True) for c in element.final]
-        asked = to_ask if element.star else []
-        asked += [(c, False) for later in pattern.elements[j + 1 :] for c in (*later.per_tuple, *later.final)]
-        cells: dict[Cell, None] = {}
-        for condition, is_own_final in asked:
-            for part in checked.walk(condition):
-                if isinstance(part, checked.Column):
-                    place = pattern.places[part.scan]
-                    first = pattern.elements[place.element].star and place.end is End.FIRST
-                    if place.element < j or (place.element == j and first and element.star):
-                        cells[self._code.tuple_cell(place.element, first, part.index, place.back)] = None
-            large = at_least(condition, pattern) if is_own_final else None
-            for m in measures_in(condition):
-                # Of a count in the same star, the older attempt has at least as much.
-                if pattern.measures[m].element <= j and not (m == large and pattern.measures[m].element == j):
-                    own = self._code.measures[m].cells()
-                    if own is None:
-                        return None
-                    cells.update(dict.fromkeys(own))
-        return " and ".join(cell.same("row", f"near{j}") for cell in cells) or "True"
 
     # ------------------------------------------------------------ the beginning of an attempt
 
@@ -374,99 +290,47 @@ class SearchCode:
             asked += f" and (freed or {self._led.of('k')} == 0)"
         early = any(self._code.measures[m].has_tables for m in self._code.measures_of(0))
         writer.line("begun = 0")
-        self._blame(str(NEW), begins=True)
+        self._attempts.blame(str(NEW), begins=True)
         with writer.deeper(f"if {asked}:"), self._taking(0, Doing.BEGUN, early), ExitStack() as stack:
             if not element.star:
                 self._holding(stack, element.final)
             if self._count == 1 and not element.star:
-                self._emit(self._results(), self._stamp(star=False))
+                self._matches.emit(self._matches.results(), self._matches.stamp(star=False))
                 writer.line("taken = True")
             else:
                 if not early:
-                    self._allocate()
+                    self._attempts.allocate()
                 self._keep(0)
                 writer.line("begun = 2")
         if early:
             # What measures keep belongs to an attempt, which came to nothing.
             with writer.deeper("if begun == 1:"):
-                self._drop()
+                self._attempts.drop()
 
     @property
     def _led(self) -> Cell:
         """Whether the last tuple would have been taken by the leading star, and no match has taken it."""
         return self._needs.partition.cell("led")
 
-    def _allocate(self) -> None:
-        writer = self._writer
-        with writer.deeper(f"if at_count[k] >= {BUDGET}:"):
-            writer.lines(f"fail[0] = {ATTEMPTS}", "fail[1] = 0", "fail[2] = i", f"span[1] = {NOBODY}")
-            writer.line("return out, returned")
-        writer.lines(
-            "row = take_row(at_meta, at_next)",
-            "at_owner[row] = k",
-            "number_row(row, at_meta, at_id)",
-            f"link_row(row, k, {', '.join(f'at_{name}' for name in LINKS)})",
-            "touch_row(row, at_meta, at_mark, at_touched)",
-        )
-
-    def _drop(self) -> None:
-        """Forget the attempt that the name ``row`` has."""
-        for measure in self._code.measures:
-            measure.clear()
-        arrays = ", ".join(f"at_{name}" for name in ("meta", "id", "mark", "gone", *LINKS))
-        self._writer.line(f"drop_row(row, k, {arrays})")
-
     # ------------------------------------------------------------ matches
 
     def _matched(self, *, star: bool) -> None:
         """An attempt is complete: a match if it is the oldest, else it waits for those before it."""
         writer = self._writer
-        values, stamp = self._results(), self._stamp(star=star)
+        values, stamp = self._matches.results(), self._matches.stamp(star=star)
         with writer.deeper("if at_head[k] == row:"):
-            self._emit(values, stamp)
+            self._matches.emit(values, stamp)
             writer.line("verdict = 2")
         with writer.deeper("else:"):
-            for i, value in enumerate(values):
-                self._result(i).put(writer, "row", value)
-            for name, code in zip(STAMP, stamp, strict=True):
-                writer.line(f"{self._needs.attempt.cell(('stamp', name)).of('row')} = {code}")
+            self._matches.put_aside(values, stamp)
             writer.lines(f"{self._state.of('row')} = {WAITING}", "changed = True", "verdict = 3")
         writer.line("freed = True" if star else "taken = True")
-
-    def _result(self, i: int) -> Cell:
-        return self._needs.attempt.cell(("result", i), self._pattern.returns[i].type)
-
-    def _results(self) -> list[Value]:
-        self._code.about("the results of a match")
-        expressions = self._code.expressions
-        return [expressions.kept(expressions.value(output)) for output in self._pattern.outputs]
-
-    def _stamp(self, *, star: bool) -> list[str]:
-        """Time, origin and number of the last tuple of a match."""
-        if star:
-            return [self._needs.partition.cell(("stamp", name)).of("k") for name in STAMP]
-        return ["times[i]", "origins[i]", "numbers[i]"]
-
-    def _emit(self, values: Sequence[Value], stamp: Sequence[str]) -> None:
-        writer = self._writer
-        writer.line("o_src[out] = i")
-        for name, code in zip(STAMP, stamp, strict=True):
-            writer.line(f"o_{name}[out] = {code}")
-        for i, (value, column) in enumerate(zip(values, self._pattern.returns, strict=True)):
-            code = f"int({value.code})" if kind_of(column.type) == TRUTH else value.code
-            writer.lines(f"o_c{i}[out] = {code}", f"o_n{i}[out] = {null_number(value)}")
-        writer.line("out += 1")
-
-    def _emit_waiting(self) -> None:
-        values = [self._result(i).at("row") for i in range(len(self._pattern.returns))]
-        cells = (self._needs.attempt.cell(("stamp", name)) for name in STAMP)
-        self._emit(values, [cell.of("row") for cell in cells])
 
     # ------------------------------------------------------------ what is remembered of the tuple
 
     def _remember(self) -> None:
         writer, code = self._writer, self._code
-        self._blame(str(NOBODY))
+        self._attempts.blame(str(NOBODY))
         needed = ["at_head[k] >= 0"]
         if self._pattern.elements[0].star:
             writer.line("led = 0")
@@ -484,18 +348,17 @@ class SearchCode:
                 )
             code.history(index, 1).put(writer, "k", code.now(index, 0))
         if self._pattern.elements[self._last].star:
-            for name, at in zip(STAMP, self._stamp(star=False), strict=True):
-                writer.line(f"{self._needs.partition.cell(('stamp', name)).of('k')} = {at}")
+            self._matches.remember_stamp()
         kept = "1" if self._needs.back else f"1 if {' or '.join(needed)} else 0"
         writer.line(f"alive[k] = {kept}")
 
     def _satisfies_leading_star(self, stack: ExitStack) -> None:
-        """Its conditions of each tuple, without those that depend on an attempt."""
+        """Its conditions of each tuple, without those that have aggregates."""
         name, rest = self._answered[0]
         if name:
             stack.enter_context(self._writer.deeper(f"if {name}:"))
         stack.enter_context(self._code.at(Doing.ASKED))
-        own = (own_tuple(condition, self._pattern, 0) for condition in rest)
+        own = (own_tuple(condition, self._pattern, 0, alone=True) for condition in rest)
         self._holding(stack, [condition for condition in own if condition is not None])
 
 
