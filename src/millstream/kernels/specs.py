@@ -173,3 +173,12 @@ class UserOverSpec:
     slide: int = 1
     panes: PaneSpec | None = None
     members: tuple[UserSpec, ...] = ()
+
+
+@dataclass(frozen=True)
+class PatternSpec:
+    """A pattern: its program, the columns of tuples that it looks at, and those of its results."""
+
+    program: Program
+    arguments: tuple[str, ...]
+    results: tuple[str, ...]

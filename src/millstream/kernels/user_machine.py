@@ -27,7 +27,12 @@ Keys = Callable[[Codes], Mapping[str, pa.Array]]
 
 
 class UserAggregateError(Exception):
-    """An aggregate could not do its work on a tuple; ``row`` is its number among those that it was given."""
+    """An aggregate could not do its work on a tuple; ``row`` is its number among those that it was given.
+
+    ``code`` are the numbers of what failed, and of the statement.
+    """
+
+    code = (0, 0)
 
     def __init__(self, aggregate: str, statement: str, reason: str, row: int) -> None:
         super().__init__(aggregate, statement, reason, row)
@@ -148,27 +153,43 @@ class Machine:
 
         ``more`` is how many other things may happen meanwhile that can return something.
         """
+        returned, failure = self.tried(function, count, arguments, parameters, more)
+        if failure is not None:
+            raise failure
+        return returned
+
+    def tried(
+        self,
+        function: str,
+        count: int,
+        arguments: Iterable[Any],
+        parameters: Mapping[str, Array] | None = None,
+        more: int = 0,
+    ) -> tuple[Returned, UserAggregateError | None]:
+        """The same, with what was returned before it failed. Functions that are not compiled raise."""
         outputs = self._outputs(count + more)
-        given = self._arrays({**(parameters or self._nothing()), **outputs})
+        given = self._arrays({**(parameters or self.nothing()), **outputs})
         fail = np.zeros(3, np.int64)
         try:
             *grown, returned = self._functions[function](count, *arguments, fail, given)
         except OutsideError as failure:
             raise self._failure(str(failure), fail) from None
-        if fail[0]:
-            raise self._failure(MESSAGES[int(fail[0])], fail)
         self._take_back(grown, outputs)
         columns = tuple(
             written(outputs[f"o_c{i}"][:returned], outputs[f"o_n{i}"][:returned], column, self.column)
             for i, column in enumerate(self.program.returns)
         )
         times = outputs["o_time"][:returned] if "o_time" in outputs else NO_INTEGERS
-        return Returned(outputs["o_src"][:returned], columns, times)
+        failed = self._failure(MESSAGES[int(fail[0])], fail) if fail[0] else None
+        return Returned(outputs["o_src"][:returned], columns, times), failed
 
     def _failure(self, reason: str, fail: Integers) -> UserAggregateError:
-        return UserAggregateError(self.program.name, self.program.texts[int(fail[1])], reason, int(fail[2]))
+        failed, statement, row = fail.tolist()
+        failure = UserAggregateError(self.program.name, self.program.texts[statement], reason, row)
+        failure.code = failed, statement
+        return failure
 
-    def _nothing(self) -> dict[str, Array]:
+    def nothing(self) -> dict[str, Array]:
         arrays: dict[str, Array] = {}
         for i, parameter in enumerate(self.program.parameters):
             arrays[f"p{i}"] = frozen(np.zeros(0, dtype_of(parameter.type)))

@@ -14,6 +14,7 @@ from millstream.kernels.base import KEY, KEY2, Change
 from millstream.kernels.chunks import Ledger, is_wasteful
 from millstream.kernels.keys import KeyTable
 from millstream.kernels.machines import machine_of
+from millstream.kernels.user_machine import Keys
 from millstream.kernels.user_tables import ID, TableState
 from millstream.uda.program import Program
 from millstream.uda.python_program import PythonProgram
@@ -85,8 +86,18 @@ class UserState:
     def _everything(self) -> tuple[pa.Table, list[pa.Table]]:
         codes = np.flatnonzero(self.machine.instances["alive"][: len(self.keys)]).astype(np.int32)
         instances = self.machine.instance_table(codes, self.keys.table)
-        tables = [t.table(t.live, self.keys.table, self.machine.column) for t in self.machine.kept]
+        kept = enumerate(self.machine.kept)
+        tables = [table.table(table.live, self._owners(i), self.machine.column) for i, table in kept]
         return instances, tables
+
+    def _owners(self, _table: int) -> Keys:
+        """What tells the instances of a table apart."""
+        return self.keys.table
+
+    def _owned(self, _table: int, stored: pa.Table) -> tuple[Codes, int]:
+        """The instances to which the rows of a table belong, and how many there may be."""
+        owners = self.keys.of(stored)
+        return owners, len(self.keys)
 
     def snapshot(self) -> Change:
         touched = np.flatnonzero(self._touched).astype(np.int32)
@@ -110,7 +121,7 @@ class UserState:
             instances = self.machine.instance_table(touched, self.keys.table)
             added |= self._instances.add(instances, _NEVER)
             for i, (table_, (rows, gone)) in enumerate(zip(self.machine.kept, changed, strict=True)):
-                table = table_.table(rows, self.keys.table, self.machine.column)
+                table = table_.table(rows, self._owners(i), self.machine.column)
                 added |= self._rows[i].add(table, _NEVER)
                 added |= self._gone[i].add(pa.table({ID: pa.array(gone)}), _NEVER)
         meta: dict[str, Any] = {}
@@ -151,17 +162,18 @@ class UserState:
             codes = self.keys.of(instances)
             self.machine.reserve(len(self.keys), 0)
             self.machine.restore_instances(instances, codes)
-        for state, table in zip(self.machine.kept, tables, strict=True):
+        for i, (state, table) in enumerate(zip(self.machine.kept, tables, strict=True)):
             if table is None or not table.num_rows:
                 continue
-            rows, owners = table, self.keys.of(table)
+            owners, count = self._owned(i, table)
+            rows = table
             self.machine.reserve(len(self.keys), 0)
             if isinstance(state, TableState) and state.layout.queue:
                 stays = np.asarray(table[ID]) >= state["first"][owners]
                 stays &= self.machine.instances["alive"][owners] != 0
                 rows, owners = table.filter(pa.array(stays)), owners[stays]
             next_id = state.next_id
-            state.restore(rows, owners, len(self.keys), self.machine.column)
+            state.restore(rows, owners, count, self.machine.column)
             state.next_id = max(next_id, state.next_id)
 
 

@@ -30,7 +30,7 @@ def prepare(program: Program) -> None:
         machine = Machine(program)
         machine.reserve(1, 0)
         for function, arguments, more in _CALLS[program.mode]():
-            machine.call(function, 0, arguments, {**machine._nothing(), **more})
+            machine.call(function, 0, arguments, {**machine.nothing(), **more})
     _prepared.add(program.source)
 
 
@@ -68,6 +68,16 @@ def _content() -> list[_Call]:
     return [("run", (none, none), {})]
 
 
+def _pattern() -> list[_Call]:
+    none, codes = frozen(NO_INTEGERS), NO_CODES.copy()
+    stamps: dict[str, Array] = {name: np.zeros(16, np.int64) for name in ("o_origin", "o_number")}
+    span = np.zeros(5, np.int64)
+    return [
+        ("run", (codes, none, frozen(NO_CODES), none, span), stamps),
+        ("finish", (codes, span), stamps),
+    ]
+
+
 _CALLS: dict[str, Callable[[], list[_Call]]] = {
     "base": _base,
     "running": _base,
@@ -78,5 +88,6 @@ _CALLS: dict[str, Callable[[], list[_Call]]] = {
     "active": _active,
     "content": _content,
     "whole": _content,
+    "pattern": _pattern,
 }
 """How the functions of a program are called in each mode."""

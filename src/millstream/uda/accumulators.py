@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
-from millstream.types import BIGINT, DOUBLE, Kind, Type
+from millstream.types import BIGINT, BOOLEAN, DOUBLE, Kind, Type
 from millstream.uda import checked
 from millstream.uda.emitting import Known, Value
 from millstream.uda.expressions import Expressions
@@ -44,7 +44,15 @@ class Accumulator(ABC):
     def result(self) -> Value: ...
 
 
-class Count(Accumulator):
+class Scalar(Accumulator):
+    """One that knows what it has to know in a few names."""
+
+    @abstractmethod
+    def state(self) -> list[tuple[Value, Type]]:
+        """Its names, with their types: who keeps their values can go on another time."""
+
+
+class Count(Scalar):
     def begin(self) -> None:
         self._name = self._writer.name("v")
         self._writer.line(f"{self._name} = 0")
@@ -60,8 +68,11 @@ class Count(Accumulator):
     def result(self) -> Value:
         return Value(self._name)
 
+    def state(self) -> list[tuple[Value, Type]]:
+        return [(Value(self._name), BIGINT)]
 
-class Sum(Accumulator):
+
+class Sum(Scalar):
     """NULL until there is a value."""
 
     def __init__(self, aggregate: checked.Aggregation, body: BodyCode) -> None:
@@ -92,8 +103,11 @@ class Sum(Accumulator):
     def result(self) -> Value:
         return Value(self._name, self._null)
 
+    def state(self) -> list[tuple[Value, Type]]:
+        return [(self.result(), self._type)]
 
-class Average(Accumulator):
+
+class Average(Scalar):
     takes_any_order = False
 
     def begin(self) -> None:
@@ -121,8 +135,11 @@ class Average(Accumulator):
         operands = Known(total, self._sum_type), Known(count, BIGINT)
         return self.expressions.outside("average", operands, self.aggregate.type)
 
+    def state(self) -> list[tuple[Value, Type]]:
+        return [*self._sum.state(), *self._count.state()]
 
-class Extreme(Accumulator):
+
+class Extreme(Scalar):
     """min and max."""
 
     def begin(self) -> None:
@@ -140,8 +157,11 @@ class Extreme(Accumulator):
     def result(self) -> Value:
         return Value(self._name, self._null)
 
+    def state(self) -> list[tuple[Value, Type]]:
+        return [(self.result(), self.aggregate.type)]
 
-class Edge(Accumulator):
+
+class Edge(Scalar):
     """first and last, whatever they are."""
 
     takes_any_order = False
@@ -168,6 +188,9 @@ class Edge(Accumulator):
 
     def result(self) -> Value:
         return Value(self._name, self._null)
+
+    def state(self) -> list[tuple[Value, Type]]:
+        return [(self.result(), self.aggregate.type), (Value(self._seen), BOOLEAN)]
 
 
 class User(Accumulator):
@@ -203,7 +226,7 @@ class User(Accumulator):
         return Value(self._name, self._null)
 
 
-ACCUMULATORS: dict[str, type[Accumulator]] = {
+ACCUMULATORS: dict[str, type[Scalar]] = {
     "count": Count,
     "sum": Sum,
     "avg": Average,

@@ -54,7 +54,8 @@ class BodyCode(Surroundings):
     """The statements of one aggregate, for the instance that ``instance`` names.
 
     ``returned`` writes what happens to a returned row. Tables of a ``passing`` body live only for the call.
-    The window of one that is ``sliding`` loses its oldest tuples only.
+    The window of one that is ``sliding`` loses its oldest tuples only. Of a ``crowded`` one a tuple may
+    concern many instances, so nobody knows how many rows it adds.
     """
 
     def __init__(
@@ -66,11 +67,13 @@ class BodyCode(Surroundings):
         *,
         passing: bool = False,
         sliding: bool = False,
+        crowded: bool = False,
     ) -> None:
         self.body, self.writer, self._shared = body, shared.writer, shared
         self.instance = instance
         self._returned = returned
         self._number = next(shared.bodies)
+        self._is_crowded = crowded
         self._is_sliding = sliding and not body.deletes_from_window
         self.positions: dict[int, Any] = {}
         self.group: list[Value] = []
@@ -86,8 +89,8 @@ class BodyCode(Surroundings):
     def _table(self, table: checked.Table, prefix: str, passing: bool) -> TableCode:
         needs = self._shared.needs.setdefault(prefix, Needs())
         placed = table.name == checked.INWINDOW
-        single = is_single(table.name, self.body)
-        bound = None if passing else 1 if placed else most_added(table.name, self.body)
+        single = is_single(table.name, self.body) and not self._is_crowded
+        bound = None if passing or self._is_crowded else 1 if placed else most_added(table.name, self.body)
         queue = placed and self._is_sliding and not (needs.hashes or needs.ordered)
         self._shared.layouts[prefix] = TableLayout(
             table.name,

@@ -42,7 +42,7 @@ def compiled(body: checked.Body, mode: str, left: checked.Body | None = None) ->
     if following:
         body, left = _follower(body), body
     if mode in _WINDOWS:
-        body = _with_window(body)
+        body = with_window(body)
     shared = Shared(Writer())
     while True:
         learnt = shared.learnt
@@ -58,7 +58,7 @@ def _follower(body: checked.Body) -> checked.Body:
     return replace(body, window=True, tables=(), initialize=(), iterate=(), terminate=(), expire=())
 
 
-def _with_window(body: checked.Body) -> checked.Body:
+def with_window(body: checked.Body) -> checked.Body:
     """What leaves has to be known even where the body does not look at it."""
     if any(table.name == checked.INWINDOW for table in body.tables):
         return body

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-OVERFLOW, DIVISION, CONVERSION, ROWS, OUTSIDE = 1, 2, 3, 4, 5
+OVERFLOW, DIVISION, CONVERSION, ROWS, OUTSIDE, ATTEMPTS = 1, 2, 3, 4, 5, 6
+
+BUDGET = 10_000
+"""So many attempts of a pattern may be open in a partition."""
 
 MESSAGES = {
     OVERFLOW: "a value does not fit its type",
     DIVISION: "division by zero",
     CONVERSION: "a value cannot be converted",
     ROWS: "a query that stands for one value has several rows",
+    ATTEMPTS: f"more than {BUDGET:,} attempts are open in a partition, and no condition ends them",
 }
 
 

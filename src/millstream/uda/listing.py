@@ -19,6 +19,7 @@ _MODES = {
     "active": "window version on RANGE, EXPIRE at the moment at which a tuple leaves",
     "content": "all blocks over the content of each window",
     "whole": "all blocks over each group of a table",
+    "pattern": "each tuple is offered to all open attempts",
 }
 
 

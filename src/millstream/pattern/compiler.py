@@ -1,0 +1,111 @@
+"""From the checked form of a pattern to a program: one loop that offers each tuple to all open attempts.
+
+By definition attempts come one after the other, and one that fails is followed by the one a tuple later. That
+would mean to go back in the input, and to keep all tuples since the attempt began. Here no tuple is looked at
+twice and none is kept: at each tuple the attempt that begins with it is begun at once, beside the older ones,
+as if those had failed. The open attempts of a partition stand in a list, oldest first, and a tuple is offered
+to one after the other. That gives the same:
+
+- An attempt is determined by its tuples: it never gives any back, so it fails or matches at the same tuple,
+  whether that is looked at now or later.
+- If the oldest attempt matches, all others began inside the match, and are forgotten. If it fails, the next
+  one is the oldest, and has come as far already as it would have come by going back.
+- An attempt that is complete while an older one is open waits, with its results, for what becomes of that.
+  All younger ones are forgotten: if it becomes a match they are inside it, and if not, inside an older one.
+  What begins after it takes it for a match, also in the rule about leading stars.
+- An attempt for which something could not be computed waits too. Only if it becomes the oldest the search
+  fails, as it does by definition; otherwise nobody would have asked.
+
+Of an attempt is kept what later conditions or the results will ask: columns of the first and the last tuple
+of an element, and measures. Of a partition the last tuples are kept, as far back as ``previous`` goes, and
+whether the last one belongs to a run of the leading star.
+
+How many attempts are open does not depend on the length of a star. A leading star is maximal on the left, so
+inside a run no attempt begins. If an attempt comes to an element at which an older one is with the same
+tuple, and later conditions cannot see a difference between the two (that a count of which ``at least`` is
+asked is larger is none), then the younger one is forgotten. An attempt whose count is already too large fails
+at once. What is left can grow with the number of tuples: ``(X, *Y, Z)`` with ``Z.v > X.v``, where every tuple
+of a long star could be an X. There is a budget of attempts in a partition for that.
+
+What is known about conditions (OPS) says which elements are ``barren``: no attempt that begins with a tuple
+of such an element, taken by an older one, can become a match after that has failed. So it is not begun. What
+the table ``next`` is good for is there anyway: what is asked of a tuple is asked once, not for each attempt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from millstream.pattern.cells import Needs
+from millstream.pattern.form import Pattern
+from millstream.pattern.search import SearchCode
+from millstream.uda.bodies import Shared
+from millstream.uda.program import Given, Program, TableLayout
+from millstream.uda.writer import Writer
+
+MODE = "pattern"
+ATTEMPTS, PARTITIONS = "attempts", "partitions"
+
+
+def barren_elements(count: int, shifts: Iterable[tuple[int, int]]) -> frozenset[int]:
+    """The elements of which no tuple can be the first of a later attempt, by the table ``shift``.
+
+    For each way to fail it has two elements of the attempt that fails: the one to which the tuple that was
+    seen last has been offered first, and the one in whose tuples the next attempt begins. In (X, Y, Z) with
+    three letters that differ, an attempt that fails at Z has taken an X and a Y with which none can begin:
+
+    >>> sorted(barren_elements(3, [(0, 1), (1, 1), (2, 2)]))
+    [0, 1, 2]
+    """
+    failures = list(shifts)
+    return frozenset(j for j in range(count) if all(start > j for seen, start in failures if seen > j))
+
+
+def compiled(pattern: Pattern, barren: frozenset[int] = frozenset()) -> Program:
+    """The program of a pattern. Its parameters are the columns that it looks at."""
+    name = ", ".join(f"{'*' if e.star else ''}{e.name}" for e in pattern.elements)
+    shared, needs = Shared(Writer()), Needs()
+    while True:
+        learnt = shared.learnt + needs.size
+        program = _program(pattern, shared, needs, f"({name})", barren)
+        if shared.learnt + needs.size == learnt:
+            return program
+        shared = shared.again()
+
+
+def _program(pattern: Pattern, shared: Shared, needs: Needs, name: str, barren: frozenset[int]) -> Program:
+    SearchCode(pattern, shared, needs, name, barren).functions()
+    attempts, partitions = (tuple(cells.fields.values()) for cells in (needs.attempt, needs.partition))
+    layouts = (
+        TableLayout(ATTEMPTS, needs.attempt.prefix, attempts, False, bound=0),
+        TableLayout(PARTITIONS, needs.partition.prefix, partitions, True, bound=0),
+        *shared.layouts.values(),
+    )
+    names = [f"{p}{i}" for i in range(len(needs.columns)) for p in ("p", "pn")]
+    names += ["words", *(f"labels{i}" for i in range(len(shared.labelled)))]
+    names += [f"hashes{i}" for i in range(len(shared.hashed))]
+    names += ["o_src", *(f"{p}{i}" for i in range(len(pattern.returns)) for p in ("o_c", "o_n"))]
+    names += ["o_time", "o_origin", "o_number", "alive"]
+    names += [f"{layout.prefix}_{array.name}" for layout in layouts for array in layout.arrays()]
+    source = shared.writer.text().replace("    UNPACK", f"    ({', '.join(names)},) = arrays")
+    growing = [
+        f"{t.prefix}_{a.name}" for t in layouts if t.bound is None for a in t.arrays() if a.per == "row"
+    ]
+    source = source.replace("return out, returned", f"return ({', '.join([*growing, 'out'])},)")
+    return Program(
+        name,
+        MODE,
+        tuple(pattern.fields[index] for index in needs.columns),
+        pattern.returns,
+        layouts,
+        source,
+        tuple(shared.texts),
+        tuple(shared.words),
+        tuple(shared.labelled),
+        tuple(shared.hashed),
+        tuple(shared.outside),
+        arrays=tuple(names),
+        growing=tuple(growing),
+        returned=1,
+        given=tuple(Given(t.name, t.fields) for t in shared.layouts.values() if t.given),
+    )

@@ -1,0 +1,205 @@
+"""What a search finds: by definition, however the stream is cut, and whatever is lost on the way."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given, note, settings
+from hypothesis import strategies as st
+from tests.pattern import random_patterns
+from tests.pattern.forms import Patterns, shown
+from tests.pattern.running import by_partition, defined, searched, uncompiled
+
+from millstream.kernels.pattern import PatternError
+from millstream.pattern.compiler import barren_elements, compiled
+from millstream.pattern.form import Pattern
+from millstream.types import BIGINT, STRING
+from millstream.uda.program import Program
+
+often = settings(max_examples=150, deadline=None)
+
+
+def prices(text: str) -> list[dict[str, Any]]:
+    return [{"v": None if word == "-" else int(word), "w": i} for i, word in enumerate(text.split())]
+
+
+@given(random_patterns.patterns(), st.integers(0, 2**32))
+@often
+def test_the_search_finds_what_the_definition_says(pattern: Pattern, seed: int) -> None:
+    """However the stream is cut, and wherever the state is lost."""
+    note(shown(pattern))
+    chance = random.Random(seed)
+    program = compiled(pattern)
+    with uncompiled():
+        for _ in range(5):
+            rows = random_patterns.stream(chance)
+            cuts = [chance.randrange(len(rows)) for _ in range(chance.randrange(4))]
+            found = searched(program, rows, pattern.fields, cuts, lost_at=[0, 2])
+            assert by_partition(found) == defined(pattern, rows)
+
+
+@given(random_patterns.patterns(), st.integers(0, 2**32))
+@settings(max_examples=50, deadline=None)
+def test_matches_come_in_the_same_order_however_the_stream_is_cut(pattern: Pattern, seed: int) -> None:
+    chance = random.Random(seed)
+    program, rows = compiled(pattern), random_patterns.stream(chance, 20)
+    cuts = [chance.randrange(len(rows)) for _ in range(4)]
+    with uncompiled():
+        whole = searched(program, rows, pattern.fields)
+        assert searched(program, rows, pattern.fields, cuts, range(5)) == whole
+        assert searched(program, rows, pattern.fields, range(len(rows))) == whole
+
+
+@given(random_patterns.failing_patterns(), st.integers(0, 2**32))
+@often
+def test_what_cannot_be_computed_matters_only_where_the_definition_asks_for_it(
+    pattern: Pattern, seed: int
+) -> None:
+    note(shown(pattern))
+    chance = random.Random(seed)
+    program = compiled(pattern)
+    for length in (3, 5, 8, 12, 20):
+        rows = [row for row in random_patterns.stream(chance, length) if row["key"] == 0]
+        cuts = [chance.randrange(len(rows) + 1) for _ in range(2)]
+        assert _matches_or_failure(program, pattern, rows, cuts) == _defined_or_failure(pattern, rows)
+
+
+def _matches_or_failure(program: Program, pattern: Pattern, rows: list[Any], cuts: list[int]) -> Any:
+    try:
+        with uncompiled():
+            return by_partition(searched(program, rows, pattern.fields, cuts, lost_at=[0]))
+    except PatternError:
+        return "failure"
+
+
+def _defined_or_failure(pattern: Pattern, rows: list[Any]) -> Any:
+    try:
+        return defined(pattern, rows)
+    except ZeroDivisionError:
+        return "failure"
+
+
+def test_a_tuple_inside_a_match_may_be_one_with_which_no_attempt_could_begin() -> None:
+    made = Patterns("X *Y Z", v=BIGINT, w=BIGINT)
+    x, y, z = made.variables()
+    pattern = made.made([x.w / x.v >= 0.0, y.v != 1, z.v == 1], [x.w, z.w])
+    with uncompiled():
+        assert searched(pattern, prices("3 0 2 0 1 2"), pattern.fields, cuts=[2]) == [(0, (4, (0, 4)))]
+        with pytest.raises(PatternError, match="division by zero in the conditions of X"):
+            searched(pattern, prices("3 1 0 2 - 2"), pattern.fields, cuts=[3, 4])
+
+
+# ---------------------------------------------------------------- the paper's examples
+
+
+def clicks() -> tuple[Pattern, list[dict[str, Any]]]:
+    made = Patterns("X Y Z", page=BIGINT, kind=STRING)
+    x, y, z = made.variables()
+    pattern = made.made([x.kind == "a", y.kind == "d", z.kind == "p"], [y.page, z.page])
+    kinds = list("adpaadpdpada")
+    return pattern, [{"page": i, "kind": kind} for i, kind in enumerate(kinds)]
+
+
+def test_an_advertisement_a_description_and_a_purchase_in_a_row() -> None:
+    pattern, rows = clicks()
+    with uncompiled():
+        assert searched(pattern, rows, pattern.fields) == [(0, (2, (1, 2))), (0, (6, (5, 6)))]
+
+
+def double_bottom(least: int) -> Pattern:
+    """Four runs, falling and rising in turn, of at least so many tuples each."""
+    made = Patterns("*W *X *Y *Z", v=BIGINT, w=BIGINT)
+    w, x, y, z = made.variables()
+    falling = [w.v <= w.previous.v, y.v <= y.previous.v]
+    rising = [x.v >= x.previous.v, z.v >= z.previous.v]
+    long = [made.measure("count", variable) >= least for variable in (w, x, y, z)]
+    return made.made([*falling, *rising, *long], [w.first.w, x.first.w, y.first.w, z.first.w, z.last.w])
+
+
+DOUBLE_BOTTOM = "9 8 7 8 9 8 6 7 9 5 4 6 7 6 8 9"
+
+
+@pytest.mark.parametrize("in_python", [True, False])
+def test_a_double_bottom(in_python: bool) -> None:
+    """From the top 9 down to 7, up to 9, down to 6, up to 9. The next one begins after it."""
+    rows = prices(DOUBLE_BOTTOM)
+    pattern = double_bottom(2)
+    expected = [(0, (8, (1, 3, 5, 7, 8)))]
+    assert defined(pattern, rows) == {0: [match for _, match in expected]}
+    if not in_python:
+        assert searched(pattern, rows, pattern.fields, cuts=[4, 9]) == expected
+        return
+    with uncompiled():
+        for cut in range(len(rows)):
+            assert searched(pattern, rows, pattern.fields, cuts=[cut], lost_at=[0]) == expected
+
+
+# ---------------------------------------------------------------- rules
+
+
+@given(st.text("adpx", max_size=20), st.data())
+@settings(max_examples=50, deadline=None)
+def test_no_attempt_is_missed_where_none_begins_with_a_tuple_of_a_barren_element(
+    text: str, data: st.DataObject
+) -> None:
+    """Each of three letters excludes the others, so an attempt can begin with the tuple that ended one."""
+    pattern, _ = clicks()
+    rows = [{"page": i, "kind": kind} for i, kind in enumerate(text)]
+    program = compiled(pattern, barren_elements(3, [(0, 1), (1, 1), (2, 2)]))
+    cuts = data.draw(st.lists(st.integers(0, len(rows)), max_size=3))
+    with uncompiled():
+        assert by_partition(searched(program, rows, pattern.fields, cuts)) == defined(pattern, rows)
+
+
+def test_an_attempt_that_is_complete_waits_for_an_older_one() -> None:
+    """X = 9 has an open star of smaller ones; X = 3 with 2 and 5 is complete before it is known to fail."""
+    made = Patterns("X *Y Z", v=BIGINT, w=BIGINT)
+    x, y, z = made.variables()
+    pattern = made.made([y.v < x.v, z.v > x.v, z.v < 20], [x.v, z.v])
+    fails, matches = prices("9 3 2 5 4 25 1"), prices("9 3 2 5 4 15 1")
+    with uncompiled():
+        assert searched(pattern, fails, pattern.fields, cuts=[4, 5]) == [(0, (3, (3, 5)))]
+        assert searched(pattern, matches, pattern.fields, cuts=[4, 5]) == [(0, (5, (9, 15)))]
+
+
+def test_a_count_that_is_too_small_or_too_large_rejects_the_whole_run() -> None:
+    made = Patterns("*A B", v=BIGINT, w=BIGINT)
+    a, b = made.variables()
+    count = made.measure("count", a)
+    pattern = made.made([a.v != 0, b.v == 0, count < 4, count > 1], [a.first.w, count])
+    rows = prices("1 0 1 1 0 1 1 1 1 1 0 1 1 1 0")
+    with uncompiled():
+        assert searched(pattern, rows, pattern.fields) == [(0, (4, (2, 2))), (0, (14, (11, 3)))]
+
+
+def test_the_end_of_the_input_completes_a_trailing_star() -> None:
+    made = Patterns("X *Y", v=BIGINT, w=BIGINT)
+    x, y = made.variables()
+    pattern = made.made([x.v > 5, y.v < y.previous.v, y.last.v < 3], [x.v, y.last.v])
+    with uncompiled():
+        assert searched(pattern, prices("9 4 2 7 6 1"), pattern.fields) == [
+            (0, (2, (9, 2))),
+            (0, (5, (7, 1))),
+        ]
+        assert searched(pattern, prices("9 4 2 7 6 4"), pattern.fields) == [(0, (2, (9, 2)))]
+
+
+def test_a_tuple_that_a_match_has_taken_does_not_belong_to_the_run_after_it() -> None:
+    """The leading star is maximal on the left, but what is gone is gone."""
+    made = Patterns("*A", v=BIGINT, w=BIGINT)
+    (a,) = made.variables()
+    pattern = made.made([a.v > 0, made.measure("count", a, running=True) <= 2], [a.first.w, a.w])
+    with uncompiled():
+        found = searched(pattern, prices("1 1 1 1 1 -1 1"), pattern.fields)
+    assert found == [(0, (1, (0, 1))), (0, (3, (2, 3))), (0, (4, (4, 4))), (0, (6, (6, 6)))]
+
+
+def test_inside_a_run_of_the_leading_star_nothing_begins() -> None:
+    made = Patterns("*A B", v=BIGINT, w=BIGINT)
+    a, b = made.variables()
+    pattern = made.made([a.v > 0, b.v < 0], [a.first.w, b.w])
+    with uncompiled():
+        found = searched(pattern, prices("1 3 1 -1 1 1 0 1 -2"), pattern.fields)
+    assert found == [(0, (3, (0, 3))), (0, (8, (7, 8)))]
