@@ -143,7 +143,7 @@ def _running(draw: Draw, source: Source, variables: Sequence[Variable], everythi
         values += [f"cavg({own})", f"csum({own}) / 2"]
         values += [f"halved({own})"] if everything and family(source.columns[column]) != "decimal" else []
     if everything:
-        calls = ["min", "max", "first"]
+        calls = ["min", "max", "mode"]
         if family(source.columns[column]) in NUMBERS and not source.extreme:
             calls += ["avg", "sum", "median"]
             calls += ["steps", "halved"] if family(source.columns[column]) != "decimal" else []

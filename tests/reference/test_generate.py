@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from tests.reference.generate import ALL_TIME_TYPES, Case, script_and_inputs
+from tests.reference.generate import ALL_TIME_TYPES, Case, StreamDeclaration, script_and_inputs
 from tests.reference.queries import KINDS, PATTERN_KINDS
 
 from millstream.analysis.statements import RunQuery, analyse
 from millstream.catalog import Catalog
 from millstream.plan.builder import build
 from millstream.plan.optimize import optimize
-from millstream.reference import Answer, Arrivals, Input, Overflow, answers, run
+from millstream.reference import Answer, Arrivals, Input, Overflow, Row, answers, run
 from millstream.reference.values import same_key
 from millstream.syntax import parse_script
 
@@ -99,6 +101,18 @@ def test_every_tuple_goes_somewhere(case: Case) -> None:
     assert isinstance(arrivals, Arrivals)
     tuples = [a for partition in arrivals.partitions for a in partition if hasattr(a, "values")]
     assert len(answer.rows) + len(answer.late["s"]) + len(answer.bad["s"]) == len(tuples)
+
+
+@SOME
+@given(script_and_inputs(kinds=["pattern table"], time_types=ALL_TIME_TYPES))
+def test_a_table_gives_what_its_rows_give_as_a_stream(case: Case) -> None:
+    query = re.sub("SEQUENCE BY [tv, ]+ AS", "SEQUENCE BY t AS", case.queries[0])
+    rows = [row for row in case.inputs["s"] if isinstance(row, dict) and row["t"] is not None]
+    on_table = interpreted(replace(case, queries=(query,)), {"s": rows})["q1"]
+    stream = StreamDeclaration("s", case.declarations[0].columns, "ORDER BY t", "")
+    arrivals = [Row(row) for row in sorted(rows, key=lambda row: row["t"])]
+    on_stream = answers(f"{stream.text()}; {query}", {"s": Arrivals([arrivals])})["q1"]
+    assert Counter(map(same_key, on_stream.values)) == Counter(map(same_key, on_table.values))
 
 
 @pytest.mark.parametrize("everything", [False, True])

@@ -233,7 +233,7 @@ PRELUDE = """
         ("SELECT s.k FROM s [NOW] JOIN r [NOW] ON s.k = r.k", "join of windows"),
         ("SELECT count(*) FROM s [NOW] JOIN r [NOW] ON s.k = r.k", "join of windows"),
         ("SELECT k FROM s [NOW] EXCEPT SELECT k FROM r [NOW]", "set operation"),
-        ("SELECT X.v FROM s AS (X, *Y)", "sequence pattern"),
+        ("SELECT max(*Y) FROM s AS (X, *Y)", "'max' of whole tuples"),
         ("SELECT count_min_sketch(v, 0.1, 0.9, 1) OVER (ROWS 3 PRECEDING) FROM s", "count_min_sketch"),
         ("SELECT sin(v) FROM s", "sin"),
         ("SELECT CASE WHEN v IN (SELECT k FROM x) THEN 1 END FROM s", "IN with a query"),

@@ -165,10 +165,11 @@ def test_previous_of_the_tuple_before_is_the_one_before_that() -> None:
     assert runs("*A, Z", where, 1, 2, 3, 4, 0) == []
 
 
-def test_of_the_tuple_before_alone_the_first_of_the_star_is_itself() -> None:
+def test_the_tuple_before_counts_as_the_first_of_its_run() -> None:
     where = "A.v >= FIRST(A).v AND count(*A) = 2 AND Z.v < 0"
     assert runs("*A, Z", where, 5, 6, -1) == ["1-3"]
     assert runs("*A, Z", where, 4, 5, 6, -1) == []
+    assert runs("*A, Z", where, None, 5, 6, -1) == ["2-4"]
 
 
 # ---------------------------------------------------------------- conditions

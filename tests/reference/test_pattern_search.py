@@ -8,6 +8,7 @@ made.
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ Values = Sequence[int | None]
 Spans = list[list[int]]
 """The positions that each element has taken, the last of them the one in question."""
 Test = Callable[[Values, Spans], bool]
+NAMES = ("A", "AB", "AB", "ABC", "ABC", "ABCD")
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ def by_the_oracle(elements: Sequence[Element], values: Values) -> list[list[tupl
         for i, e in enumerate(elements)
     )
     names = ", ".join(f"{'*' if e.star else ''}{e.name}" for e in elements)
-    where = " AND ".join(condition.text for e in elements for condition in e.conditions)
+    where = " AND ".join(f"({condition.text})" for e in elements for condition in e.conditions)
     query = f"SELECT {ends} FROM s AS ({names}){f' WHERE {where}' if where else ''}"
     rows = [Row({"v": value, "t": t}) for t, value in enumerate(values)]
     found = answer(f"CREATE STREAM s (v INT, t INT) ORDER BY t; {query}", {"s": Arrivals([rows])})
@@ -90,7 +92,8 @@ def of_tuple(draw: st.DrawFn, x: str) -> Condition:
             [
                 Condition(f"{x}.v > {n}", lambda v, s: compared(int.__gt__, now(v, s), n)),
                 Condition(f"{x}.v <= {n}", lambda v, s: compared(int.__le__, now(v, s), n)),
-                Condition(f"{x}.v IS NULL", lambda v, s: now(v, s) is None),
+                Condition(f"{x}.v <> {n}", lambda v, s: compared(int.__ne__, now(v, s), n)),
+                Condition(f"{x}.v IS NULL OR {x}.v >= 0", lambda v, s: (now(v, s) or 0) >= 0),
                 Condition(
                     f"{x}.v < {x}.previous.v", lambda v, s: compared(int.__lt__, now(v, s), before(v, s))
                 ),
@@ -164,9 +167,9 @@ def final(draw: st.DrawFn, x: str) -> Condition:
 @st.composite
 def elements(draw: st.DrawFn) -> list[Element]:
     made: list[Element] = []
-    for name in "ABCD"[: draw(st.integers(1, 4))]:
+    for name in draw(st.sampled_from(NAMES)):
         star = draw(st.booleans())
-        own = draw(st.lists(of_tuple(name), max_size=2))
+        own = draw(st.lists(of_tuple(name), max_size=1))
         own += draw(st.lists(of_earlier(name, made), max_size=1)) if made else []
         along = draw(st.lists(running(name), max_size=1)) if star else []
         at_last = draw(st.lists(final(name), max_size=1)) if star else []
@@ -174,7 +177,12 @@ def elements(draw: st.DrawFn) -> list[Element]:
     return made
 
 
-VALUES = st.lists(st.sampled_from([None, -2, -1, 0, 1, 2, 3, 0, 1, 2]), max_size=25)
+def random_values(count: int, seed: int) -> Values:
+    """Hypothesis makes short lists with many equal elements, in which little is found."""
+    return random.Random(seed).choices([None, -2, -1, 0, 1, 2, 3, 0, 1, 2], k=count)
+
+
+VALUES = st.builds(random_values, st.integers(10, 30) | st.integers(0, 10), st.integers(0, 2**32))
 
 
 # ---------------------------------------------------------------- regular expressions
@@ -192,8 +200,8 @@ class Counted:
 
 @st.composite
 def counted(draw: st.DrawFn, name: str) -> Counted:
-    least = draw(st.integers(1, 3))
-    return Counted(draw(st.booleans()), draw(of_tuple(name)), least, least + draw(st.integers(0, 3)))
+    least = draw(st.integers(1, 2))
+    return Counted(draw(st.booleans()), draw(of_tuple(name)), least, least + draw(st.integers(0, 9)))
 
 
 def by_regular_expressions(pattern: Sequence[Counted], values: Values) -> list[list[tuple[int, int]]]:
@@ -219,7 +227,7 @@ def by_regular_expressions(pattern: Sequence[Counted], values: Values) -> list[l
 
 
 @settings(deadline=None)
-@given(st.integers(1, 4).flatmap(lambda n: st.tuples(*(counted(name) for name in "ABCD"[:n]))), VALUES)
+@given(st.sampled_from(NAMES).flatmap(lambda names: st.tuples(*map(counted, names))), VALUES)
 def test_patterns_of_single_tuples_are_regular_expressions(
     pattern: Sequence[Counted], values: Values
 ) -> None:

@@ -19,11 +19,11 @@ from millstream.analysis.resolved import PatternClause
 from millstream.catalog import Catalog
 from millstream.reference.errors import NotInterpreted
 from millstream.reference.expressions import compiled
-from millstream.reference.pattern_measures import Measure, measure
+from millstream.reference.pattern_measures import WHOLE_TUPLE, Measure, measure
 from millstream.reference.relations import Record
 from millstream.reference.values import Value
 from millstream.syntax import nodes, to_sql
-from millstream.types import BOOLEAN, Type
+from millstream.types import Type
 
 
 @dataclass(frozen=True)
@@ -170,8 +170,7 @@ class Facts:
         while path and path[0].lower() == PREVIOUS and (len(path) > 1 or self._position(PREVIOUS) is None):
             back, path = back + 1, path[1:]
         if not path:
-            # A whole tuple can only be counted.
-            return BOOLEAN, lambda history, at: True if at >= back else None
+            return WHOLE_TUPLE, lambda history, at: True if at >= back else None
         position = self._position(path[0])
         if position is None or len(path) > 1:
             raise NotInterpreted(f"the name '{'.'.join(path)}'")

@@ -26,13 +26,16 @@ from millstream.reference.relations import Record
 from millstream.reference.values import Value
 from millstream.reference.versions import arguments_of, over_results, results
 from millstream.syntax import nodes, parse_expression, to_sql
-from millstream.types import Field, Type
+from millstream.types import Field, Type, struct
 from millstream.uda.python import PythonBody
 
 OfTuple = Callable[[Sequence[Record], int], Value]
 """A value of the tuple at a position of a history."""
 Argument = Callable[[exp.Expr], tuple[Type, OfTuple] | None]
 """The value of a node of an argument; None where it has to be computed from its parts."""
+
+WHOLE_TUPLE = struct()
+"""The type of ``Y`` itself, which can only be counted."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,8 @@ def measure(node: exp.Expr, argument: Argument, catalog: Catalog) -> Measure:
         return exp.column(fields[-1].name)
 
     call = _call(written.transform(with_holes), tuple(fields), catalog)
-    _refuse_whole_tuples(written, call)
+    if WHOLE_TUPLE in [field.type for field in fields] and (call.name != "count" or call.distinct):
+        raise NotInterpreted(f"'{call.name}' of whole tuples")
     schema = [ColumnRef("", field.name, field.type) for field in fields]
     return Measure(call.type, values, _computation(call, schema, _frame(node)))
 
@@ -91,15 +95,6 @@ def _call(node: exp.Expr, fields: tuple[Field, ...], catalog: Catalog) -> Aggreg
 
 def _no_queries(query: exp.Query, scope: Scope) -> Type:
     raise NotInterpreted("a query inside an aggregate")
-
-
-def _refuse_whole_tuples(written: exp.Expr, call: AggregateCall) -> None:
-    """``count(*Y)`` counts tuples; what else could be made of them is not interpreted."""
-    stars = [part.this for part in written.find_all(nodes.Starred)]
-    arguments = [*written.expressions, *stars]
-    whole = any(isinstance(part, exp.Column) and len(part.parts) == 1 for part in arguments)
-    if whole and (call.name != "count" or call.distinct):
-        raise NotInterpreted(f"'{call.name}' of whole tuples")
 
 
 # ---------------------------------------------------------------- values
@@ -144,4 +139,8 @@ def _in_python(
     types = [(a.type, p.type) for a, p in zip(call.arguments, body.parameters, strict=True)]
     rows = [[function(record.values) for function in functions] for record in content]
     given = [tuple(cast(v, *both) for v, both in zip(row, types, strict=True)) for row in rows]
-    return python_aggregates.of_content(body, given)
+    returned = python_aggregates.of_content(body, given)
+    if len(body.returns) == 1:
+        return returned
+    names = [field.name for field in body.returns]
+    return [tuple(map(row.get, names)) if isinstance(row, dict) else tuple(row) for row in returned]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 
 from millstream.analysis.expressions import ColumnRef
 from millstream.catalog import Catalog
@@ -54,14 +55,15 @@ def matches(node: nodes.PatternMatch, relation: Relation, catalog: Catalog) -> R
     )
     found: list[tuple[int, Taken]] = []
     waiting: list[Record] = []
+    before_the_end = replace(relation, ended=False)
     for positions in _partitions(node, tuples, relation):
         history = [tuples[i] for i in positions]
-        taken, start = search.run(history, ended=False)
-        # A match that begins there or later takes a tuple for each element at least.
-        waiting += history[start + len(node.pattern.elements) - 1 :]
-        if relation.ended:
-            taken, _ = search.run(history, ended=True)
+        taken, _ = search.run(history, ended=relation.ended)
         found += [(positions[match.elements[-1][-1]], match) for match in taken]
+        if relation.time_type is not None:
+            known = [record for record in history if is_final(record, before_the_end)]
+            _, possible = search.run(known, ended=False)
+            waiting += [known[i] for i in possible]
     records = [replace(tuples[i], values=(match,)) for i, match in sorted(found, key=lambda one: one[0])]
     return relation.promising(()).held_back(waiting).changed(records, (MATCH,))
 
@@ -116,8 +118,11 @@ class _Element:
     final: Sequence[Condition]
 
 
-class _StillOpen(Exception):  # noqa: N818 (nothing is wrong)
-    """Tuples that are still to come decide about an attempt."""
+class _Outcome(Enum):
+    MATCH = "match"
+    FAILED = "failed"
+    OPEN = "open"
+    """Tuples that are still to come decide."""
 
 
 @dataclass(frozen=True)
@@ -127,50 +132,55 @@ class _Search:
     elements: Sequence[_Element]
     before: Sequence[Condition]
 
-    def run(self, history: Sequence[Record], *, ended: bool) -> tuple[list[Taken], int]:
-        """The matches in a partition, and where the attempt starts that is still open."""
+    def run(self, history: Sequence[Record], *, ended: bool) -> tuple[list[Taken], list[int]]:
+        """The matches in a partition, and the positions of tuples that may still be the last of one.
+
+        As long as an attempt is open nobody knows what is found after it. But all that can be found there in
+        the tuples that have come is what there is if it fails.
+        """
         found: list[Taken] = []
+        possible: list[int] = []
         start = consumed = 0
+        is_open = False
         while start < len(history):
-            match = None
+            outcome, taken = _Outcome.FAILED, Taken(history, ())
             if start == consumed or not self._goes_on(history, start):
-                try:
-                    match = self._attempt(history, start, ended)
-                except _StillOpen:
-                    break
-            if match is None:
-                start += 1
+                outcome, taken = self._attempt(history, start, ended)
+            last = taken.elements[-1] if len(taken.elements) == len(self.elements) else range(0)
+            is_open |= outcome is _Outcome.OPEN
+            if outcome is not _Outcome.FAILED:
+                possible += last[-1:] if is_open else []
+            if outcome is _Outcome.MATCH:
+                found += [] if is_open else [taken]
+                start = consumed = last.stop
             else:
-                found.append(match)
-                start = consumed = match.elements[-1].stop
-        return found, start
+                start += 1
+        return found, possible
 
     def _goes_on(self, history: Sequence[Record], start: int) -> bool:
         """Whether a leading star that starts here is not maximal on the left."""
         before = Taken(history, (range(start - 1, start),))
         return self.elements[0].star and all(condition(before) for condition in self.before)
 
-    def _attempt(self, history: Sequence[Record], start: int, ended: bool) -> Taken | None:
+    def _attempt(self, history: Sequence[Record], start: int, ended: bool) -> tuple[_Outcome, Taken]:
         taken = Taken(history, ())
         for element in self.elements:
-            positions = _taken(element, taken, start, ended)
-            if not positions:
-                return None
+            positions = _positions(element, taken, start)
             taken = Taken(history, (*taken.elements, positions))
-            if not all(condition(taken) for condition in element.final):
-                return None
             start = positions.stop
-        return taken
+            if start == len(history) and not ended and (element.star or not positions):
+                return _Outcome.OPEN, taken
+            if not positions or not all(condition(taken) for condition in element.final):
+                return _Outcome.FAILED, taken
+        return _Outcome.MATCH, taken
 
 
-def _taken(element: _Element, before: Taken, start: int, ended: bool) -> range:
+def _positions(element: _Element, before: Taken, start: int) -> range:
     """The positions that an element takes, after those that were taken before it."""
     stop = start
-    while stop == start or element.star:
-        if stop == len(before.history) and not ended:
-            raise _StillOpen
+    while stop < len(before.history) and (element.star or stop == start):
         with_it = Taken(before.history, (*before.elements, range(start, stop + 1)))
-        if stop == len(before.history) or not all(condition(with_it) for condition in element.per_tuple):
+        if not all(condition(with_it) for condition in element.per_tuple):
             break
         stop += 1
     return range(start, stop)
