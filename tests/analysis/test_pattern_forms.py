@@ -243,3 +243,10 @@ def test_a_place_is_one_tuple_and_no_more_places_are_there_than_are_named() -> N
         (1, End.NOW, 0),
         (0, End.NOW, 0),
     ]
+
+
+def test_an_aggregate_that_declares_no_type_has_that_of_its_body() -> None:
+    """Old listings leave types out, and the arguments of the call have their say."""
+    clause = pattern_of("SELECT X.speed FROM speed AS (X, *Y) WHERE latest(*Y.speed) / 2 > 9")
+    form = form_of(clause)
+    assert conditions(form)["*Y"] == ["! >(/(final latest(Y@now.speed) of Y, 2.0:double), 9.0:double)"]

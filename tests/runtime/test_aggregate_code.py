@@ -94,8 +94,8 @@ def test_explain_is_a_statement_too(sales: Streams, capsys: pytest.CaptureFixtur
     said = capsys.readouterr().out
     assert "def run(" in said
     assert "StreamScan Sale" in said
-    with pytest.raises(MillstreamError, match="EXPLAIN PATTERN cannot be run"):
-        sales.mill.execute("EXPLAIN PATTERN SELECT item FROM Sale")
+    with pytest.raises(MillstreamError, match="there is no EXPLAIN COSTS"):
+        sales.mill.explain("SELECT item FROM Sale", "costs")
 
 
 def test_compiling_is_told_once(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

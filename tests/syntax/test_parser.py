@@ -111,6 +111,7 @@ def test_a_split(again: Check) -> None:
         ("SET a = 'x'", nodes.SetOption, {"this": "a", "value": "x"}),
         ("SET `from`.`a b`.`1` = -5", nodes.SetOption, {"this": "from.a b.1", "value": "-5"}),
         ("EXPLAIN PATTERN SELECT 1", nodes.Explain, {"mode": "PATTERN"}),
+        ("EXPLAIN PATTERN DOT SELECT 1", nodes.Explain, {"mode": "PATTERN DOT"}),
     ],
 )
 def test_housekeeping(text: str, node: type[exp.Expr], arguments: dict[str, Any], again: Check) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from millstream.analysis.arguments import check_arguments
+from millstream.analysis.bodies import bodies_of
 from millstream.analysis.resolver import is_aggregate_call, result_type
 from millstream.analysis.typer import Typer, field_type
 from millstream.errors import AnalysisError, did_you_mean
@@ -184,7 +185,8 @@ class PatternTyper:
         aggregate = self.catalog.aggregate(name) or self.catalog.aggregate(name, window=True)
         if aggregate is not None:
             check_arguments(aggregate, node, given)
-            return result_type(aggregate)
+            type_ = result_type(aggregate)
+            return type_ if type_.is_known else self._returned(name, given)
         whole = tuple_argument(node, self.names)
         if name.lower() in ENDS and whole is not None:
             self._check_end(f"{name}({whole.name})", node)
@@ -195,6 +197,12 @@ class PatternTyper:
             )
             return self.type_of(complete)
         return None
+
+    def _returned(self, name: str, given: list[Type]) -> Type:
+        """The type of an aggregate that declares none, for arguments of these types."""
+        bodies = bodies_of(name, given, self.catalog)
+        body = bodies.base or bodies.window
+        return UNKNOWN if body is None else body.returns[0].type
 
     def _check_end(self, written: str, node: exp.Expr) -> None:
         if not isinstance(node.parent, exp.Dot):

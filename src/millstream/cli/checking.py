@@ -11,6 +11,7 @@ from millstream.catalog import Catalog
 from millstream.plan.builder import build
 from millstream.plan.executable import why_not
 from millstream.plan.explain import explained
+from millstream.plan.explain_patterns import MODES, explained_patterns
 from millstream.plan.optimize import optimize
 from millstream.syntax import parse_script
 
@@ -26,8 +27,7 @@ def check_script(text: str, name: str) -> None:
         queries += 1
         reason = why_not(optimize(build(query)))
         if isinstance(statement.meaning, ExplainQuery):
-            mode = statement.meaning.mode
-            reason = "EXPLAIN PATTERN" if mode == "PATTERN" else None if mode == "LOGICAL" else reason
+            reason = None if statement.meaning.mode in ("LOGICAL", *MODES) else reason
         if reason is not None:
             place = statement.source.place(query.span or statement.span)
             _tell(f"{place}: note: {reason} cannot be run by this version of Millstream yet")
@@ -37,7 +37,7 @@ def check_script(text: str, name: str) -> None:
 
 
 def explain_script(text: str, name: str) -> None:
-    """Print the logical plan of every query."""
+    """Print the logical plan of every query, and of EXPLAIN PATTERN what that says."""
     number = 0
     for statement in _analysed(text, name):
         query = _query(statement)
@@ -52,7 +52,9 @@ def explain_script(text: str, name: str) -> None:
                 number += 1
                 title = f"q{number}"
         print(f"-- {title}")  # noqa: T201
-        print(explained(optimize(build(query))))  # noqa: T201
+        plan = optimize(build(query))
+        mode = statement.meaning.mode if isinstance(statement.meaning, ExplainQuery) else "LOGICAL"
+        print(explained_patterns(plan, mode) if mode in MODES else explained(plan))  # noqa: T201
 
 
 def _analysed(text: str, name: str) -> list[AnalysedStatement]:

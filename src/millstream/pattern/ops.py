@@ -16,7 +16,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from millstream.pattern.implications import Implications, Known
+from millstream.pattern.form import Pattern
+from millstream.pattern.implications import Implications, Known, implications
 
 
 @dataclass(frozen=True, order=True)
@@ -84,6 +85,11 @@ class Facts:
             yield Failure(element)
             if final:
                 yield Failure(element, final=True)
+
+
+def facts_of(form: Pattern) -> Facts:
+    stars = tuple(element.star for element in form.elements)
+    return Facts(stars, tuple(bool(element.final) for element in form.elements), implications(form))
 
 
 def resumes(facts: Facts) -> dict[Failure, Resume]:

@@ -10,6 +10,7 @@ from millstream.catalog.entries import Aggregate, Entry, ScalarFunction, Sink, S
 from millstream.errors import NotExecutableError
 from millstream.plan.builder import build
 from millstream.plan.explain import explained
+from millstream.plan.explain_patterns import MODES, explained_patterns
 from millstream.plan.optimize import optimize
 from millstream.runtime.query import RunningQuery
 from millstream.types import Field
@@ -38,12 +39,14 @@ def answer(meaning: Meaning, catalog: Catalog, queries: Sequence[RunningQuery] =
 
 
 def explanation(wanted: ExplainQuery) -> str:
-    """What can be told of a query without Spark: its logical plan."""
+    """What can be told of a query without Spark: its logical plan, and its sequence patterns."""
+    if wanted.mode in MODES:
+        return explained_patterns(optimize(build(wanted.query)), wanted.mode)
     if wanted.mode != "LOGICAL":
         raise NotExecutableError(
-            f"EXPLAIN {wanted.mode} cannot be run by this version of Millstream yet",
+            f"there is no EXPLAIN {wanted.mode}",
             span=wanted.query.span,
-            hint="EXPLAIN LOGICAL shows the plan of any query, PHYSICAL and CODE what is run for it",
+            hint="LOGICAL shows the plan, PATTERN the sequence patterns, PHYSICAL and CODE what is run",
         )
     return explained(optimize(build(wanted.query)))
 

@@ -131,9 +131,9 @@ class Mill:
         return self._start_all([asked])[0]
 
     def explain(self, query: str, mode: str = "logical") -> str:
-        """A query as text: its logical plan, its stages and Spark's plan, or the code of its aggregates.
+        """A query as text: its plan, its sequence patterns, its stages, or the code of its aggregates.
 
-        ``mode`` is ``logical``, ``physical`` or ``code``.
+        ``mode`` is ``logical``, ``pattern``, ``pattern dot``, ``pattern mermaid``, ``physical`` or ``code``.
         """
         statement, resolved = self._single_query(query)
         return self._explained(ExplainQuery(mode.upper(), resolved), statement.source, statement.span)

@@ -248,7 +248,7 @@ class Starred(exp.Expression):
 
 
 class Explain(Statement):
-    """EXPLAIN [LOGICAL | PHYSICAL | CODE | PATTERN] query."""
+    """EXPLAIN [LOGICAL | PHYSICAL | CODE | PATTERN [DOT | MERMAID]] query."""
 
     arg_types = {"this": True, "mode": False}
 

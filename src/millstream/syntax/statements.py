@@ -14,6 +14,9 @@ CREATABLE = ("STREAM", "TABLE", "SINK", "VIEW", "FUNCTION", "AGGREGATE", "WINDOW
 SHOWABLE = ("STREAMS", "TABLES", "SINKS", "VIEWS", "FUNCTIONS", "AGGREGATES", "QUERIES")
 DROPPABLE = ("STREAM", "TABLE", "SINK", "VIEW", "FUNCTION", "AGGREGATE", "QUERY")
 EXPLAIN_MODES = ("LOGICAL", "PHYSICAL", "CODE", "PATTERN")
+DRAWINGS = ("DOT", "MERMAID")
+"""Languages in which EXPLAIN PATTERN draws a pattern."""
+
 _BEGINNINGS = (
     *("SELECT", "WITH", "VALUES", "CREATE", "STREAM", "TABLE", "AGGREGATE", "WINDOW"),
     *("SPLIT", "INSERT", "EXPLAIN", "SHOW", "DESCRIBE", "DESC", "DROP", "SET"),
@@ -266,11 +269,15 @@ class EslParser(AggregateParser):
 
     def _explain(self) -> nodes.Explain:
         first = self.advance()
-        mode = self.take(*EXPLAIN_MODES)
+        word = self.take(*EXPLAIN_MODES)
+        mode = word.key if word else None
+        drawing = self.take(*DRAWINGS) if mode == "PATTERN" else None
+        if drawing:
+            mode = f"{mode} {drawing.key}"
         if not self.at_query() and not self.at("("):
             hint = f"EXPLAIN takes a query, with one of {', '.join(EXPLAIN_MODES)} before it or none"
             self.fail_expecting("a query", (*EXPLAIN_MODES, "SELECT"), hint=hint)
-        return self.spanned(nodes.Explain(this=self.query(), mode=mode.key if mode else None), first)
+        return self.spanned(nodes.Explain(this=self.query(), mode=mode), first)
 
     def _show(self) -> nodes.ShowEntries:
         first = self.advance()
