@@ -99,7 +99,7 @@ def test_a_failure_names_the_tuple() -> None:
     search = kernel(made.made([x.v + 1 > 0, y.v / y.w > 1.0], [x.v]))
     wrong = rf"pattern \(X, Y\): .* for the tuple \({2**63 - 1}, 4\), in the conditions of X"
     with pytest.raises(PatternError, match=wrong):
-        search.process(stream(f"time v w\n0 1 2\n1 {2**63 - 1} 4"), Frontier(1, 0))
+        search.process(stream(f"time v w\n0 {2**63 - 1} 4"), Frontier(1, 0))
 
 
 # ---------------------------------------------------------------- long stars
@@ -132,6 +132,7 @@ def endings() -> dict[str, Pattern]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["plain", "at least", "at most", "trailing", "leading"])
 def test_what_is_kept_does_not_grow_with_a_star_of_a_million(name: str) -> None:
     count = 1_000_000
@@ -148,6 +149,7 @@ def test_what_is_kept_does_not_grow_with_a_star_of_a_million(name: str) -> None:
     assert [row["r2"] for row in found] == [longest]
 
 
+@pytest.mark.slow
 def test_too_many_open_attempts_are_an_error_that_says_so() -> None:
     """Each tuple may be an X whose Z is still to come."""
     made = Patterns("X *Y Z", v=DOUBLE)

@@ -18,7 +18,7 @@ from millstream.pattern.form import Pattern
 from millstream.types import BIGINT, STRING
 from millstream.uda.program import Program
 
-often = settings(max_examples=150, deadline=None)
+often = settings(max_examples=60, deadline=None)
 
 
 def prices(text: str) -> list[dict[str, Any]]:
