@@ -98,6 +98,7 @@ def followed(first: str, second: str) -> tuple[Known, Known]:
         ("q.n - q.previous.n > 5", "q.previous.n >= q.n", False, None),
         ("2 * q.n > 2 * q.previous.n + 1", "q.n > q.previous.n", True, False),
         ("3 * q.n > 2 * q.m", "6 * q.n - 4 * q.m < 0", False, None),
+        ("3 * q.n <= 2 * q.m AND 3 * q.m <= 4 * q.n", "q.n <= 0", True, None),
         ("q.price > q.previous.price + 5", "q.price > q.previous.price", True, None),
         ("q.price + 1 > q.previous.price + 1", "q.price > q.previous.price", True, None),
         ("q.price > q.previous.price", "q.price + 1 > q.previous.price + 1", None, False),
