@@ -164,6 +164,22 @@ def test_an_attempt_that_is_complete_waits_for_an_older_one() -> None:
         assert searched(pattern, matches, pattern.fields, cuts=[4, 5]) == [(0, (5, (9, 15)))]
 
 
+def test_an_attempt_in_the_same_star_as_an_older_one_is_kept_where_a_later_condition_tells_them_apart() -> (
+    None
+):
+    """6 is not above 9, with which the first attempt began, but above 5, with which the second one did."""
+    made = Patterns("X *Y Z", v=BIGINT, w=BIGINT)
+    x, y, z = made.variables()
+    falling = y.v < y.previous.v
+    apart = made.made([falling, z.v > x.v], [x.v, z.v])
+    by_first = made.made([falling, z.v > y.first.v], [x.v, z.v])
+    by_count = made.made([falling, z.v > y.v, made.measure("count", y) == 1], [x.v, z.v])
+    with uncompiled():
+        assert searched(apart, prices("9 5 3 6"), apart.fields) == [(0, (3, (5, 6)))]
+        assert searched(by_first, prices("9 5 3 4"), by_first.fields) == [(0, (3, (5, 4)))]
+        assert searched(by_count, prices("9 5 3 4"), by_count.fields) == [(0, (3, (5, 4)))]
+
+
 def test_a_count_that_is_too_small_or_too_large_rejects_the_whole_run() -> None:
     made = Patterns("*A B", v=BIGINT, w=BIGINT)
     a, b = made.variables()
