@@ -43,6 +43,7 @@ def test_the_search_finds_what_the_definition_says(pattern: Pattern, seed: int) 
 @given(random_patterns.patterns(), st.integers(0, 2**32))
 @settings(max_examples=50, deadline=None)
 def test_matches_come_in_the_same_order_however_the_stream_is_cut(pattern: Pattern, seed: int) -> None:
+    note(shown(pattern))
     chance = random.Random(seed)
     program, rows = compiled(pattern), random_patterns.stream(chance, 20)
     cuts = [chance.randrange(len(rows)) for _ in range(4)]
