@@ -43,6 +43,7 @@ def test_the_search_finds_what_the_definition_says(pattern: Pattern, seed: int) 
 @given(random_patterns.patterns(), st.integers(0, 2**32))
 @settings(max_examples=50, deadline=None)
 def test_matches_come_in_the_same_order_however_the_stream_is_cut(pattern: Pattern, seed: int) -> None:
+    note(shown(pattern))
     chance = random.Random(seed)
     program, rows = compiled(pattern), random_patterns.stream(chance, 20)
     cuts = [chance.randrange(len(rows)) for _ in range(4)]
@@ -162,6 +163,22 @@ def test_an_attempt_that_is_complete_waits_for_an_older_one() -> None:
     with uncompiled():
         assert searched(pattern, fails, pattern.fields, cuts=[4, 5]) == [(0, (3, (3, 5)))]
         assert searched(pattern, matches, pattern.fields, cuts=[4, 5]) == [(0, (5, (9, 15)))]
+
+
+def test_an_attempt_in_the_same_star_as_an_older_one_is_kept_where_a_later_condition_tells_them_apart() -> (
+    None
+):
+    """6 is not above 9, with which the first attempt began, but above 5, with which the second one did."""
+    made = Patterns("X *Y Z", v=BIGINT, w=BIGINT)
+    x, y, z = made.variables()
+    falling = y.v < y.previous.v
+    apart = made.made([falling, z.v > x.v], [x.v, z.v])
+    by_first = made.made([falling, z.v > y.first.v], [x.v, z.v])
+    by_count = made.made([falling, z.v > y.v, made.measure("count", y) == 1], [x.v, z.v])
+    with uncompiled():
+        assert searched(apart, prices("9 5 3 6"), apart.fields) == [(0, (3, (5, 6)))]
+        assert searched(by_first, prices("9 5 3 4"), by_first.fields) == [(0, (3, (5, 4)))]
+        assert searched(by_count, prices("9 5 3 4"), by_count.fields) == [(0, (3, (5, 4)))]
 
 
 def test_a_count_that_is_too_small_or_too_large_rejects_the_whole_run() -> None:
