@@ -107,3 +107,19 @@ def test_what_was_computed_behind_a_false_condition_is_computed_again_where_it_i
     tuples: list[Row] = [(x, 0.0, "") for x in (1, 4, 2, 3, 1)]
     assert by_program(body, tuples, is_compiled=False) == [(0,), (5,), (6,), (2,), (3,)]
     assert by_definition(body, tuples) == [(0,), (5,), (6,), (2,), (3,)]
+
+
+@pytest.mark.slow
+def test_a_count_of_different_values_is_known_outside_of_the_loop_that_counts() -> None:
+    body = body_of("""
+        CREATE AGGREGATE agg(x INT, y DOUBLE, z STRING) : INT {
+            TABLE t(a INT);
+            INITIALIZE : { INSERT INTO t VALUES (x); }
+            ITERATE    : { INSERT INTO t VALUES (x);
+                           INSERT INTO RETURN SELECT (SELECT CAST(count(DISTINCT a) AS INT) FROM t)
+                               FROM t AS s ORDER BY s.a LIMIT 1; }
+            TERMINATE  : { }
+        }""")
+    tuples: list[Row] = [(x, 0.0, "") for x in (4, 4, 5, 4)]
+    assert by_definition(body, tuples) == [(1,), (2,), (2,)]
+    assert by_program(body, tuples, is_compiled=True) == [(1,), (2,), (2,)]

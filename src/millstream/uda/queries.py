@@ -327,9 +327,9 @@ class Queries(Loops):
 
 
 def _is_one_row(query: checked.Query) -> bool:
-    """Whether a query has exactly one row, whatever there is."""
-    if query.united or query.limit is not None or query.distinct or query.having is not None:
+    """Whether a query has exactly one row, whatever there is, and gives it outside of all loops."""
+    if query.united or query.limit is not None or query.distinct or query.order or query.having is not None:
         return False
     if query.is_grouped:
-        return not query.keys
+        return not query.keys and not any(a.distinct for a in query.aggregates)
     return not query.scans and not query.where
