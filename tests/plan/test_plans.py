@@ -67,8 +67,8 @@ PLANS = {
            └─ Windowed [UNBOUNDED WATTR u]
               └─ StreamScan r from kafka ORDER BY u
     """,
-    "SELECT X.a, LAST(Y).b FROM s PARTITION BY c AS (X, *Y) WHERE X.b > 5 AND Y.b < Y.previous.b": """
-        PatternMatch PARTITION BY c AS (X, *Y) RETURNING X.a, LAST(Y).b AS b
+    "SELECT X.a FROM s PARTITION BY c AS (X, *Y) WHERE X.b > 5 AND Y.b < Y.previous.b": """
+        PatternMatch PARTITION BY c AS (X, *Y) WHERE X.b > 5 AND Y.b < Y.previous.b RETURNING X.a
         └─ StreamScan s from kafka ORDER BY t
     """,
     "SELECT name, count(*) FROM k GROUP BY name": """

@@ -41,6 +41,7 @@ class PatternExpressions:
         self.resolver = resolver
         self.typer = PatternTyper(names, resolver)
         self.spoken: dict[ColumnRef, Spoken] = {}
+        self._aggregates: dict[str, ColumnRef] = {}
 
     def resolve(self, node: exp.Expr) -> Expr:
         """A resolved expression.
@@ -75,9 +76,7 @@ class PatternExpressions:
             self.spoken.setdefault(column.ref, column)
             return column.ref, column.fields
         if is_aggregate(node, self.resolver.catalog):
-            ref = ColumnRef("", to_sql(node), self.typer.type_of(node))
-            self.spoken.setdefault(ref, node)
-            return ref, ()
+            return self._aggregate(node), ()
         if not isinstance(node, exp.Column) or self.names.variable_of(node) is not None:
             return None
         if len(node.parts) > 1:
@@ -89,6 +88,16 @@ class PatternExpressions:
         assert partition is not None, "the pattern has been partitioned by it"
         self.spoken.setdefault(partition, node)
         return partition, ()
+
+    def _aggregate(self, node: exp.Expr) -> ColumnRef:
+        """An aggregate by its text, numbered where only capitals differ, which Spark does not tell apart."""
+        text = to_sql(node)
+        if text not in self._aggregates:
+            alike = sum(known.lower() == text.lower() for known in self._aggregates)
+            name = f"{text} ({alike + 1})" if alike else text
+            self._aggregates[text] = ColumnRef("", name, self.typer.type_of(node))
+            self.spoken[self._aggregates[text]] = node
+        return self._aggregates[text]
 
 
 def with_holes(

@@ -24,7 +24,6 @@ from millstream.windows.spec import (
 )
 
 NOT_YET: dict[type[nodes.Node], str] = {
-    nodes.PatternMatch: "a sequence pattern",
     nodes.WindowJoin: "a join of windows",
     nodes.Distinct: "DISTINCT over a window",
     nodes.WindowSetOperation: "a set operation on windows",
@@ -56,6 +55,8 @@ def why_not(plan: nodes.Node) -> str | None:
                 reason = next(filter(None, map(_over, node.calls)), None) or _input(node)
             case nodes.WindowAggregate():
                 reason = _window_aggregate(node) or _input(node)
+            case nodes.PatternMatch():
+                reason = _pattern(node) or _input(node)
             case nodes.Windowed():
                 reason = _window(node)
             case _:
@@ -65,6 +66,11 @@ def why_not(plan: nodes.Node) -> str | None:
     windows = sum(isinstance(node, nodes.Windowed) for node in plan.walk())
     aggregated = sum(isinstance(node, nodes.WindowAggregate) for node in plan.walk())
     return "a window on a stream without an aggregate" if windows > aggregated else None
+
+
+def _pattern(node: nodes.PatternMatch) -> str | None:
+    unfit = node.pattern.unfit
+    return None if unfit is None else f"this pattern cannot be searched for, as {unfit}, and"
 
 
 def _input(node: nodes.Node) -> str | None:

@@ -391,7 +391,12 @@ class PatternMatch(Node):
     def label(self) -> str:
         elements = ", ".join(f"{'*' if e.star else ''}{e.name}" for e in self.pattern.elements)
         by = f" PARTITION BY {', '.join(self.pattern.partition_by)}" if self.pattern.partition_by else ""
-        return f"PatternMatch{by} AS ({elements}) RETURNING {', '.join(map(_output, self.outputs))}"
+        asked = [
+            *(c for e in self.pattern.elements for c in (*e.per_tuple, *e.final)),
+            *self.pattern.after_match,
+        ]
+        where = f" WHERE {' AND '.join(map(str, asked))}" if asked else ""
+        return f"PatternMatch{by} AS ({elements}){where} RETURNING {', '.join(map(_output, self.outputs))}"
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from millstream.catalog.entries import Rejected
 from millstream.plan import nodes
 
-STATEFUL = (nodes.OverAggregate, nodes.WindowAggregate)
+STATEFUL = (nodes.OverAggregate, nodes.WindowAggregate, nodes.PatternMatch)
 
 
 def shareable(plan: nodes.Node) -> set[str]:
@@ -25,7 +25,7 @@ def shareable(plan: nodes.Node) -> set[str]:
                 return set()
             case nodes.OverAggregate():
                 stages += len({tuple(e.sql for e in call.partition_by) for call in node.calls})
-            case nodes.WindowAggregate():
+            case nodes.WindowAggregate() | nodes.PatternMatch():
                 stages += 1
             case _:
                 pass

@@ -10,13 +10,14 @@ from millstream.catalog import Catalog
 from millstream.catalog.entries import Rejected, Stream, View
 from millstream.plan import nodes
 from millstream.plan.attributes import timestamps
+from millstream.plan.patterns import is_searched
 from millstream.reference.brackets import windowed
 from millstream.reference.errors import NotInterpreted
 from millstream.reference.grouping import window_aggregate
 from millstream.reference.inputs import Arrivals, Input, row_values
 from millstream.reference.operators import filter_, project, rename, stream_union, table_join
 from millstream.reference.over import over_aggregate
-from millstream.reference.patterns import is_searched, matches, returned
+from millstream.reference.patterns import matches, returned
 from millstream.reference.points import from_point
 from millstream.reference.relations import Record, Relation, in_order
 from millstream.reference.scans import Scanned, scan

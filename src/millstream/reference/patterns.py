@@ -16,6 +16,7 @@ from millstream.analysis.expressions import ColumnRef
 from millstream.catalog import Catalog
 from millstream.plan import nodes
 from millstream.plan.attributes import timestamps
+from millstream.plan.patterns import is_searched
 from millstream.reference.pattern_facts import Facts, Taken
 from millstream.reference.relations import (
     TIMESTAMP_ITSELF,
@@ -33,13 +34,6 @@ MATCH = ColumnRef("", "match")
 """The column of what is found: the tuples that the elements have taken."""
 
 Condition = Callable[[Taken], bool]
-
-
-def is_searched(node: nodes.Node, pattern: nodes.PatternMatch) -> bool:
-    """Whether a node is what the pattern is searched in, and not a table beside it."""
-    if not isinstance(node, nodes.StreamScan | nodes.TableScan | nodes.Rename):
-        return False
-    return node.alias.lower() == pattern.pattern.alias.lower()
 
 
 def matches(node: nodes.PatternMatch, relation: Relation, catalog: Catalog) -> Relation:

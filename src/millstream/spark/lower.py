@@ -18,9 +18,11 @@ from millstream.errors import ExecutionError, NotExecutableError
 from millstream.plan import nodes
 from millstream.plan.attributes import arrives, attribute_beside_time, sources_of
 from millstream.plan.builder import build
+from millstream.plan.patterns import PatternSearch, taken_apart
 from millstream.spark import tables
 from millstream.spark.flows import Axis, Flow, Leg, concatenated, united
 from millstream.spark.hidden import MARK, column, hidden, shown
+from millstream.spark.patterns import needed_by
 from millstream.spark.sources import ReadPort, StreamFrames, classify, read_stream, read_table
 from millstream.spark.stages import Stages, Wanted
 from millstream.spark.translate import FAILURES, translate
@@ -145,6 +147,10 @@ class Lowerer:
                 flow = self._lower(node.input, replace(below, staged=True))
                 passed = [c for c in node.input.schema if _is_needed(c, above.needed)]
                 return self.stages.base(flow, node, passed, marked=above.staged)
+            case nodes.PatternMatch():
+                return self._lower(taken_apart(node), above)
+            case PatternSearch():
+                return self._search(node, above)
             case _:
                 raise AssertionError(f"{type(node).__name__} has passed the list of what can be run")
 
@@ -222,6 +228,14 @@ class Lowerer:
                 sides = [concatenated(self._lower(side, Above())) for side in node.inputs]
                 return Flow((Leg(tables.combined(sides[0], sides[1], node)),))
         raise AssertionError(f"{type(node).__name__} is not only for tables")
+
+    def _search(self, node: PatternSearch, above: Above) -> Flow:
+        looked_at = list(needed_by(node))
+        below = Above(_wanted(looked_at), staged=node.streaming)
+        flow = self._ready(self._lower(node.input, below), node, looked_at, below)
+        if not node.streaming:
+            flow = flow.map(lambda leg: tables.in_sequence(leg, node.pattern))
+        return self.stages.pattern(flow, node, marked=above.staged)
 
     def _windowed(self, node: nodes.Windowed, above: Above) -> Flow:
         flow = self._lower(node.input, above)

@@ -23,12 +23,14 @@ from millstream.kernels.specs import OverSpec, SlideSpec, UserOverSpec, WindowSp
 from millstream.kernels.user_machine import returned_fields
 from millstream.plan import nodes
 from millstream.plan.attributes import attribute_beside_time
+from millstream.plan.patterns import PatternSearch
 from millstream.quantity import Rows
 from millstream.spark.aggregates import aggregate
 from millstream.spark.flows import Flow, Leg, named
 from millstream.spark.hidden import SORT
 from millstream.spark.host import Stage, shard_ids, stage_stream, stage_table
 from millstream.spark.over_calls import MakeKernel, over_kernels, over_spec, user_over_spec
+from millstream.spark.patterns import search_of
 from millstream.spark.promises import units
 from millstream.spark.reports import Reports
 from millstream.spark.shipping import has_value, hashes, is_integer, packed, time_type_of, type_of
@@ -215,6 +217,24 @@ class Stages:
         columns = [(ref, f"c{i}") for i, ref in enumerate(refs)]
         columns += [(ColumnRef("", k.name, k.expr.type), f"g{i}") for i, k in enumerate(computed)]
         columns += [(call.result, name) for call, _, name in users]
+        return Flow((Leg(named(frame, columns), marked=marked, staged=True),))
+
+    def pattern(self, flow: Flow, node: PatternSearch, *, marked: bool) -> Flow:
+        """The matches of a sequence pattern."""
+        from millstream.kernels.pattern import PatternMatch
+        from millstream.kernels.reorder import Reorder
+
+        search = search_of(node)
+        frame = self._run(
+            flow,
+            search.shipped,
+            [F.expr(key.sql) for key in search.keys],
+            [partial(Reorder), partial(PatternMatch, search.spec)],
+            marked=marked and flow.legs[0].frame.isStreaming,
+            keep=0,
+            add=search.results,
+        )
+        columns = zip(node.schema, search.spec.results, strict=True)
         return Flow((Leg(named(frame, columns), marked=marked, staged=True),))
 
     def window(

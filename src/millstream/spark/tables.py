@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own custom)
 
 from millstream.analysis.expressions import ColumnRef
-from millstream.analysis.resolved import Arrangement
+from millstream.analysis.resolved import Arrangement, PatternClause
 from millstream.plan import nodes
 from millstream.spark.flows import Leg, named
 from millstream.spark.hidden import TIME, shown
@@ -28,6 +28,14 @@ def in_order(leg: Leg, column: ColumnRef | None) -> Leg:
         )
         time = F.when(has_value(leg, column), F.expr(column.sql)).otherwise(missing)
     return timed(leg, time)
+
+
+def in_sequence(leg: Leg, pattern: PatternClause) -> Leg:
+    """A table in the order in which a pattern is searched in it: rows that tie stay as they are."""
+    keys = [F.expr(ColumnRef(pattern.alias, name).sql) for name in pattern.sequence_by]
+    # A number of the row is its time, as SEQUENCE BY may have several columns of any type.
+    frame = leg.frame.orderBy(*keys, F.monotonically_increasing_id())
+    return timed(replace(leg, frame=frame), F.monotonically_increasing_id())
 
 
 def timed(leg: Leg, time: Column) -> Leg:

@@ -1,0 +1,57 @@
+"""From a sequence pattern to what its search is shipped of tuples, and what it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import Column
+from pyspark.sql import functions as F  # noqa: N812 (Spark's own custom)
+
+from millstream.analysis.expressions import ColumnRef, Expr, of_column
+from millstream.kernels.specs import PatternSpec
+from millstream.kernels.user_machine import returned_fields
+from millstream.pattern.compiler import compiled
+from millstream.plan.patterns import PatternSearch
+
+
+@dataclass(frozen=True)
+class Search:
+    """What a search is made of: columns to ship, partitions, what the kernel is told, and its results."""
+
+    shipped: dict[str, Column]
+    keys: tuple[Expr, ...]
+    spec: PatternSpec
+    results: tuple[pa.Field, ...]
+
+
+def search_of(node: PatternSearch) -> Search:
+    clause = node.pattern
+    form = clause.form
+    assert form is not None, "it has passed the list of what can be run"
+    program = compiled(form)
+    values = dict(zip((field.name for field in form.fields), _values(node), strict=True))
+    arguments = tuple(f"a{i}" for i in range(len(program.parameters)))
+    shipped = {
+        name: F.expr(values[parameter.name].sql).cast(str(parameter.type))
+        for name, parameter in zip(arguments, program.parameters, strict=True)
+    }
+    results = tuple(f"r{i}" for i in range(len(program.returns)))
+    keys = tuple(of_column(_column(node, name)) for name in clause.partition_by)
+    spec = PatternSpec(program, arguments, results)
+    return Search(shipped, keys, spec, tuple(returned_fields(program, results)))
+
+
+def needed_by(node: PatternSearch) -> Iterator[Expr]:
+    """What a search may look at."""
+    yield from _values(node)
+
+
+def _values(node: PatternSearch) -> list[Expr]:
+    """What the fields of the pattern's tuples are: columns, and what is computed before the search."""
+    return [*map(of_column, node.input.schema), *(output.expr for output in node.pattern.computed)]
+
+
+def _column(node: PatternSearch, name: str) -> ColumnRef:
+    return next(column for column in node.input.schema if column.name.lower() == name.lower())
