@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from millstream.pattern.implications import Implications, Known
-from millstream.pattern.ops import Facts, Failure, Resume, Spot, kept_from, resume, resumes
+from millstream.pattern.ops import Facts, Failure, Resume, Spot, barren, kept_from, resume, resumes
 
 # ---------------------------------------------------------------- elements that ask for a letter
 
@@ -104,6 +104,27 @@ def test_what_is_known_of_the_first_tuple_of_a_star_is_not_known_of_the_others()
     phi = ((False, True, True, False), (True, False, True, True), (False, False, False, False))
     facts = Facts((True, True, True), (False, False, True), Implications(theta, phi))
     assert resume(Failure(2, final=True), facts) == Resume((Spot(2),), Spot(2), may_start=True)
+
+
+# ---------------------------------------------------------------- tuples with which nothing begins
+
+
+def test_where_no_letter_comes_twice_no_match_begins_inside_an_attempt() -> None:
+    assert barren(letters("abc")) == {Spot(0), Spot(1), Spot(2)}
+    assert barren(letters("abac")) == {Spot(0), Spot(1), Spot(3)}
+
+
+def test_no_double_bottom_begins_where_an_attempt_rises() -> None:
+    """One may begin at any tuple of a fall: a match may have taken those before it."""
+    rises = {Spot(1), Spot(1, 1), Spot(3), Spot(3, 1)}
+    assert barren(falling_and_rising("v^v^", strictly=True, finals=True)) == {Spot(0), *rises}
+    assert barren(falling_and_rising("v^v^", strictly=False, finals=True)) == {Spot(0), Spot(1), Spot(3)}
+
+
+def test_nothing_begins_in_what_the_last_element_takes_if_that_makes_a_match() -> None:
+    everything = Implications(((True, True, True),) * 2, ((False, False, False),) * 2)
+    assert barren(Facts((False, True), (False, False), everything)) == {Spot(0), Spot(1), Spot(1, 1)}
+    assert barren(Facts((False, True), (False, True), everything)) == {Spot(0)}
 
 
 # ---------------------------------------------------------------- a search that uses them

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 
+from millstream.pattern.answers import Answers, Asked
 from millstream.pattern.attempts import NEW, NOBODY, AttemptCode
 from millstream.pattern.cells import Cell, Needs
 from millstream.pattern.conditions import at_most, measures_in, own_tuple
 from millstream.pattern.form import Pattern
 from millstream.pattern.matches import MatchCode
+from millstream.pattern.ops import Spot, barren, facts_of
 from millstream.pattern.sameness import differences
 from millstream.pattern.surroundings import Doing, PatternCode
 from millstream.uda.bodies import Shared
@@ -27,10 +29,9 @@ class SearchCode:
     one while it is inside a star, or complete and waiting.
     """
 
-    def __init__(
-        self, pattern: Pattern, shared: Shared, needs: Needs, name: str, barren: frozenset[int]
-    ) -> None:
-        self._pattern, self._shared, self._needs, self._barren = pattern, shared, needs, barren
+    def __init__(self, pattern: Pattern, shared: Shared, needs: Needs, name: str, *, ops: bool) -> None:
+        self._pattern, self._shared, self._needs, self._ops = pattern, shared, needs, ops
+        self._barren = barren(facts_of(pattern)) if ops else frozenset()
         self._code = PatternCode(pattern, shared, needs, name)
         self._writer = shared.writer
         self._attempts, self._matches = AttemptCode(self._code, shared), MatchCode(self._code)
@@ -40,8 +41,8 @@ class SearchCode:
         self._differences = {
             j: cells for j in range(self._count) if (cells := differences(j, self._code)) is not None
         }
-        self._answered: list[tuple[str, list[Expr]]] = []
-        """For each element the name of what is known of the tuple, and what is still to be asked."""
+        self._asked: list[Asked] = []
+        """For each element what is known of the tuple, and what is still to be asked."""
 
     # ------------------------------------------------------------ functions
 
@@ -64,7 +65,7 @@ class SearchCode:
                     writer.line("fail[2] = i")
                 writer.line("k = codes[i]")
                 self._read()
-                self._answer()
+                self._asked = Answers(self._code, ops=self._ops).write(self._pattern)
                 writer.lines("taken = False", "freed = False", "barred = False", "row = at_head[k]")
                 writer.lines(*(f"near{j} = -1" for j in self._differences))
                 self._attempts.break_one()
@@ -117,28 +118,6 @@ class SearchCode:
             for back in range(1, depth + 1):
                 yield self._code.history(index, back)
 
-    def _answer(self) -> None:
-        """Ask once what concerns the tuple and its predecessors only and cannot fail, for all attempts."""
-        names: dict[tuple[Expr, ...], str] = {}
-        self._answered = []
-        with self._code.at(Doing.ASKED):
-            for j, element in enumerate(self._pattern.elements):
-                own = [(c, own_tuple(c, self._pattern, j)) for c in element.per_tuple]
-                plain = tuple(o for _, o in own if o is not None and self._is_safe(o))
-                rest = [c for c, o in own if o is None or o not in plain]
-                if plain and plain not in names:
-                    names[plain] = f"b{len(names)}"
-                    tests = [self._code.expressions.truth(o) for o in plain]
-                    self._writer.line(f"{names[plain]} = {' and '.join(tests)}")
-                self._answered.append((names.get(plain, ""), rest))
-
-    def _is_safe(self, condition: Expr) -> bool:
-        """Whether a condition can be asked though nobody may want to know."""
-        length = self._writer.length
-        self._code.expressions.truth(condition)
-        lines = self._writer.cut(length)
-        return not any("fail[" in line or "outside" in line for line in lines)
-
     # ------------------------------------------------------------ attempts
 
     def _offer(self) -> None:
@@ -179,7 +158,7 @@ class SearchCode:
     def _taking(self, j: int, doing: Doing, allocate: bool = False) -> Iterator[None]:
         """Ask what an element asks of a tuple. Inside, all holds and its measures have the tuple."""
         code = self._code
-        name, rest = self._answered[j]
+        name, rest = self._asked[j].name, self._asked[j].rest
         own = code.measures_of(j)
         running = [m for m in own if any(m in measures_in(c) for c in rest)]
         measured = [c for c in rest if measures_in(c) & set(running)]
@@ -225,17 +204,17 @@ class SearchCode:
                         # A count that is too large will not become smaller.
                         with writer.deeper(f"if not ({code.expressions.truth(always)}):"):
                             writer.line("verdict = 1")
-            self._took(j)
+            self._took(Spot(j, 1))
         with writer.deeper("if not held:"):
             self._complete(j)
 
     def _inside(self, j: int) -> int:
         return IN_LAST_STAR - (self._last - j)
 
-    def _took(self, j: int) -> None:
-        if j in self._differences:
-            self._writer.line(f"near{j} = row")
-        if j in self._barren:
+    def _took(self, spot: Spot) -> None:
+        if spot.element in self._differences:
+            self._writer.line(f"near{spot.element} = row")
+        if spot in self._barren:
             self._writer.line("barred = True")
 
     def _complete(self, j: int) -> None:
@@ -269,7 +248,7 @@ class SearchCode:
                 same = [f"near{j} >= 0", *(cell.same("row", f"near{j}") for cell in self._differences[j])]
                 stack.enter_context(writer.deeper(f"if not ({' and '.join(same)}):"))
             writer.line("verdict = 0")
-            self._took(j)
+            self._took(Spot(j))
 
     def _keep(self, j: int) -> None:
         """An element has its first tuple: write down what will be asked about it."""
@@ -354,7 +333,7 @@ class SearchCode:
 
     def _satisfies_leading_star(self, stack: ExitStack) -> None:
         """Its conditions of each tuple, without those that have aggregates."""
-        name, rest = self._answered[0]
+        name, rest = self._asked[0].name, self._asked[0].rest
         if name:
             stack.enter_context(self._writer.deeper(f"if {name}:"))
         stack.enter_context(self._code.at(Doing.ASKED))
