@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 from tests.pattern import random_patterns
-from tests.pattern.forms import Patterns, shown
+from tests.pattern.forms import Patterns, Term, shown
 from tests.pattern.running import by_partition, defined, searched, spec_of, tuples_of, uncompiled
+from tests.pattern.test_ops import PAPER, TEXT
 
 from millstream.kernels.base import Frontier
 from millstream.kernels.pattern import PatternError, PatternMatch
@@ -147,6 +148,41 @@ def test_a_double_bottom(in_python: bool) -> None:
     with uncompiled():
         for cut in range(len(rows)):
             assert searched(pattern, rows, pattern.fields, cuts=[cut], lost_at=[0]) == expected
+
+
+# ---------------------------------------------------------------- questions
+
+
+def questions(pattern: Pattern, rows: list[dict[str, Any]], *, ops: bool = True) -> int:
+    """How often conditions of elements are asked."""
+    with uncompiled():
+        kernel = PatternMatch(spec_of(compiled(pattern, ops=ops, counted=True)))
+        kernel.process(tuples_of(pattern.fields, rows), Frontier(len(rows), -1))
+        return kernel.asked
+
+
+def test_of_the_papers_text_is_asked_as_little_as_its_search_asks() -> None:
+    """``tests/pattern/test_ops.py`` has the paper's search, and the naive one, which asks 48 times."""
+    made = Patterns("A B C D E F G H I J", kind=STRING)
+    variables = made.variables()
+    pattern = made.made([v.kind == kind for v, kind in zip(variables, PAPER, strict=True)], [])
+    rows = [{"kind": letter} for letter in TEXT]
+    assert (questions(pattern, rows), questions(pattern, rows, ops=False)) == (29, 43)
+
+
+def test_what_follows_from_an_answer_is_not_asked() -> None:
+    """The second tuple is offered to Y, and then it may be an X, which is above 5."""
+    made = Patterns("X Y Z", v=BIGINT, w=BIGINT)
+    x, y, z = made.variables()
+
+    def of_the_second(condition: Term, value: str) -> int:
+        pattern = made.made([x.v > 5, condition, z.w < 0], [x.w])
+        return questions(pattern, prices(f"9 {value}")) - questions(pattern, prices("9"))
+
+    assert [of_the_second(y.v > 3, value) for value in "24-"] == [1, 2, 1]  # not above 3, so not above 5
+    assert [of_the_second(y.v > 7, value) for value in "97-"] == [1, 2, 2]  # above 7, so above 5
+    assert [of_the_second(y.v < 1, value) for value in "09-"] == [1, 2, 2]  # below 1, so not above 5
+    assert [of_the_second(y.w > 3, value) for value in "09-"] == [2, 2, 2]
 
 
 # ---------------------------------------------------------------- rules

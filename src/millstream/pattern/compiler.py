@@ -46,23 +46,26 @@ MODE = "pattern"
 ATTEMPTS, PARTITIONS = "attempts", "partitions"
 
 
-def compiled(pattern: Pattern, *, ops: bool = True) -> Program:
+def compiled(pattern: Pattern, *, ops: bool = True, counted: bool = False) -> Program:
     """The program of a pattern. Its parameters are the columns that it looks at.
 
-    Without ``ops`` nothing is made of what follows from conditions; matches are the same.
+    Without ``ops`` nothing is made of what follows from conditions; matches are the same. How often it has
+    asked an element's conditions is ``counted`` on request.
     """
     name = ", ".join(f"{'*' if e.star else ''}{e.name}" for e in pattern.elements)
     shared, needs = Shared(Writer()), Needs()
     while True:
         learnt = shared.learnt + needs.size
-        program = _program(pattern, shared, needs, f"({name})", ops)
+        program = _program(pattern, shared, needs, f"({name})", ops=ops, counted=counted)
         if shared.learnt + needs.size == learnt:
             return program
         shared = shared.again()
 
 
-def _program(pattern: Pattern, shared: Shared, needs: Needs, name: str, ops: bool) -> Program:
-    SearchCode(pattern, shared, needs, name, ops=ops).functions()
+def _program(
+    pattern: Pattern, shared: Shared, needs: Needs, name: str, *, ops: bool, counted: bool
+) -> Program:
+    SearchCode(pattern, shared, needs, name, ops=ops, counted=counted).functions()
     attempts, partitions = (tuple(cells.fields.values()) for cells in (needs.attempt, needs.partition))
     layouts = (
         TableLayout(ATTEMPTS, needs.attempt.prefix, attempts, False, bound=0),

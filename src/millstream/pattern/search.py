@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 
-from millstream.pattern.answers import Answers, Asked
+from millstream.pattern.answers import Answers
 from millstream.pattern.attempts import NEW, NOBODY, AttemptCode
 from millstream.pattern.cells import Cell, Needs
 from millstream.pattern.conditions import at_most, measures_in, own_tuple
@@ -29,10 +29,12 @@ class SearchCode:
     one while it is inside a star, or complete and waiting.
     """
 
-    def __init__(self, pattern: Pattern, shared: Shared, needs: Needs, name: str, *, ops: bool) -> None:
-        self._pattern, self._shared, self._needs, self._ops = pattern, shared, needs, ops
+    def __init__(
+        self, pattern: Pattern, shared: Shared, needs: Needs, name: str, *, ops: bool, counted: bool
+    ) -> None:
+        self._pattern, self._shared, self._needs = pattern, shared, needs
         self._barren = barren(facts_of(pattern)) if ops else frozenset()
-        self._code = PatternCode(pattern, shared, needs, name)
+        self._code = PatternCode(pattern, shared, needs, name, counted=counted)
         self._writer = shared.writer
         self._attempts, self._matches = AttemptCode(self._code, shared), MatchCode(self._code)
         self._state = self._attempts.state
@@ -41,8 +43,7 @@ class SearchCode:
         self._differences = {
             j: cells for j in range(self._count) if (cells := differences(j, self._code)) is not None
         }
-        self._asked: list[Asked] = []
-        """For each element what is known of the tuple, and what is still to be asked."""
+        self._answers = Answers(pattern, self._code, ops=ops)
 
     # ------------------------------------------------------------ functions
 
@@ -65,7 +66,7 @@ class SearchCode:
                     writer.line("fail[2] = i")
                 writer.line("k = codes[i]")
                 self._read()
-                self._asked = Answers(self._code, ops=self._ops).write(self._pattern)
+                self._answers.forget()
                 writer.lines("taken = False", "freed = False", "barred = False", "row = at_head[k]")
                 writer.lines(*(f"near{j} = -1" for j in self._differences))
                 self._attempts.break_one()
@@ -128,9 +129,11 @@ class SearchCode:
             writer.lines("after = at_next[row]", f"state = {self._state.of('row')}")
             writer.lines("offered = state", "verdict = 0", "changed = False")
             stars = [j for j, element in enumerate(self._pattern.elements) if element.star]
+            self._answers.find_out({j: f"state == {self._inside(j)}" for j in stars})
             for word, j in zip(_words(), stars, strict=False):
                 with writer.deeper(f"{word} state == {self._inside(j)}:"):
                     self._go_on(j)
+            self._answers.find_out({j: f"offered == {j}" for j in range(1, self._count)})
             for word, j in zip(_words(), range(1, self._count), strict=False):
                 with writer.deeper(f"{word} offered == {j}:"):
                     self._begin(j)
@@ -158,16 +161,17 @@ class SearchCode:
     def _taking(self, j: int, doing: Doing, allocate: bool = False) -> Iterator[None]:
         """Ask what an element asks of a tuple. Inside, all holds and its measures have the tuple."""
         code = self._code
-        name, rest = self._asked[j].name, self._asked[j].rest
+        asked = self._answers.of[j]
+        rest = asked.rest
         own = code.measures_of(j)
         running = [m for m in own if any(m in measures_in(c) for c in rest)]
         measured = [c for c in rest if measures_in(c) & set(running)]
         measure = code.begin_measure if doing is Doing.BEGUN else code.go_on_with_measure
         with ExitStack() as stack:
             stack.enter_context(code.at(doing, j, "row"))
-            if name:
-                stack.enter_context(self._writer.deeper(f"if {name}:"))
+            stack.enter_context(self._writer.deeper(f"if {asked.holds}:"))
             code.about(f"the conditions of {self._pattern.elements[j].name}")
+            code.count(rest)
             self._holding(stack, [c for c in rest if c not in measured])
             if allocate:
                 self._attempts.allocate()
@@ -202,6 +206,7 @@ class SearchCode:
                 match at_most(condition, self._pattern):
                     case (m, always) if m in own:
                         # A count that is too large will not become smaller.
+                        code.count([always])
                         with writer.deeper(f"if not ({code.expressions.truth(always)}):"):
                             writer.line("verdict = 1")
             self._took(Spot(j, 1))
@@ -224,6 +229,7 @@ class SearchCode:
         with code.at(Doing.COMPLETE, j, "row"), ExitStack() as stack:
             code.about(f"the conditions of {self._pattern.elements[j].name}")
             code.end_measures(j)
+            code.count(self._pattern.elements[j].final)
             self._holding(stack, self._pattern.elements[j].final)
             if j == self._last:
                 self._matched(star=True)
@@ -238,6 +244,7 @@ class SearchCode:
         writer.line("verdict = 1")
         with self._taking(j, Doing.BEGUN), ExitStack() as stack:
             if not element.star:
+                self._code.count(element.final)
                 self._holding(stack, element.final)
             if j == self._last and not element.star:
                 self._matched(star=False)
@@ -269,9 +276,11 @@ class SearchCode:
             asked += f" and (freed or {self._led.of('k')} == 0)"
         early = any(self._code.measures[m].has_tables for m in self._code.measures_of(0))
         writer.line("begun = 0")
+        self._answers.find_out({0: "not taken" if element.star else asked})
         self._attempts.blame(str(NEW), begins=True)
         with writer.deeper(f"if {asked}:"), self._taking(0, Doing.BEGUN, early), ExitStack() as stack:
             if not element.star:
+                self._code.count(element.final)
                 self._holding(stack, element.final)
             if self._count == 1 and not element.star:
                 self._matches.emit(self._matches.results(), self._matches.stamp(star=False))
@@ -333,12 +342,13 @@ class SearchCode:
 
     def _satisfies_leading_star(self, stack: ExitStack) -> None:
         """Its conditions of each tuple, without those that have aggregates."""
-        name, rest = self._asked[0].name, self._asked[0].rest
-        if name:
-            stack.enter_context(self._writer.deeper(f"if {name}:"))
+        asked = self._answers.of[0]
+        stack.enter_context(self._writer.deeper(f"if {asked.holds}:"))
         stack.enter_context(self._code.at(Doing.ASKED))
-        own = (own_tuple(condition, self._pattern, 0, alone=True) for condition in rest)
-        self._holding(stack, [condition for condition in own if condition is not None])
+        own = (own_tuple(condition, self._pattern, 0, alone=True) for condition in asked.rest)
+        left = [condition for condition in own if condition is not None]
+        self._code.count(left)
+        self._holding(stack, left)
 
 
 def _words() -> Iterator[str]:
