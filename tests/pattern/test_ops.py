@@ -114,6 +114,8 @@ def test_what_is_known_of_the_first_tuple_of_a_star_is_not_known_of_the_others()
 def test_where_no_letter_comes_twice_no_match_begins_inside_an_attempt() -> None:
     assert barren(letters("abc")) == {Spot(0), Spot(1), Spot(2)}
     assert barren(letters("abac")) == {Spot(0), Spot(1), Spot(3)}
+    stars = {Spot(element, after) for element in range(2) for after in range(2)}
+    assert barren(letters("*a*bc")) == {*stars, Spot(2)}
 
 
 def test_no_double_bottom_begins_where_an_attempt_rises() -> None:
