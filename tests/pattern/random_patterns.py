@@ -65,6 +65,24 @@ def patterns(draw: st.DrawFn) -> Pattern:
 
 
 @st.composite
+def related_patterns(draw: st.DrawFn) -> Pattern:
+    """Patterns in which much follows: mostly falling and rising, above and below, seldom anything else."""
+    stars = draw(st.lists(st.booleans(), min_size=2, max_size=5))
+    made = Patterns(" ".join(f"{'*' if s else ''}E{i}" for i, s in enumerate(stars)), v=BIGINT, w=BIGINT)
+    variables = made.variables()
+    where: list[Term] = []
+    for i, own in enumerate(variables):
+        for kind in draw(st.sampled_from(("v", "v", "v", "c", "c", "vc", "cc", "v+", "c+", "+"))):
+            operator = draw(st.sampled_from(_COMPARED))
+            if kind == "+":
+                where.append(draw(_condition(made, variables, i, stars)))
+            else:
+                other = own.previous.v if kind == "v" else draw(st.integers(0, 1))
+                where.append(compared(operator, own.v, other))
+    return made.made(where, [term for one in variables for term in (one.first.w, one.last.w)])
+
+
+@st.composite
 def _condition(draw: st.DrawFn, made: Patterns, variables: list[Variable], i: int, stars: list[bool]) -> Term:
     own = variables[i]
     operator = draw(st.sampled_from(_COMPARED))

@@ -39,7 +39,11 @@ def uncompiled() -> Iterator[None]:
             known[program.source] = plain_functions(program, outside)
         return known[program.source]
 
-    with mock.patch("millstream.kernels.user_machine.functions", functions):
+    with (
+        mock.patch("millstream.kernels.user_machine.functions", functions),
+        # Otherwise they would be noted as compiled, and would wait for others who compile.
+        mock.patch("millstream.kernels.machines.prepare", lambda program: None),
+    ):
         yield
 
 

@@ -19,6 +19,7 @@ from millstream.kernels.user_tables import TableState
 from millstream.pattern.attempts import NOBODY
 from millstream.pattern.matches import STAMP
 from millstream.pattern.search import IN_LAST_STAR, WAITING
+from millstream.pattern.surroundings import ASKED
 
 _ATTEMPT = "__ms_attempt"
 
@@ -170,6 +171,12 @@ class PatternMatch(Kernel):
             return None
         first = times.min()
         return int(first), int(origins[times == first].min())
+
+    @property
+    def asked(self) -> int:
+        """How often conditions of an element have been asked, if the program counts that."""
+        partitions = self._machine.tables[1]
+        return int(partitions[_array(partitions, ASKED)].sum())
 
     @property
     def _machine(self) -> Machine:

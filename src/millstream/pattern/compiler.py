@@ -27,14 +27,13 @@ asked is larger is none), then the younger one is forgotten. An attempt whose co
 at once. What is left can grow with the number of tuples: ``(X, *Y, Z)`` with ``Z.v > X.v``, where every tuple
 of a long star could be an X. There is a budget of attempts in a partition for that.
 
-What is known about conditions (OPS) says which elements are ``barren``: no attempt that begins with a tuple
-of such an element, taken by an older one, can become a match after that has failed. So it is not begun. What
-the table ``next`` is good for is there anyway: what is asked of a tuple is asked once, not for each attempt.
+What follows from conditions (OPS) is used twice. An attempt that begins with a tuple that an older one has
+taken may be sure to fail if that does (``pattern.ops.barren``): it is not begun, and what could not have been
+computed in it is not asked for. And what is asked of a tuple is asked once, not for each attempt, and not at
+all where it follows from what has been answered (``pattern.answers``).
 """
 
 from __future__ import annotations
-
-from collections.abc import Iterable
 
 from millstream.pattern.cells import Needs
 from millstream.pattern.form import Pattern
@@ -47,34 +46,26 @@ MODE = "pattern"
 ATTEMPTS, PARTITIONS = "attempts", "partitions"
 
 
-def barren_elements(count: int, shifts: Iterable[tuple[int, int]]) -> frozenset[int]:
-    """The elements of which no tuple can be the first of a later attempt, by the table ``shift``.
+def compiled(pattern: Pattern, *, ops: bool = True, counted: bool = False) -> Program:
+    """The program of a pattern. Its parameters are the columns that it looks at.
 
-    For each way to fail it has two elements of the attempt that fails: the one to which the tuple that was
-    seen last has been offered first, and the one in whose tuples the next attempt begins. In (X, Y, Z) with
-    three letters that differ, an attempt that fails at Z has taken an X and a Y with which none can begin:
-
-    >>> sorted(barren_elements(3, [(0, 1), (1, 1), (2, 2)]))
-    [0, 1, 2]
+    Without ``ops`` nothing is made of what follows from conditions; matches are the same. How often it has
+    asked an element's conditions is ``counted`` on request.
     """
-    failures = list(shifts)
-    return frozenset(j for j in range(count) if all(start > j for seen, start in failures if seen > j))
-
-
-def compiled(pattern: Pattern, barren: frozenset[int] = frozenset()) -> Program:
-    """The program of a pattern. Its parameters are the columns that it looks at."""
     name = ", ".join(f"{'*' if e.star else ''}{e.name}" for e in pattern.elements)
     shared, needs = Shared(Writer()), Needs()
     while True:
         learnt = shared.learnt + needs.size
-        program = _program(pattern, shared, needs, f"({name})", barren)
+        program = _program(pattern, shared, needs, f"({name})", ops=ops, counted=counted)
         if shared.learnt + needs.size == learnt:
             return program
         shared = shared.again()
 
 
-def _program(pattern: Pattern, shared: Shared, needs: Needs, name: str, barren: frozenset[int]) -> Program:
-    SearchCode(pattern, shared, needs, name, barren).functions()
+def _program(
+    pattern: Pattern, shared: Shared, needs: Needs, name: str, *, ops: bool, counted: bool
+) -> Program:
+    SearchCode(pattern, shared, needs, name, ops=ops, counted=counted).functions()
     attempts, partitions = (tuple(cells.fields.values()) for cells in (needs.attempt, needs.partition))
     layouts = (
         TableLayout(ATTEMPTS, needs.attempt.prefix, attempts, False, bound=0),

@@ -65,26 +65,26 @@ def _contradicts_itself(way: Way) -> bool:
 
 
 @dataclass(frozen=True)
-class Conditions:
+class Question:
     """What an element asks of a tuple, whatever the attempt; ``whole`` if it asks nothing else."""
 
     always: tuple[Expr, ...]
     whole: bool = True
 
 
-def conditions_of(element: int, form: Pattern) -> Conditions:
+def conditions_of(element: int, form: Pattern) -> Question:
     return _conditions(form.elements[element].per_tuple, element, form)
 
 
-def left_conditions(form: Pattern) -> Conditions:
+def left_conditions(form: Pattern) -> Question:
     """What keeps an attempt from starting behind a tuple: what a leading star asks, aggregates left out."""
     asked = [c for c in form.elements[0].per_tuple if not any(isinstance(p, Grouped) for p in walk(c))]
     return _conditions(asked, 0, form)
 
 
-def _conditions(asked: Sequence[Expr], element: int, form: Pattern) -> Conditions:
+def _conditions(asked: Sequence[Expr], element: int, form: Pattern) -> Question:
     always = [made for condition in asked if (made := _about_tuple(condition, element, form)) is not None]
-    return Conditions(tuple(always), len(always) == len(asked))
+    return Question(tuple(always), len(always) == len(asked))
 
 
 def _about_tuple(condition: Expr, element: int, form: Pattern) -> Expr | None:
@@ -130,18 +130,18 @@ def implications(form: Pattern) -> Implications:
     elements = [conditions_of(i, form) for i in range(len(form.elements))]
     wanted = [*elements, left_conditions(form)]
     return Implications(
-        tuple(tuple(_when_it_holds(given, other) for other in wanted) for given in elements),
-        tuple(tuple(_when_it_fails(given, other) for other in wanted) for given in elements),
+        tuple(tuple(when_it_holds(given, other) for other in wanted) for given in elements),
+        tuple(tuple(when_it_fails(given, other) for other in wanted) for given in elements),
     )
 
 
-def _when_it_holds(given: Conditions, other: Conditions) -> Known:
+def when_it_holds(given: Question, other: Question) -> Known:
     if other.whole and implied(given.always, other.always):
         return True
     return False if excluded(given.always, other.always) else None
 
 
-def _when_it_fails(given: Conditions, other: Conditions) -> Known:
+def when_it_fails(given: Question, other: Question) -> Known:
     if not given.whole:
         return None
     if implied(other.always, given.always):

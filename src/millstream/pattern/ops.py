@@ -128,6 +128,10 @@ class _History:
         if self._failed.element:
             yield self._failed
 
+    def fertile(self) -> Iterator[Spot]:
+        """Tuples that the failed attempt has taken, with which one can begin that may succeed."""
+        return (start for start in self.starts() if start != self._failed and self.can_succeed(start))
+
     def _after(self, spot: Spot) -> list[Spot]:
         """Which tuples may come next."""
         if spot == self._failed:
@@ -208,6 +212,16 @@ class _History:
         """Whether a star takes all tuples that an element of the failed attempt has taken."""
         star = spot != self._failed and self._facts.stars[spot.element]
         return not star or self._holds(Spot(spot.element, 1), element) is True
+
+
+def barren(facts: Facts) -> frozenset[Spot]:
+    """Tuples of an attempt with which no match can begin, however the attempt will fail.
+
+    That a leading star is maximal on the left is no reason here: a match may have taken the tuple before.
+    """
+    spots = {Spot(element, after) for element, star in enumerate(facts.stars) for after in range(1 + star)}
+    histories = [_History(failure, facts) for failure in facts.failures()]
+    return frozenset(spots) - {start for history in histories for start in history.fertile()}
 
 
 def kept_from(element: int, facts: Facts, table: dict[Failure, Resume]) -> Spot | None:

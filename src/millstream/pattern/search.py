@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 
+from millstream.pattern.answers import Answers
 from millstream.pattern.attempts import NEW, NOBODY, AttemptCode
 from millstream.pattern.cells import Cell, Needs
 from millstream.pattern.conditions import at_most, measures_in, own_tuple
 from millstream.pattern.form import Pattern
 from millstream.pattern.matches import MatchCode
+from millstream.pattern.ops import Spot, barren, facts_of
 from millstream.pattern.sameness import differences
 from millstream.pattern.surroundings import Doing, PatternCode
 from millstream.uda.bodies import Shared
@@ -28,10 +30,11 @@ class SearchCode:
     """
 
     def __init__(
-        self, pattern: Pattern, shared: Shared, needs: Needs, name: str, barren: frozenset[int]
+        self, pattern: Pattern, shared: Shared, needs: Needs, name: str, *, ops: bool, counted: bool
     ) -> None:
-        self._pattern, self._shared, self._needs, self._barren = pattern, shared, needs, barren
-        self._code = PatternCode(pattern, shared, needs, name)
+        self._pattern, self._shared, self._needs = pattern, shared, needs
+        self._barren = barren(facts_of(pattern)) if ops else frozenset()
+        self._code = PatternCode(pattern, shared, needs, name, counted=counted)
         self._writer = shared.writer
         self._attempts, self._matches = AttemptCode(self._code, shared), MatchCode(self._code)
         self._state = self._attempts.state
@@ -40,8 +43,7 @@ class SearchCode:
         self._differences = {
             j: cells for j in range(self._count) if (cells := differences(j, self._code)) is not None
         }
-        self._answered: list[tuple[str, list[Expr]]] = []
-        """For each element the name of what is known of the tuple, and what is still to be asked."""
+        self._answers = Answers(pattern, self._code, ops=ops)
 
     # ------------------------------------------------------------ functions
 
@@ -64,7 +66,7 @@ class SearchCode:
                     writer.line("fail[2] = i")
                 writer.line("k = codes[i]")
                 self._read()
-                self._answer()
+                self._answers.forget()
                 writer.lines("taken = False", "freed = False", "barred = False", "row = at_head[k]")
                 writer.lines(*(f"near{j} = -1" for j in self._differences))
                 self._attempts.break_one()
@@ -117,28 +119,6 @@ class SearchCode:
             for back in range(1, depth + 1):
                 yield self._code.history(index, back)
 
-    def _answer(self) -> None:
-        """Ask once what concerns the tuple and its predecessors only and cannot fail, for all attempts."""
-        names: dict[tuple[Expr, ...], str] = {}
-        self._answered = []
-        with self._code.at(Doing.ASKED):
-            for j, element in enumerate(self._pattern.elements):
-                own = [(c, own_tuple(c, self._pattern, j)) for c in element.per_tuple]
-                plain = tuple(o for _, o in own if o is not None and self._is_safe(o))
-                rest = [c for c, o in own if o is None or o not in plain]
-                if plain and plain not in names:
-                    names[plain] = f"b{len(names)}"
-                    tests = [self._code.expressions.truth(o) for o in plain]
-                    self._writer.line(f"{names[plain]} = {' and '.join(tests)}")
-                self._answered.append((names.get(plain, ""), rest))
-
-    def _is_safe(self, condition: Expr) -> bool:
-        """Whether a condition can be asked though nobody may want to know."""
-        length = self._writer.length
-        self._code.expressions.truth(condition)
-        lines = self._writer.cut(length)
-        return not any("fail[" in line or "outside" in line for line in lines)
-
     # ------------------------------------------------------------ attempts
 
     def _offer(self) -> None:
@@ -149,9 +129,11 @@ class SearchCode:
             writer.lines("after = at_next[row]", f"state = {self._state.of('row')}")
             writer.lines("offered = state", "verdict = 0", "changed = False")
             stars = [j for j, element in enumerate(self._pattern.elements) if element.star]
+            self._answers.find_out({j: f"state == {self._inside(j)}" for j in stars})
             for word, j in zip(_words(), stars, strict=False):
                 with writer.deeper(f"{word} state == {self._inside(j)}:"):
                     self._go_on(j)
+            self._answers.find_out({j: f"offered == {j}" for j in range(1, self._count)})
             for word, j in zip(_words(), range(1, self._count), strict=False):
                 with writer.deeper(f"{word} offered == {j}:"):
                     self._begin(j)
@@ -179,16 +161,17 @@ class SearchCode:
     def _taking(self, j: int, doing: Doing, allocate: bool = False) -> Iterator[None]:
         """Ask what an element asks of a tuple. Inside, all holds and its measures have the tuple."""
         code = self._code
-        name, rest = self._answered[j]
+        asked = self._answers.of[j]
+        rest = asked.rest
         own = code.measures_of(j)
         running = [m for m in own if any(m in measures_in(c) for c in rest)]
         measured = [c for c in rest if measures_in(c) & set(running)]
         measure = code.begin_measure if doing is Doing.BEGUN else code.go_on_with_measure
         with ExitStack() as stack:
             stack.enter_context(code.at(doing, j, "row"))
-            if name:
-                stack.enter_context(self._writer.deeper(f"if {name}:"))
+            stack.enter_context(self._writer.deeper(f"if {asked.holds}:"))
             code.about(f"the conditions of {self._pattern.elements[j].name}")
+            code.count(rest)
             self._holding(stack, [c for c in rest if c not in measured])
             if allocate:
                 self._attempts.allocate()
@@ -223,19 +206,20 @@ class SearchCode:
                 match at_most(condition, self._pattern):
                     case (m, always) if m in own:
                         # A count that is too large will not become smaller.
+                        code.count([always])
                         with writer.deeper(f"if not ({code.expressions.truth(always)}):"):
                             writer.line("verdict = 1")
-            self._took(j)
+            self._took(Spot(j, 1))
         with writer.deeper("if not held:"):
             self._complete(j)
 
     def _inside(self, j: int) -> int:
         return IN_LAST_STAR - (self._last - j)
 
-    def _took(self, j: int) -> None:
-        if j in self._differences:
-            self._writer.line(f"near{j} = row")
-        if j in self._barren:
+    def _took(self, spot: Spot) -> None:
+        if spot.element in self._differences:
+            self._writer.line(f"near{spot.element} = row")
+        if spot in self._barren:
             self._writer.line("barred = True")
 
     def _complete(self, j: int) -> None:
@@ -245,6 +229,7 @@ class SearchCode:
         with code.at(Doing.COMPLETE, j, "row"), ExitStack() as stack:
             code.about(f"the conditions of {self._pattern.elements[j].name}")
             code.end_measures(j)
+            code.count(self._pattern.elements[j].final)
             self._holding(stack, self._pattern.elements[j].final)
             if j == self._last:
                 self._matched(star=True)
@@ -259,6 +244,7 @@ class SearchCode:
         writer.line("verdict = 1")
         with self._taking(j, Doing.BEGUN), ExitStack() as stack:
             if not element.star:
+                self._code.count(element.final)
                 self._holding(stack, element.final)
             if j == self._last and not element.star:
                 self._matched(star=False)
@@ -269,7 +255,7 @@ class SearchCode:
                 same = [f"near{j} >= 0", *(cell.same("row", f"near{j}") for cell in self._differences[j])]
                 stack.enter_context(writer.deeper(f"if not ({' and '.join(same)}):"))
             writer.line("verdict = 0")
-            self._took(j)
+            self._took(Spot(j))
 
     def _keep(self, j: int) -> None:
         """An element has its first tuple: write down what will be asked about it."""
@@ -290,9 +276,11 @@ class SearchCode:
             asked += f" and (freed or {self._led.of('k')} == 0)"
         early = any(self._code.measures[m].has_tables for m in self._code.measures_of(0))
         writer.line("begun = 0")
+        self._answers.find_out({0: "not taken" if element.star else asked})
         self._attempts.blame(str(NEW), begins=True)
         with writer.deeper(f"if {asked}:"), self._taking(0, Doing.BEGUN, early), ExitStack() as stack:
             if not element.star:
+                self._code.count(element.final)
                 self._holding(stack, element.final)
             if self._count == 1 and not element.star:
                 self._matches.emit(self._matches.results(), self._matches.stamp(star=False))
@@ -354,12 +342,13 @@ class SearchCode:
 
     def _satisfies_leading_star(self, stack: ExitStack) -> None:
         """Its conditions of each tuple, without those that have aggregates."""
-        name, rest = self._answered[0]
-        if name:
-            stack.enter_context(self._writer.deeper(f"if {name}:"))
+        asked = self._answers.of[0]
+        stack.enter_context(self._writer.deeper(f"if {asked.holds}:"))
         stack.enter_context(self._code.at(Doing.ASKED))
-        own = (own_tuple(condition, self._pattern, 0, alone=True) for condition in rest)
-        self._holding(stack, [condition for condition in own if condition is not None])
+        own = (own_tuple(condition, self._pattern, 0, alone=True) for condition in asked.rest)
+        left = [condition for condition in own if condition is not None]
+        self._code.count(left)
+        self._holding(stack, left)
 
 
 def _words() -> Iterator[str]:

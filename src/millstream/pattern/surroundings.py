@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
@@ -13,7 +13,11 @@ from millstream.pattern.measures import Result
 from millstream.pattern.user_measures import measure_code
 from millstream.uda import checked
 from millstream.uda.bodies import BodyCode, Shared
+from millstream.uda.checked import Expr
 from millstream.uda.emitting import Value
+
+ASKED = "asked"
+"""Of a partition: how many questions there have been, if they are counted."""
 
 
 class Doing(Enum):
@@ -43,11 +47,13 @@ class Moment:
 class PatternCode(BodyCode):
     """Surroundings of conditions, of arguments of measures, and of results."""
 
-    def __init__(self, pattern: Pattern, shared: Shared, needs: Needs, name: str) -> None:
+    def __init__(
+        self, pattern: Pattern, shared: Shared, needs: Needs, name: str, *, counted: bool = False
+    ) -> None:
         super().__init__(
             checked.Body(name, False, (), pattern.returns, (), (), ()), shared, "k", lambda _: None
         )
-        self.pattern, self.needs = pattern, needs
+        self.pattern, self.needs, self._is_counted = pattern, needs, counted
         self._moment = Moment(Doing.ASKED)
         self._live: dict[int, Result] = {}
         """Measures that are in names at the moment, and not in the attempt."""
@@ -128,6 +134,13 @@ class PatternCode(BodyCode):
             value = self.measures[index].end(is_kept=self._moment.doing is Doing.COMPLETE)
             if value is not None:
                 self._live[index] = value
+
+    # ------------------------------------------------------------ questions
+
+    def count(self, conditions: Collection[Expr]) -> None:
+        """They are asked now, as one question: that is what a search is measured by."""
+        if self._is_counted and conditions:
+            self.writer.line(f"{self.needs.partition.cell(ASKED).of('k')} += 1")
 
     # ------------------------------------------------------------ failures
 
