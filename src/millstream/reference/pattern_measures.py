@@ -60,7 +60,7 @@ def measure(node: exp.Expr, argument: Argument, catalog: Catalog) -> Measure:
 
     def with_holes(part: exp.Expr) -> exp.Expr:
         if isinstance(part, nodes.Starred):
-            part = part.this
+            return part.this.transform(with_holes)
         found = argument(part)
         if found is None:
             return part

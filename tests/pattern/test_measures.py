@@ -1,0 +1,88 @@
+"""Aggregates of stars: what works over a window works in a pattern, and gives what the oracle says."""
+
+from __future__ import annotations
+
+import math
+import random
+from typing import Any
+
+import pytest
+from tests.pattern.scripts import Rows, answered
+from tests.reference.test_pattern_results import AGGREGATES
+
+from millstream.reference import Arrivals, Row, answer
+
+STREAM = "CREATE STREAM s (v INT, w INT, d DOUBLE, b BOOLEAN, word STRING, c DECIMAL(10, 2), t INT) ORDER BY t"
+
+
+def stream(seed: int, length: int = 60) -> Rows:
+    """A star ends where t can be divided by 7; NULLs now and then."""
+    chance = random.Random(seed)
+
+    def maybe(value: Any) -> Any:
+        return None if chance.random() < 0.1 else value
+
+    from decimal import Decimal
+
+    return [
+        {
+            "v": maybe(chance.randint(-3, 9)),
+            "w": maybe(chance.randint(0, 4)),
+            "d": maybe(round(chance.gauss(5, 3), 3)),
+            "b": maybe(chance.random() < 0.7),
+            "word": maybe(chance.choice(["pear", "fig", "apple"])),
+            "c": maybe(Decimal(chance.randint(-500, 500)).scaleb(-2)),
+            "t": t,
+        }
+        for t in range(1, length + 1)
+    ]
+
+
+def by_definition(script: str, rows: Rows) -> list[tuple[Any, ...]]:
+    return answer(script, {"s": Arrivals([[Row(row) for row in rows]])}).values
+
+
+def alike(one: Any, other: Any) -> bool:
+    if isinstance(one, float) and isinstance(other, float):
+        return one == pytest.approx(other, rel=1e-9, abs=1e-12) or (math.isnan(one) and math.isnan(other))
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(alike, one, other))
+    return type(one) is type(other) and bool(one == other)
+
+
+def check(query: str) -> None:
+    script = f"{AGGREGATES} {STREAM}; {query}"
+    for seed in range(3):
+        rows = stream(seed)
+        expected = by_definition(script, rows)
+        assert expected
+        returned = answered(script, rows, cuts=[10, 25])
+        assert alike(returned, expected), f"{returned}\n{expected}"
+
+
+CALLS = [
+    "mean(*A.v)", "try_sum(*A.v)", "try_avg(*A.c)", "sum(*A.c)", "avg(*A.c)",
+    "variance(*A.d)", "var_pop(*A.v)", "stddev(*A.d)", "std(*A.v)", "stddev_pop(*A.d)",
+    "skewness(*A.d)", "kurtosis(*A.d)",
+    "covar_pop(*A.v, *A.d)", "covar_samp(*A.v, *A.d)", "corr(*A.v, *A.d)",
+    "regr_count(*A.v, *A.d)", "regr_avgx(*A.v, *A.d)", "regr_avgy(*A.v, *A.d)", "regr_sxx(*A.v, *A.d)",
+    "regr_syy(*A.v, *A.d)", "regr_sxy(*A.v, *A.d)", "regr_slope(*A.v, *A.d)", "regr_intercept(*A.v, *A.d)",
+    "regr_r2(*A.v, *A.d)",
+    "min_by(*A.word, *A.d)", "max_by(*A.word, *A.d)", "max_by(*A.v, *A.d, 2)", "min(*A.word)",
+    "bool_and(*A.b)", "every(*A.b)", "bool_or(*A.b)", "some(*A.b)", "count_if(*A.v > 3)",
+    "bit_and(*A.v)", "bit_or(*A.v)", "bit_xor(*A.v)",
+    "median(*A.v)", "percentile(*A.d, 0.9)", "percentile(*A.d, array(0.25, 0.5))", "percentile(*A.d, 0.5, *A.w)",
+    "percentile_approx(*A.v, 0.5)", "mode(*A.w)",
+    "approx_count_distinct(*A.w)", "count(DISTINCT *A.w)", "count(DISTINCT *A.w, *A.b)", "sum(DISTINCT *A.w)",
+    "max(DISTINCT *A.w)",
+    "collect_list(*A.v)", "array_agg(*A.word)", "collect_set(*A.w)", "listagg(*A.word)", "listagg(*A.word, ', ')",
+    "string_agg(*A.word, '|')", "histogram_numeric(*A.d, 3)", "approx_top_k(*A.word, 2)",
+    "any_value(*A.v)", "first_value(*A.v)", "last_value(*A.word)", "first(*A.v, true)", "last_value(*A.v, true)",
+    "extent(*A.t).most", "extent(*A.t).least", "extent(*A.t)", "mysum(*A.v)", "ends(*A.v).low", "ends(*A.v)",
+    "collect_list(*A.previous.v)", "total(DISTINCT *A.w)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_any_aggregate_of_windows_is_final_with_a_star(call: str) -> None:
+    check(f"SELECT {call} AS x, Z.t FROM s AS (*A, Z) WHERE A.t % 7 <> 0 AND Z.t > 0")
