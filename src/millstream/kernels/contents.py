@@ -53,17 +53,17 @@ class _Aggregate:
         content, (first, *others) = self._content, self._schema.names
         program = content.source
         if isinstance(program, Program | PythonProgram):
-            return AggregateSpec(
-                "user", first, "r", rows_type(program), others=tuple(others), parameters=(program,)
-            )
+            function, type_, parameters = "user", rows_type(program), (program,)
+        else:
+            function, type_, parameters = content.name, arrow_type(content.type), content.parameters
         return AggregateSpec(
-            cast(Function, content.name),
+            cast(Function, function),
             first,
             "r",
-            arrow_type(content.type),
+            type_,
             ignore_nulls=content.ignore_nulls,
             others=tuple(others),
-            parameters=content.parameters,
+            parameters=parameters,
             distinct=content.distinct,
         )
 
