@@ -116,7 +116,7 @@ RUNNING = [
     "bit_or(A.w) OVER (ROWS 1 PRECEDING) < 7", "first_value(A.v, true) OVER (ROWS 2 PRECEDING) < 9",
     "last_value(A.v, true) OVER (ROWS 2 PRECEDING) < 9", "mysum(A.v) OVER (ROWS 1 PRECEDING) < 12",
     "extent(A.v) OVER (ROWS 1 PRECEDING).most < 9",
-    "decay(A.d) < 9", "moving(A.v) OVER (ROWS 1 PRECEDING) < 15", "total(A.t) OVER (ROWS 1 PRECEDING) > 0",
+    "decay(A.d) < 9", "A.t > total(*A.w) - 20", "A.v < median(*A.v) + 5", "moving(A.v) OVER (ROWS 1 PRECEDING) < 15", "total(A.t) OVER (ROWS 1 PRECEDING) > 0",
 ]  # fmt: skip
 
 

@@ -44,6 +44,12 @@ _CONTENTS = (
 )
 
 
+def is_known(name: str) -> bool:
+    """Whether there is such an aggregate of stars. Sketches in formats of Spark's own are none."""
+    function = SAME.get(name, name)
+    return function in ACCUMULATORS or function in _CONTENTS
+
+
 def split_arguments(name: str, written: Sequence[exp.Expr]) -> tuple[list[exp.Expr], list[Any], bool]:
     """What is computed of each tuple, what is the same for all, and whether NULLs are left out."""
     function = SAME.get(name, name)
@@ -62,8 +68,8 @@ def of_star(
     *,
     distinct: bool,
     ignore_nulls: bool,
-) -> Aggregation | None:
-    """An aggregate of the tuples of a star, None where there is none of that name."""
+) -> Aggregation:
+    """An aggregate of the tuples of a star."""
     function = SAME.get(name, name)
     distinct = (distinct or name == "approx_count_distinct") and function not in _ANY_NUMBER
     if name == "percentile" and len(arguments) == 2:
@@ -75,8 +81,6 @@ def of_star(
     is_interval = result.kind is Kind.DAY_TIME_INTERVAL and function in SUMS
     if function in ACCUMULATORS and not (distinct or parameters or is_interval):
         return built_in(function, given, result)
-    if function not in _CONTENTS:
-        return None
     return Content(function, given, result, distinct, parameters=parameters, ignore_nulls=ignore_nulls)
 
 

@@ -14,7 +14,7 @@ from millstream.analysis.conversions import converted
 from millstream.analysis.expressions import ColumnRef
 from millstream.analysis.expressions import Expr as Text
 from millstream.analysis.overs import rows_preceding
-from millstream.analysis.pattern_aggregates import of_star, split_arguments
+from millstream.analysis.pattern_aggregates import is_known, of_star, split_arguments
 from millstream.analysis.pattern_expressions import PatternExpressions, with_holes
 from millstream.analysis.pattern_names import (
     ENDS,
@@ -120,7 +120,7 @@ class PatternValues(Values):
             return self._column(self._here, node.name)
         if len(node.parts) == 1 and self._names.variable_of(node) is None:
             return self.called(node.name.lower(), node, ())
-        raise self.refused(node, f"'{shown(node)}'")
+        raise self.refused(node, f"the whole tuple '{shown(node)}'")
 
     def dot(self, node: exp.Dot) -> Expr:
         raise self.refused(node, "a part of a struct")
@@ -186,14 +186,13 @@ class PatternValues(Values):
         return RUNNING.get(name, name) == "count" and tuple_argument(call, self._names) is not None
 
     def _built_in(self, name: str, node: exp.Expr, call: exp.Expr) -> Aggregation:
+        if not is_known(name):
+            raise self.refused(node, f"the aggregate '{name}'")
         written, distinct = written_arguments(call)
         values, constants, ignore_nulls = split_arguments(name, written)
         arguments = () if self._counts_tuples(name, call) else tuple(map(self.of, values))
         type_ = self.type_of(node)
-        made = of_star(name, arguments, constants, type_, distinct=distinct, ignore_nulls=ignore_nulls)
-        if made is None:
-            raise self.refused(node, f"the aggregate '{name}'")
-        return made
+        return of_star(name, arguments, constants, type_, distinct=distinct, ignore_nulls=ignore_nulls)
 
     def _user(
         self,
@@ -214,14 +213,16 @@ class PatternValues(Values):
             raise AnalysisError(bodies.unfit, span=span_of(node))
         body = (bodies.window or bodies.base) if moving else bodies.base
         assert body is not None, "a star asks for the base version, and a moving window takes either"
-        if running and not moving and entry.blocking:
-            raise self.refused(node, f"'{name}', which has a value only in the end, with every tuple")
         given = tuple(converted(a, p.type) for a, p in zip(arguments, body.parameters, strict=True))
         names = [returned.name.lower() for returned in body.returns]
         at = names.index(column.lower()) if column is not None else WHOLE_ROW if entry.returns_row else 0
         type_ = struct(*body.returns) if at == WHOLE_ROW else body.returns[at].type
-        if isinstance(body, Body) and at != WHOLE_ROW and not distinct:
+        # While its star grows, one that has a value only in the end sees all tuples anew.
+        anew = running and not moving and entry.blocking
+        if isinstance(body, Body) and not (anew or distinct or at == WHOLE_ROW):
             return Aggregation(name, given, type_, user=body, column=at)
+        if isinstance(body, Body) and body.given:
+            raise self.refused(node, f"'{name}', which reads a table,")
         return Content(name, given, type_, distinct, column=at, source=body)
 
 
