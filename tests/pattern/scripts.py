@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from tests.pattern.running import searched, uncompiled
@@ -46,18 +47,17 @@ def _program_of(body: Body | PythonBody) -> Program | PythonProgram:
     return compiler.compiled(body, compiler.CONTENT)
 
 
-def is_compiled(script: str) -> bool:
-    return compiled(form_of(query_of(script))).is_compiled
-
-
-def answered(script: str, rows: Rows, cuts: Sequence[int] = ()) -> list[tuple[Any, ...]]:
+def answered(
+    script: str, rows: Rows, cuts: Sequence[int] = (), *, compiling: bool = False
+) -> list[tuple[Any, ...]]:
     """What the query returns; the state is lost wherever the rows are cut. Programs are run by Python."""
     query = query_of(script)
     assert query.pattern is not None
     assert not query.pattern.computed
     form = form_of(query)
     program = compiled(form)
-    with uncompiled():
+    assert program.is_compiled or not compiling
+    with nullcontext() if compiling else uncompiled():
         found = searched(program, rows, form.fields, cuts, lost_at=range(len(cuts)))
     outputs = [computed(output.expr, query.pattern.returned) for output in query.outputs]
     return [tuple(output(values) for output in outputs) for _, (_, values) in found]

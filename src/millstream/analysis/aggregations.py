@@ -34,9 +34,7 @@ CONSTANTS: dict[str, tuple[int, int]] = {
 IGNORED = frozenset({"mode", "approx_count_distinct"})
 """Functions whose constants only say how exact they must be."""
 
-PAIRED = frozenset(
-    {"covar_pop", "covar_samp", "corr", "regr_sxy", "regr_slope", "regr_intercept", "regr_r2"}
-)
+PAIRED = frozenset({"covar_pop", "covar_samp", "corr", "regr_sxy", "regr_slope", "regr_intercept", "regr_r2"})
 DOUBLES = frozenset({"var_pop", "var_samp", "stddev_pop", "stddev_samp", "skewness", "kurtosis"}) | PAIRED
 NUMBERS = frozenset({"percentile", "percentile_disc", "histogram_numeric"})
 SUMS = frozenset({"sum", "avg", "try_sum", "try_avg"})

@@ -169,14 +169,24 @@ class PatternValues(Values):
         starred = call.find(nodes.Starred) is not None or (name in ENDS and not self._is_own(name))
         final = starred and variable != self._growing
         rows = _rows(node) if moving else None
-        if self._is_own(name):
-            made = self._user(name, node, call, column, moving=rows is not None, running=not final)
-        else:
-            made = self._built_in(RUNNING.get(name, name), node, call)
+        with self._at_each_tuple(variable):
+            if self._is_own(name):
+                made = self._user(name, node, call, column, moving=rows is not None, running=not final)
+            else:
+                made = self._built_in(RUNNING.get(name, name), node, call)
         measure = Measure(variable.position, made, final, rows)
         if measure not in self.measures:
             self.measures.append(measure)
         return Grouped(self.measures.index(measure), made.type)
+
+    @contextmanager
+    def _at_each_tuple(self, variable: Variable) -> Iterator[None]:
+        """While arguments are made: columns of the partition are those of the tuple that is taken."""
+        before, self._here = self._here, Place(variable.position)
+        try:
+            yield
+        finally:
+            self._here = before
 
     def _is_own(self, name: str) -> bool:
         return self._catalog.has_aggregate(name)

@@ -35,7 +35,7 @@ class Bits(Extreme):
 
 
 class Chosen(Scalar):
-    """min_by and max_by: a value of the tuple that has the least or most of another, of equal ones the last."""
+    """min_by and max_by: a value of the tuple that has least or most of another, of equal ones the last."""
 
     takes_any_order = False
 
@@ -52,9 +52,7 @@ class Chosen(Scalar):
     def take(self, arguments: list[Value]) -> None:
         value, by = arguments
         operator = "<=" if self.aggregate.name == "min_by" else ">="
-        better = self.expressions.plain_test(
-            operator, by.code, self._by, self.aggregate.arguments[1].type
-        )
+        better = self.expressions.plain_test(operator, by.code, self._by, self.aggregate.arguments[1].type)
         known = f"not {by.null} and " if by.null else ""
         with self._writer.deeper(f"if {known}({self._none} or {better}):"):
             self._writer.lines(

@@ -1,4 +1,4 @@
-"""Aggregates that nothing compiled knows: they are computed from all values at once, as those of windows are."""
+"""Aggregates that are not compiled: they are computed from all values at once, as those of windows are."""
 
 from __future__ import annotations
 

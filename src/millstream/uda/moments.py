@@ -1,4 +1,4 @@
-"""Variance, skewness, correlation and their kin as generated source: one pass, by differences from the mean."""
+"""Variance, skewness, correlation and their kin as generated source: by differences from the mean."""
 
 from __future__ import annotations
 
@@ -59,7 +59,8 @@ class OfNumbers(_Moments):
 
     def _lines(self) -> list[str]:
         higher = [
-            "{q} += {f} * {e} * {e} * ({n} * {n} - 3.0 * {n} + 3.0) + 6.0 * {e} * {e} * {s} - 4.0 * {e} * {c}",
+            "{q} += {f} * {e} * {e} * ({n} * {n} - 3.0 * {n} + 3.0)",
+            "{q} += 6.0 * {e} * {e} * {s} - 4.0 * {e} * {c}",
             "{c} += {f} * {e} * ({n} - 2.0) - 3.0 * {e} * {s}",
         ]
         return [
