@@ -152,7 +152,7 @@ def star(condition: str) -> list[str]:
         ("spread(*Y.speed) < 9", "! <(final spread(Y@now.speed) of Y, 9.0:double)"),
         ("spread(Y.speed) OVER (ROWS 4 PRECEDING) < 9", "<(last 5 spread(Y@now.speed) of Y, 9.0:double)"),
         ("first(*Y.speed) < 9", "! <(final first(Y@now.speed) of Y, 9.0:double)"),
-        ("stddev(*Y.speed) < 9", "! <(final stddev(Y@now.speed) of Y, 9.0:double)"),
+        ("stddev(*Y.speed) < 9", "! <(final stddev_samp(Y@now.speed) of Y, 9.0:double)"),
         ("Y.speed > FIRST(Y).speed", ">(Y@now.speed, Y@first.speed)"),
         # Tested with every tuple, as it names one: so far that is the last of the star, and these its tuples.
         ("Y.speed > LAST(Y).speed", ">(Y@now.speed, Y@now.speed)"),
@@ -226,7 +226,8 @@ def test_results_may_be_anything_that_spark_can_compute_of_a_match() -> None:
         ("X.speed IN (SELECT stationId FROM stations)", "IN with a query cannot be used in a pattern yet"),
         ("Y.speed > rand()", "the function 'rand' cannot be used in a pattern yet"),
         ("map(X.speed, Y.speed)[X.speed] > 1", "cannot be used in a pattern yet"),
-        ("Y.speed > spread(*Y.speed)", "'spread', which has a value only in the end, with every tuple"),
+        ("collect_list(*Y) IS NOT NULL", "the whole tuple 'Y' cannot be used in a pattern yet"),
+        ("percentile(*Y.speed, rand()) > 1", "'RAND()' in 'percentile' is no constant"),
     ],
 )
 def test_what_cannot_be_run_yet_has_a_reason(condition: str, reason: str) -> None:

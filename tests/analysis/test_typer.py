@@ -217,7 +217,8 @@ def type_of(text: str) -> str:
         ("sum(unknown)", "unknown"),
         ("count(unknown)", "bigint"),
         ("unknown > t AND unknown", "boolean"),
-        ("histogram_numeric(i, 5)", "unknown"),
+        ("histogram_numeric(i, 5)", "array<struct<x:int,y:double>>"),
+        ("count_min_sketch(i, 0.1, 0.9, 1)", "unknown"),
     ],
 )
 def test_type(text: str, type_: str) -> None:
@@ -384,7 +385,7 @@ def test_builtin_functions() -> None:
     assert [builtin(name).kind for name in ("upper", "rank", "explode", "||")] == [  # type: ignore[union-attr]
         *("scalar", "window", "generator", "operator"),
     ]
-    unsigned = builtin("histogram_numeric")
+    unsigned = builtin("count_min_sketch")
     assert unsigned is not None
     assert (unsigned.min_args, unsigned.max_args, unsigned.result) == (0, None, "unknown")
     assert builtin("no_such_function") is None

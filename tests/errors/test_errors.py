@@ -14,9 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from millstream.analysis.statements import analyse
+from millstream.analysis.resolved import Query
+from millstream.analysis.statements import RunQuery, analyse
 from millstream.catalog import Catalog
-from millstream.errors import MillstreamError
+from millstream.errors import MillstreamError, NotExecutableError, Source
+from millstream.plan.builder import build
+from millstream.plan.executable import require_executable
+from millstream.plan.optimize import optimize
 from millstream.syntax import parse_script
 
 HERE = Path(__file__).parent
@@ -35,10 +39,19 @@ def prelude() -> Catalog:
 def mistake(text: str, name: str, catalog: Catalog) -> MillstreamError:
     try:
         for statement in parse_script(text, name):
-            analyse(statement, catalog)
+            meaning = analyse(statement, catalog).meaning
+            if isinstance(meaning, RunQuery):
+                _require_executable(meaning.query, statement.source)
     except MillstreamError as error:
         return error
     pytest.fail(f"{name} has no mistake in it")
+
+
+def _require_executable(query: Query, source: Source) -> None:
+    try:
+        require_executable(optimize(build(query)), query)
+    except NotExecutableError as error:
+        raise error.locate(source) from None
 
 
 @pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.stem)

@@ -267,3 +267,12 @@ def test_inside_a_run_of_the_leading_star_nothing_begins() -> None:
     with uncompiled():
         found = searched(pattern, prices("1 3 1 -1 1 1 0 1 -2"), pattern.fields)
     assert found == [(0, (3, (0, 3))), (0, (8, (7, 8)))]
+
+
+def test_state_is_written_where_no_tuple_has_had_a_text_yet() -> None:
+    made = Patterns("X Y", v=BIGINT, word=STRING)
+    x, y = made.variables()
+    pattern = made.made([x.v > 0, y.v > 0], [y.word])
+    rows = [{"v": 1, "word": None}, {"v": 2, "word": None}]
+    with uncompiled():
+        assert searched(pattern, rows, pattern.fields, cuts=[1], lost_at=[0]) == [(0, (1, (None,)))]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from millstream.analysis.expressions import ColumnRef, Expr, Part
-from millstream.analysis.pattern_names import PatternTyper, is_aggregate
+from millstream.analysis.pattern_names import PatternTyper, is_aggregate, is_part_of_row
 from millstream.analysis.pattern_tuples import TupleColumn, tuple_column
 from millstream.catalog.functions import is_deterministic
 from millstream.errors import AnalysisError
@@ -75,7 +75,7 @@ class PatternExpressions:
         if column is not None:
             self.spoken.setdefault(column.ref, column)
             return column.ref, column.fields
-        if is_aggregate(node, self.resolver.catalog):
+        if is_aggregate(node, self.resolver.catalog) or is_part_of_row(node, self.resolver.catalog):
             return self._aggregate(node), ()
         if not isinstance(node, exp.Column) or self.names.variable_of(node) is not None:
             return None

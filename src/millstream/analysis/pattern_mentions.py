@@ -89,7 +89,7 @@ class Mentions:
             return self._moving(node, variable, starred)
         self._check_base_version(node, name)
         if starred:
-            self._check_all_starred(node, variable, len(starred))
+            self._check_all_starred(node, variable)
             return Mention(variable, How.FINAL, node)
         if not self._is_running(name):
             raise self._needs_star(node, name, variable)
@@ -161,9 +161,9 @@ class Mentions:
                 hint=f"over a star the base version is used: CREATE AGGREGATE {name}",
             )
 
-    def _check_all_starred(self, node: exp.Expr, variable: Variable, starred: int) -> None:
+    def _check_all_starred(self, node: exp.Expr, variable: Variable) -> None:
         columns = [c for c in node.find_all(exp.Column) if self.names.variable_of(c) is not None]
-        if len(columns) > starred:
+        if any(column.find_ancestor(nodes.Starred) is None for column in columns):
             raise AnalysisError(
                 f"'{variable.name}' has a star in one argument and none in another", span=span_of(node)
             )

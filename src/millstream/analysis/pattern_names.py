@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from millstream.analysis.arguments import check_arguments
 from millstream.analysis.bodies import bodies_of
-from millstream.analysis.resolver import is_aggregate_call, result_type
+from millstream.analysis.resolver import aggregate_name, is_aggregate_call, result_type
 from millstream.analysis.typer import Typer, field_type
 from millstream.errors import AnalysisError, did_you_mean
 from millstream.syntax import nodes
@@ -219,6 +219,12 @@ def is_aggregate(node: exp.Expr, catalog: Catalog) -> bool:
     """Whether this node is a whole call of an aggregate, those that only patterns have included."""
     running = isinstance(node, exp.Anonymous) and node.name.lower() in RUNNING
     return running or is_aggregate_call(node, catalog)
+
+
+def is_part_of_row(node: exp.Expr, catalog: Catalog) -> bool:
+    """Whether this node is a column of the row that an aggregate of the user's returns."""
+    is_dot = isinstance(node, exp.Dot) and is_aggregate(node.this, catalog)
+    return is_dot and catalog.has_aggregate(aggregate_name(node.this))
 
 
 def tuple_argument(call: exp.Expr, names: PatternNames) -> Variable | None:

@@ -7,15 +7,23 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from millstream.analysis.aggregations import built_in, written_arguments
+from millstream.analysis.aggregations import written_arguments
 from millstream.analysis.bodies import bodies_of
 from millstream.analysis.checked_values import Values, shown
 from millstream.analysis.conversions import converted
 from millstream.analysis.expressions import ColumnRef
 from millstream.analysis.expressions import Expr as Text
 from millstream.analysis.overs import rows_preceding
+from millstream.analysis.pattern_aggregates import is_known, of_star, split_arguments
 from millstream.analysis.pattern_expressions import PatternExpressions, with_holes
-from millstream.analysis.pattern_names import ENDS, RUNNING, Variable, is_aggregate, tuple_argument
+from millstream.analysis.pattern_names import (
+    ENDS,
+    RUNNING,
+    Variable,
+    is_aggregate,
+    is_part_of_row,
+    tuple_argument,
+)
 from millstream.analysis.pattern_tuples import TupleColumn, tuple_column
 from millstream.analysis.resolved import Output
 from millstream.analysis.resolver import aggregate_name
@@ -24,9 +32,9 @@ from millstream.errors import AnalysisError
 from millstream.pattern.form import End, Measure, Place
 from millstream.syntax import nodes
 from millstream.syntax.positions import span_of
-from millstream.types import Kind, Type
-from millstream.uda import checked
-from millstream.uda.checked import Aggregation, Column, Expr, Grouped
+from millstream.types import Kind, Type, struct
+from millstream.uda.checked import Aggregation, Body, Column, Expr, Grouped
+from millstream.uda.contents import WHOLE_ROW, Content
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -79,6 +87,8 @@ class PatternValues(Values):
             if column.fields:
                 raise self.refused(node, "a part of a struct")
             return self.of_tuple(column)
+        if is_part_of_row(node, self._catalog):
+            return self._aggregate(node.this, node.expression.name)
         return self._aggregate(node) if is_aggregate(node, self._catalog) else None
 
     # ------------------------------------------------------------ tuples
@@ -110,7 +120,7 @@ class PatternValues(Values):
             return self._column(self._here, node.name)
         if len(node.parts) == 1 and self._names.variable_of(node) is None:
             return self.called(node.name.lower(), node, ())
-        raise self.refused(node, f"'{shown(node)}'")
+        raise self.refused(node, f"the whole tuple '{shown(node)}'")
 
     def dot(self, node: exp.Dot) -> Expr:
         raise self.refused(node, "a part of a struct")
@@ -150,7 +160,8 @@ class PatternValues(Values):
 
     # ------------------------------------------------------------ aggregates
 
-    def _aggregate(self, node: exp.Expr) -> Expr:
+    def _aggregate(self, node: exp.Expr, column: str | None = None) -> Expr:
+        """An aggregate of a star; of one that returns rows, all of the row or a column."""
         name = aggregate_name(node).lower()
         call = node.this if isinstance(node, exp.Window) else node
         variable = next(v for c in call.find_all(exp.Column) if (v := self._names.variable_of(c)) is not None)
@@ -158,18 +169,24 @@ class PatternValues(Values):
         starred = call.find(nodes.Starred) is not None or (name in ENDS and not self._is_own(name))
         final = starred and variable != self._growing
         rows = _rows(node) if moving else None
-        written, distinct = written_arguments(call)
-        arguments = () if self._counts_tuples(name, call) else tuple(map(self.of, written))
-        if self._is_own(name):
-            made = self._user(name, arguments, node, moving=rows is not None, running=not final)
-        else:
-            if name in ENDS and len(arguments) > 1:
-                raise self.refused(node, f"{name} with more than one argument")
-            made = built_in(RUNNING.get(name, name), arguments, self.type_of(node), distinct=distinct)
+        with self._at_each_tuple(variable):
+            if self._is_own(name):
+                made = self._user(name, node, call, column, moving=rows is not None, running=not final)
+            else:
+                made = self._built_in(RUNNING.get(name, name), node, call)
         measure = Measure(variable.position, made, final, rows)
         if measure not in self.measures:
             self.measures.append(measure)
         return Grouped(self.measures.index(measure), made.type)
+
+    @contextmanager
+    def _at_each_tuple(self, variable: Variable) -> Iterator[None]:
+        """While arguments are made: columns of the partition are those of the tuple that is taken."""
+        before, self._here = self._here, Place(variable.position)
+        try:
+            yield
+        finally:
+            self._here = before
 
     def _is_own(self, name: str) -> bool:
         return self._catalog.has_aggregate(name)
@@ -178,23 +195,45 @@ class PatternValues(Values):
         """``count(*Y)``: a whole tuple is there, whatever its columns are."""
         return RUNNING.get(name, name) == "count" and tuple_argument(call, self._names) is not None
 
+    def _built_in(self, name: str, node: exp.Expr, call: exp.Expr) -> Aggregation:
+        if not is_known(name):
+            raise self.refused(node, f"the aggregate '{name}'")
+        written, distinct = written_arguments(call)
+        values, constants, ignore_nulls = split_arguments(name, written)
+        arguments = () if self._counts_tuples(name, call) else tuple(map(self.of, values))
+        type_ = self.type_of(node)
+        return of_star(name, arguments, constants, type_, distinct=distinct, ignore_nulls=ignore_nulls)
+
     def _user(
-        self, name: str, arguments: tuple[Expr, ...], node: exp.Expr, *, moving: bool, running: bool
+        self,
+        name: str,
+        node: exp.Expr,
+        call: exp.Expr,
+        column: str | None,
+        *,
+        moving: bool,
+        running: bool,
     ) -> Aggregation:
+        written, distinct = written_arguments(call)
+        arguments = tuple(map(self.of, written))
         entry = self._catalog.aggregate(name) or self._catalog.aggregate(name, window=True)
         assert entry is not None, "it is the user's"
         bodies = bodies_of(name, [argument.type for argument in arguments], self._catalog)
         if bodies.unfit is not None:
             raise AnalysisError(bodies.unfit, span=span_of(node))
         body = (bodies.window or bodies.base) if moving else bodies.base
-        if not isinstance(body, checked.Body):
-            raise self.refused(node, f"'{name}', which is in Python,")
-        if running and not moving and entry.blocking:
-            raise self.refused(node, f"'{name}', which has a value only in the end, with every tuple")
-        if len(body.returns) > 1:
-            raise self.refused(node, f"'{name}', which returns rows,")
+        assert body is not None, "a star asks for the base version, and a moving window takes either"
         given = tuple(converted(a, p.type) for a, p in zip(arguments, body.parameters, strict=True))
-        return Aggregation(name, given, body.returns[0].type, user=body)
+        names = [returned.name.lower() for returned in body.returns]
+        at = names.index(column.lower()) if column is not None else WHOLE_ROW if entry.returns_row else 0
+        type_ = struct(*body.returns) if at == WHOLE_ROW else body.returns[at].type
+        # While its star grows, one that has a value only in the end sees all tuples anew.
+        anew = running and not moving and entry.blocking
+        if isinstance(body, Body) and not (anew or distinct or at == WHOLE_ROW):
+            return Aggregation(name, given, type_, user=body, column=at)
+        if isinstance(body, Body) and body.given:
+            raise self.refused(node, f"'{name}', which reads a table,")
+        return Content(name, given, type_, distinct, column=at, source=body)
 
 
 def _rows(node: exp.Expr) -> int | None:

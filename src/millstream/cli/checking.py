@@ -9,7 +9,7 @@ from millstream.analysis.resolved import Query
 from millstream.analysis.statements import AnalysedStatement, ExplainQuery, InsertQuery, RunQuery, analyse
 from millstream.catalog import Catalog
 from millstream.plan.builder import build
-from millstream.plan.executable import why_not
+from millstream.plan.executable import in_words, why_not
 from millstream.plan.explain import explained
 from millstream.plan.explain_patterns import MODES, explained_patterns
 from millstream.plan.optimize import optimize
@@ -30,7 +30,7 @@ def check_script(text: str, name: str) -> None:
             reason = None if statement.meaning.mode in ("LOGICAL", *MODES) else reason
         if reason is not None:
             place = statement.source.place(query.span or statement.span)
-            _tell(f"{place}: note: {reason} cannot be run by this version of Millstream yet")
+            _tell(f"{place}: note: {in_words(reason)}")
     _tell(
         f"{name}: {_count(len(statements), 'statement')}, {_count(queries, 'query', 'queries')}, no mistakes"
     )

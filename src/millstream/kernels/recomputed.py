@@ -262,20 +262,22 @@ class DistinctValues:
         table = pa.table({name: elements.array(i) for i, name in enumerate(self._arguments)})
         numbers = np.arange(count)
         tuples = Tuples(table, numbers, np.zeros(count, np.int32), numbers)
-        groups = elements.windows.astype(np.int32)
-        each = np.arange(elements.count, dtype=np.int32)
-        nothing = np.full(elements.count, -1, np.int32)
-        asked = Asked(elements.count, each, each, each, nothing, np.zeros(0, np.uint8))
         out: list[Array] = []
         for i, measure in enumerate(self.measures):
-            parts = measure.zeros(elements.count)
-            measure.fold(groups, measure.of_tuples(tuples), parts, running=False)
-            trail = measure.trail(1)
-            trail.append(parts, nothing)
-            answers = trail.ask(0, asked)
+            answers = gathered(measure, tuples, elements.windows.astype(np.int32), elements.count)
             self._widths[i] = len(answers)
             out += answers
         return tuple(out)
+
+
+def gathered(measure: Measure, tuples: Tuples, groups: Codes, count: int) -> Parts:
+    """What a measure answers for so many groups of tuples."""
+    parts = measure.zeros(count)
+    measure.fold(groups, measure.of_tuples(tuples), parts, running=False)
+    each, nothing = np.arange(count, dtype=np.int32), np.full(count, -1, np.int32)
+    trail = measure.trail(1)
+    trail.append(parts, nothing)
+    return trail.ask(0, Asked(count, each, each, each, nothing, np.zeros(0, np.uint8)))
 
 
 # ---------------------------------------------------------------- compiled

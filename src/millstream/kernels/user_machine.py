@@ -68,7 +68,7 @@ class Machine:
             for name, dtype in (("alive", np.uint8), ("latest", np.int64), ("seen", np.int64))
             if name in program.arrays
         }
-        self._functions = functions(program, outside_functions(program.outside, Boxes(self._dictionary)))
+        self._functions = functions(program, self._outside())
         self._words = NO_INTEGERS
         self._count = 1
         self._read_given()
@@ -91,9 +91,18 @@ class Machine:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        self._functions = functions(
-            self.program, outside_functions(self.program.outside, Boxes(self._dictionary))
-        )
+        self._functions = functions(self.program, self._outside())
+
+    def _outside(self) -> dict[str, Callable[..., Any]]:
+        """The functions that the program calls and that are not compiled."""
+        calls = self.program.outside
+        known = outside_functions(calls, Boxes(self._dictionary))
+        if all(call.content is None for call in calls):
+            return known
+        # What computes aggregates of contents knows how to run programs.
+        from millstream.kernels.contents import content_functions
+
+        return known | content_functions(calls, self.column)
 
     def column(self, type_: pa.DataType) -> Column:
         """The way in and out for values of a type; words of the same type have the same dictionary."""

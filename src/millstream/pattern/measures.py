@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from millstream.pattern.cells import Cell
 from millstream.pattern.form import Measure
 from millstream.types import Type
-from millstream.uda.accumulators import ACCUMULATORS, Scalar
+from millstream.uda.accumulators import Scalar
+from millstream.uda.aggregates import ACCUMULATORS
 from millstream.uda.emitting import Value
 from millstream.uda.kinds import TRUTH, kind_of
 

@@ -9,8 +9,8 @@ from enum import Enum
 
 from millstream.pattern.cells import Cell, Needs
 from millstream.pattern.form import End, Pattern
+from millstream.pattern.measure_codes import measure_code
 from millstream.pattern.measures import Result
-from millstream.pattern.user_measures import measure_code
 from millstream.uda import checked
 from millstream.uda.bodies import BodyCode, Shared
 from millstream.uda.checked import Expr

@@ -5,6 +5,7 @@ from __future__ import annotations
 from millstream.pattern.form import End, Measure, Pattern, Place
 from millstream.types import Kind
 from millstream.uda.checked import Call, Case, Cast, Column, Constant, Expr, Grouped
+from millstream.uda.contents import Content
 
 _SIGNS = {"+time": "+", "-time": "-", "-times": "-", "+days": "+", "-days": "-", "-dates": "-"}
 _STRENGTH = {
@@ -82,6 +83,8 @@ class Texts:
         given = [("" if isinstance(a, Constant) else star) + self.of(a) for a in made.arguments]
         runs = not measure.final and measure.rows is None and made.name in _RUNNING
         over = "" if measure.rows is None else f" OVER (ROWS {measure.rows - 1} PRECEDING)"
+        constants = made.parameters if isinstance(made, Content) else ()
+        given += [f"'{c}'" if isinstance(c, str) else f"{c:g}" for c in constants]
         inside = f"{'DISTINCT ' if made.distinct else ''}{', '.join(given) or star + name}"
         return f"{'c' if runs else ''}{made.name}({inside}){over}"
 

@@ -37,6 +37,8 @@ _NOT_KEPT = frozenset({Kind.VARIANT, Kind.YEAR_MONTH_INTERVAL})
 """Kinds of values that kernels cannot remember; they only pass through."""
 
 
+_THIS_PATTERN = "this pattern: "
+
 _MANY = 1_000_000
 """Instants of emission before everything repeats; more would take much memory."""
 
@@ -70,7 +72,7 @@ def why_not(plan: nodes.Node) -> str | None:
 
 def _pattern(node: nodes.PatternMatch) -> str | None:
     unfit = node.pattern.unfit
-    return None if unfit is None else f"this pattern cannot be searched for, as {unfit}, and"
+    return None if unfit is None else f"{_THIS_PATTERN}{unfit}"
 
 
 def _input(node: nodes.Node) -> str | None:
@@ -189,12 +191,19 @@ def _amount(quantity: Quantity | None) -> Fraction:
             raise AssertionError("there is no such amount")
 
 
+def in_words(reason: str) -> str:
+    """A sentence for people; of patterns it is said what in them cannot be run."""
+    if reason.startswith(_THIS_PATTERN):
+        return f"this pattern cannot be searched for: {reason.removeprefix(_THIS_PATTERN)}"
+    return f"{reason} cannot be run by this version of Millstream yet"
+
+
 def require_executable(plan: nodes.Node, query: Query) -> None:
     """Refuse by name what cannot be run yet."""
     reason = why_not(plan)
     if reason is not None:
         raise NotExecutableError(
-            f"{reason} cannot be run by this version of Millstream yet",
+            in_words(reason),
             span=query.span,
             hint="`millstream check` and EXPLAIN LOGICAL work on the whole language",
         )

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from millstream.analysis.aggregations import CONSTANTS
 from millstream.analysis.calls import AggregateCall
 from millstream.analysis.expressions import Expr
 from millstream.types import Kind
@@ -71,15 +72,6 @@ _BY_NAME: dict[str, Strategy] = {
 
 AGGREGATES = frozenset(_BY_NAME)
 """The built-in aggregates that windows know. The others make sketches in formats of Spark's own."""
-
-
-CONSTANTS: dict[str, tuple[int, int]] = {
-    **dict.fromkeys(("percentile", "percentile_cont", "percentile_disc"), (1, 2)),
-    **dict.fromkeys(("percentile_approx", "approx_percentile", "approx_top_k"), (1, 3)),
-    **dict.fromkeys(("listagg", "string_agg", "histogram_numeric", "mode", "approx_count_distinct"), (1, 2)),
-    **dict.fromkeys(("min_by", "max_by"), (2, 3)),
-}
-"""Which arguments are the same for all tuples: from one to before another."""
 
 
 def constants(call: AggregateCall) -> tuple[Expr, ...]:

@@ -60,7 +60,8 @@ def measure(node: exp.Expr, argument: Argument, catalog: Catalog) -> Measure:
 
     def with_holes(part: exp.Expr) -> exp.Expr:
         if isinstance(part, nodes.Starred):
-            part = part.this
+            inside: exp.Expr = part.this.transform(with_holes)
+            return inside
         found = argument(part)
         if found is None:
             return part

@@ -16,31 +16,12 @@ from pyspark.sql import functions as F  # noqa: N812 (Spark's own custom)
 from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from millstream.analysis.aggregations import DOUBLES, IGNORED, NUMBERS, SAME, SUMS
 from millstream.analysis.calls import AggregateCall
 from millstream.errors import NotExecutableError
 from millstream.kernels.specs import AggregateSpec, Function, Order
 from millstream.plan.strategies import constants as constants_of
 
-_SAME = {
-    "mean": "avg", "first_value": "first", "last_value": "last", "any_value": "first",
-    "bool_and": "min", "every": "min", "bool_or": "max", "any": "max", "some": "max",
-    "std": "stddev_samp", "stddev": "stddev_samp", "variance": "var_samp",
-    "array_agg": "collect_list", "string_agg": "listagg",
-    "median": "percentile", "percentile_cont": "percentile", "approx_percentile": "percentile_approx",
-    "approx_count_distinct": "count", "count_if": "count", "regr_count": "count",
-    "regr_avgx": "avg", "regr_avgy": "avg",
-}  # fmt: skip
-"""What kernels call it, where they have another name for it."""
-
-_IGNORED = frozenset({"mode", "approx_count_distinct"})
-"""Functions whose constants only say how exact they must be."""
-
-_PAIRED = frozenset(
-    {"covar_pop", "covar_samp", "corr", "regr_sxy", "regr_slope", "regr_intercept", "regr_r2"}
-)
-_DOUBLES = frozenset({"var_pop", "var_samp", "stddev_pop", "stddev_samp", "skewness", "kurtosis"}) | _PAIRED
-_NUMBERS = frozenset({"percentile", "percentile_disc", "histogram_numeric"})
-_SUMS = frozenset({"sum", "avg", "try_sum", "try_avg"})
 _TAKE_NULLS = frozenset({"first", "last", "collect_list", "approx_top_k"})
 
 
@@ -90,9 +71,9 @@ def aggregate(
 def _prepared(frame: DataFrame, call: AggregateCall) -> _Prepared:
     name = call.name.lower()
     texts = [argument.sql for argument in call.arguments]
-    function = _SAME.get(name, name)
+    function = SAME.get(name, name)
     fixed = constants_of(call)
-    constants = [_constant(frame, argument.sql) for argument in fixed] if name not in _IGNORED else []
+    constants = [_constant(frame, argument.sql) for argument in fixed] if name not in IGNORED else []
     columns = [
         F.expr(argument.sql) for argument in call.arguments if not any(argument is one for one in fixed)
     ]
@@ -119,10 +100,10 @@ def _prepared(frame: DataFrame, call: AggregateCall) -> _Prepared:
             return _Prepared(function, tuple(columns), tuple(constants[:1]) or (5,))
     if function in ("percentile", "percentile_disc", "percentile_approx"):
         constants = list(_shares(constants))
-    if function in _DOUBLES:
+    if function in DOUBLES:
         columns = [column.cast("double") for column in columns]
-    elif function in _NUMBERS or function in _SUMS:
-        columns = list(_numbers(frame, columns, function in _SUMS))
+    elif function in NUMBERS or function in SUMS:
+        columns = list(_numbers(frame, columns, function in SUMS))
     return _Prepared(function, tuple(columns), tuple(constants))
 
 

@@ -13,7 +13,10 @@ from millstream.analysis.expressions import ColumnRef, Expr, of_column
 from millstream.kernels.specs import PatternSpec
 from millstream.kernels.user_machine import returned_fields
 from millstream.pattern.compiler import compiled
+from millstream.pattern.programs import with_programs
 from millstream.plan.patterns import PatternSearch
+from millstream.spark.over_calls import program_of
+from millstream.uda.compiler import CONTENT
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,7 @@ def search_of(node: PatternSearch) -> Search:
     clause = node.pattern
     form = clause.form
     assert form is not None, "it has passed the list of what can be run"
-    program = compiled(form)
+    program = compiled(with_programs(form, lambda body: program_of(body, CONTENT)))
     values = dict(zip((field.name for field in form.fields), _values(node), strict=True))
     arguments = tuple(f"a{i}" for i in range(len(program.parameters)))
     shipped = {

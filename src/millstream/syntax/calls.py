@@ -46,7 +46,8 @@ class CallParser(OverParser):
             return []
         first = self.current
         if self.take("DISTINCT"):
-            return [self.spanned(exp.Distinct(expressions=self.listed(self.expression)), first)]
+            given = self.listed(lambda: self._starred() or self.expression())
+            return [self.spanned(exp.Distinct(expressions=given), first)]
         if self.at("ALL") and self.peek().key not in (")", ",", "."):
             self.advance()
         aliased = name.name.upper() == "STRUCT"
@@ -56,9 +57,8 @@ class CallParser(OverParser):
         first = self.current
         if star := self.star():
             return star
-        if self.take("*"):
-            # count(*Y) and avg(*Y.price): an aggregate over a complete star of a pattern.
-            return self.spanned(nodes.Starred(this=self.column("a pattern variable")), first)
+        if starred := self._starred():
+            return starred
         if self.is_name(first) and self.peek().key == "->":
             return self._lambda([self.identifier()], first)
         if self._at_parameters():
@@ -71,6 +71,14 @@ class CallParser(OverParser):
         if aliased and self.take("AS"):
             return self.spanned(exp.Alias(this=node, alias=self.name("a field")), first)
         return self._nulls(node, first)
+
+    def _starred(self) -> exp.Expr | None:
+        """``*Y``, ``*Y.price`` or ``*Y.price - Y.cost``: an aggregate over a complete star of a pattern."""
+        first = self.current
+        if not self.at("*") or not self.is_name(self.peek()):
+            return None
+        self.advance()
+        return self.spanned(nodes.Starred(this=self.expression()), first)
 
     def star(self) -> exp.Expr | None:
         """``*``, ``* EXCEPT (a, b)`` or ``t.*``, where all columns are meant."""

@@ -239,7 +239,7 @@ class Element(exp.Expression):
 
 
 class Starred(exp.Expression):
-    """``*Y`` or ``*Y.price`` as the argument of an aggregate: the aggregate is final."""
+    """``*Y`` or ``*Y.price`` as the argument of an aggregate, or an expression: the aggregate is final."""
 
     arg_types = {"this": True}
 

@@ -211,7 +211,8 @@ class User(Accumulator):
         self._inner.clear()
 
     def _returned(self, values: list[Value]) -> None:
-        self._writer.lines(f"{self._name} = {values[0].code}", f"{self._null} = {values[0].null or 'False'}")
+        value = values[self.aggregate.column]
+        self._writer.lines(f"{self._name} = {value.code}", f"{self._null} = {value.null or 'False'}")
 
     def take(self, arguments: list[Value]) -> None:
         with self._writer.deeper(f"if {self._first}:"):
@@ -224,18 +225,6 @@ class User(Accumulator):
         with self._writer.deeper(f"if not {self._first}:"):
             self._inner.block("TERMINATE", [])
         return Value(self._name, self._null)
-
-
-ACCUMULATORS: dict[str, type[Scalar]] = {
-    "count": Count,
-    "sum": Sum,
-    "avg": Average,
-    "min": Extreme,
-    "max": Extreme,
-    "first": Edge,
-    "any_value": Edge,
-    "last": Edge,
-}
 
 
 def _as(value: Known, wanted: Type) -> checked.Expr:

@@ -10,7 +10,8 @@ from typing import Any
 from millstream.types import BIGINT, Type
 from millstream.uda import checked
 from millstream.uda.access import InOrder, access
-from millstream.uda.accumulators import ACCUMULATORS, Accumulator, User
+from millstream.uda.accumulators import Accumulator, User
+from millstream.uda.aggregates import ACCUMULATORS
 from millstream.uda.emitting import Surroundings, Value
 from millstream.uda.expressions import Expressions
 from millstream.uda.failures import UnsupportedError
@@ -220,7 +221,9 @@ class BodyCode(Surroundings):
     def outside(self, name: str, types: tuple[Type, ...], result: Type) -> str:
         if not is_known(name):
             raise UnsupportedError(f"the function '{name}' of {', '.join(map(str, types))}")
-        call = Outside(name, types, result)
+        return self.called_outside(Outside(name, types, result))
+
+    def called_outside(self, call: Outside) -> str:
         if call not in self._shared.outside:
             self._shared.outside.append(call)
         return f"outside{self._shared.outside.index(call)}"

@@ -150,6 +150,8 @@ class Aggregation:
     distinct: bool = False
     filter: Expr | None = None
     user: Body | None = None
+    column: int = 0
+    """Of a row that the user's own returns, this one is wanted."""
 
 
 @dataclass(frozen=True)

@@ -53,6 +53,7 @@ def outside_functions(calls: Sequence[Any], boxes: Boxes) -> dict[str, Callable[
     return {
         f"outside{i}": _function(call.name, call.arguments, call.result, boxes)
         for i, call in enumerate(calls)
+        if call.content is None
     }
 
 

@@ -86,11 +86,15 @@ class TableLayout:
 
 @dataclass(frozen=True)
 class Outside:
-    """A call of a function that is not compiled."""
+    """A call of a function that is not compiled.
+
+    With a ``content`` (``uda.contents``) it takes a list: the arguments of many tuples.
+    """
 
     name: str
     arguments: tuple[Type, ...]
     result: Type
+    content: Any = None
 
 
 @dataclass(eq=False)

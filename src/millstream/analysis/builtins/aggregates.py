@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from millstream.analysis.builtins.call import Call, Rule
 from millstream.analysis.coercion import MAX_PRECISION, converts
-from millstream.types import BIGINT, DOUBLE, UNKNOWN, Kind, Type, array, decimal
+from millstream.types import BIGINT, DOUBLE, UNKNOWN, Field, Kind, Type, array, decimal, struct
 
 
 def _sum(call: Call) -> Type:
@@ -52,6 +52,14 @@ def _collect_set(call: Call) -> Type:
     return array(call.types[0])
 
 
+def _histogram(call: Call) -> Type:
+    return array(struct(Field("x", call.types[0]), Field("y", DOUBLE)))
+
+
+def _top_k(call: Call) -> Type:
+    return array(struct(Field("item", call.types[0]), Field("count", BIGINT)))
+
+
 def _lag(call: Call) -> Type:
     type_ = call.types[0]
     if len(call.types) == 3 and not converts(call.types[2], type_):
@@ -67,5 +75,7 @@ RULES: dict[str, Rule] = {
     "by": _by,
     "array_of": lambda call: array(call.types[0]),
     "collect_set": _collect_set,
+    "histogram": _histogram,
+    "top_k": _top_k,
     "lag": _lag,
 }

@@ -1,0 +1,172 @@
+"""Measures for which tuples are kept: windows that move inside a star, and what needs all values at once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from millstream.pattern.cells import Cell
+from millstream.pattern.form import Measure
+from millstream.pattern.measures import MeasureCode, Result
+from millstream.types import Field
+from millstream.uda import checked
+from millstream.uda.accumulators import Accumulator, User
+from millstream.uda.aggregates import ACCUMULATORS
+from millstream.uda.bodies import BodyCode, Shared
+from millstream.uda.contents import Content
+from millstream.uda.emitting import Value
+from millstream.uda.kinds import kind_of, zero
+from millstream.uda.program import Outside, TableLayout
+from millstream.uda.tables import ManyRows, Needs
+
+if TYPE_CHECKING:
+    from millstream.pattern.surroundings import PatternCode
+
+
+class _Listed(Accumulator):
+    """Makes a list of the values, and lets a function compute the result that is not compiled."""
+
+    takes_any_order = False
+
+    def __init__(self, content: Content, body: BodyCode) -> None:
+        super().__init__(content, body)
+        types = tuple(argument.type for argument in content.arguments)
+        call = Outside(content.name, types, content.type, replace(content, arguments=()))
+        self._function = body.called_outside(call)
+
+    def begin(self) -> None:
+        self._name = self._writer.name("v")
+        self._writer.line(f"{self._name} = []")
+
+    def take(self, arguments: list[Value]) -> None:
+        given = ", ".join(f"{value.code}, {value.null or False}" for value in arguments)
+        self._writer.line(f"{self._name}.append(({given}))")
+
+    def result(self) -> Value:
+        value, null = self._writer.name("v"), self._writer.name("n")
+        self._writer.line(f"{value}, {null} = {self._function}({self._name})")
+        return Value(value, null)
+
+
+class _OfLastTuple(User):
+    """Of what the tuples of a window return, only the last one's counts."""
+
+    def take(self, arguments: list[Value]) -> None:
+        self._writer.lines(f"{self._name} = {zero(kind_of(self.aggregate.type))}", f"{self._null} = True")
+        super().take(arguments)
+
+
+class MovingMeasure(MeasureCode):
+    """A window that moves inside a star: its tuples are kept, and looked at again with each that comes."""
+
+    has_tables = True
+
+    def __init__(self, number: int, measure: Measure, code: PatternCode, shared: Shared) -> None:
+        super().__init__(number, measure, code)
+        aggregation = measure.aggregation
+        fields = tuple(Field(f"a{i}", a.type) for i, a in enumerate(aggregation.arguments))
+        prefix = f"m{number}"
+        shared.layouts[prefix] = TableLayout(f"window{number}", prefix, fields, False, bound=None)
+        table = checked.Table(f"window{number}", fields)
+        self._table = ManyRows(table, prefix, code.writer, "row", Needs(), grows=True, placed=False)
+        self._now: list[Value] = []
+        self._ended: Value | None = None
+
+    @property
+    def _is_full(self) -> str:
+        return "False" if self.measure.rows is None else f"{self._table.count} >= {self.measure.rows}"
+
+    def begin(self) -> Result:
+        return self._with_tuple(past=False)
+
+    def go_on(self) -> Result:
+        return self._with_tuple(past=True)
+
+    def _with_tuple(self, *, past: bool) -> Result:
+        accumulator = self._accumulator()
+        self._now = self._arguments()
+        accumulator.begin()
+        if past:
+            skipped = self._writer.name("m")
+            self._writer.line(f"{skipped} = {self._is_full}")
+
+            def each(row: str) -> None:
+                with self._writer.deeper(f"if {skipped}:"):
+                    self._writer.line(f"{skipped} = False")
+                with self._writer.deeper("else:"):
+                    accumulator.take(self._columns(row))
+
+            self._table.scan(each)
+        accumulator.take(self._now)
+        value = self._code.expressions.kept(accumulator.result())
+        return lambda: value
+
+    def _accumulator(self) -> Accumulator:
+        aggregation = self.measure.aggregation
+        if isinstance(aggregation, Content):
+            return _Listed(aggregation, self._code)
+        if aggregation.user is not None:
+            return _OfLastTuple(aggregation, self._code)
+        return ACCUMULATORS[aggregation.name](aggregation, self._code)
+
+    def _columns(self, row: str) -> list[Value]:
+        given = [self._table.column(row, i) for i in range(len(self._table.table.fields))]
+        return [self._code.expressions.kept(value) for value in given]
+
+    def keep(self) -> None:
+        with self._writer.deeper(f"if {self._is_full}:"):
+            oldest = self._writer.name("r")
+            self._writer.line(f"{oldest} = {self._table.name('head')}[row]")
+            self._table.remove(oldest)
+        self._table.insert(self._now)
+
+    def kept(self) -> Value:
+        accumulator = self._accumulator()
+        accumulator.begin()
+        self._table.scan(lambda row: accumulator.take(self._columns(row)))
+        return accumulator.result()
+
+    def clear(self) -> None:
+        self._table.clear()
+
+
+class WholeMeasure(MovingMeasure):
+    """A final one that needs all values of a star: when that is complete, only the result is kept."""
+
+    def begin(self) -> Result:
+        self._now, self._ended = self._arguments(), None
+        return self._of_now
+
+    def go_on(self) -> Result:
+        return self.begin()
+
+    def _of_now(self) -> Value:
+        raise AssertionError("nobody asks before the star is complete")
+
+    def keep(self) -> None:
+        if self._ended is None:
+            self._table.insert(self._now)
+        else:
+            self._result_cell.put(self._writer, "row", self._ended)
+
+    def end(self, *, is_kept: bool) -> Result:
+        accumulator = self._accumulator()
+        accumulator.begin()
+        if is_kept:
+            self._table.scan(lambda row: accumulator.take(self._columns(row)))
+            self._table.clear()
+        else:
+            accumulator.take(self._now)
+        value = self._code.expressions.kept(accumulator.result())
+        if is_kept:
+            self._result_cell.put(self._writer, "row", value)
+        else:
+            self._ended = value
+        return lambda: value
+
+    def kept(self) -> Value:
+        return self._result_cell.at("row")
+
+    @property
+    def _result_cell(self) -> Cell:
+        return self._cell(0, self.measure.aggregation.type)

@@ -1,0 +1,29 @@
+"""Aggregates that are not compiled: they are computed from all values at once, as those of windows are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from millstream.uda.checked import Aggregation, Body
+from millstream.uda.program import Program
+from millstream.uda.python import PythonBody
+from millstream.uda.python_program import PythonProgram
+
+WHOLE_ROW = -1
+"""The column that stands for all columns of a row, as a struct."""
+
+
+@dataclass(frozen=True)
+class Content(Aggregation):
+    """An aggregate by the name that kernels have for it, or (``source``) one of the user's.
+
+    Of what the user's returns for the last value, the last row counts.
+    """
+
+    parameters: tuple[Any, ...] = ()
+    """Arguments that are constants."""
+
+    ignore_nulls: bool = False
+    source: Body | PythonBody | Program | PythonProgram | None = None
+    """The user's: as it was checked, and then what runs it."""
