@@ -42,7 +42,7 @@ def uncompiled() -> Iterator[None]:
     with (
         mock.patch("millstream.kernels.user_machine.functions", functions),
         # Otherwise they would be noted as compiled, and would wait for others who compile.
-        mock.patch("millstream.kernels.machines.prepare", lambda program: None),
+        mock.patch("millstream.kernels.machines.prepare", return_value=None),
     ):
         yield
 
