@@ -13,6 +13,9 @@ import millstream as ms
 from benchmarks.engine.contract import (
     FILES,
     GAP_SECONDS,
+    HIGH,
+    LEAST,
+    MIDDLE,
     ROWS_PRECEDING,
     SLIDE_SECONDS,
     TUMBLE_SECONDS,
@@ -32,6 +35,15 @@ STREAM = """
 
 OVER = "SELECT k, ts, v, sum(v) OVER (PARTITION BY k {}) AS total FROM s"
 WINDOWS = "SELECT k, window_end AS ts, sum(v) AS total FROM s [{}] GROUP BY k"
+PATTERN = "SELECT k, {2}.ts AS ts, {2}.v - {1}.v AS total FROM s PARTITION BY k AS ({0}) WHERE {3}"
+
+
+def _legs(names: str) -> str:
+    """Stars that fall and rise in turn, each of enough rows."""
+    legs = ((name, ">=" if number % 2 else "<") for number, name in enumerate(names))
+    return " AND ".join(f"{n}.v {than} {n}.previous.v AND count(*{n}) >= {LEAST}" for n, than in legs)
+
+
 QUERIES = {
     "sliding": WINDOWS.format(f"RANGE {WINDOW_SECONDS} SECONDS SLIDE {SLIDE_SECONDS} SECOND"),
     "tumbling": WINDOWS.format(f"TUMBLE {TUMBLE_SECONDS} SECONDS"),
@@ -39,6 +51,18 @@ QUERIES = {
     "session": WINDOWS.format(f"SESSION GAP {GAP_SECONDS} SECONDS PATTR k"),
     "range": OVER.format(f"RANGE INTERVAL {WINDOW_SECONDS} SECONDS PRECEDING"),
     "rows": OVER.format(f"ROWS {ROWS_PRECEDING} PRECEDING"),
+    "recovery": PATTERN.format(
+        *("A, *B, C, D", "A", "D"),
+        f"A.v > {HIGH} AND B.v < B.previous.v AND C.v >= C.previous.v AND D.v > A.v",
+    ),
+    "double_bottom": PATTERN.format(
+        *("S, *W, *X, *Y, *Z, E", "S", "E"),
+        f"S.v > {MIDDLE} AND {_legs('WXYZ')} AND E.v < E.previous.v",
+    ),
+    "six_stars": PATTERN.format(
+        *("*A, *B, *C, *D, *E, *F", "FIRST(A)", "LAST(F)"),
+        _legs("ABCDEF"),
+    ),
 }
 
 AGGREGATES = {
