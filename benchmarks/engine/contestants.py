@@ -93,7 +93,7 @@ PEERS = (
         "--query=recovery",
         note="groupBy(k).applyInPandasWithState with a search in Python, state in RocksDB",
     ),
-    flink("double_bottom", note=f"MATCH_RECOGNIZE, PATTERN (S {_LEGS} E)"),
+    flink("double_bottom", note=f"MATCH_RECOGNIZE, PATTERN (A {_LEGS} E)"),
     _spark(
         "spark_double_bottom",
         "double_bottom",

@@ -37,7 +37,7 @@ QUERIES = {
     "cumulate": f"sum(v) by k since the last {WINDOW_SECONDS} s began, every {SLIDE_SECONDS} s",
     "session": f"sum(v) by k for each session, which a gap of more than {GAP_SECONDS} s ends",
     "recovery": "a high value, some that fall, one that does not, one above the first: (A, *B, C, D)",
-    "double_bottom": f"falls, rises, falls and rises, {LEAST} rows or more each: (S, *W, *X, *Y, *Z, E)",
+    "double_bottom": f"falls, rises, falls and rises, {LEAST} rows or more each: (A, *W, *X, *Y, *Z, E)",
     "six_stars": f"three falls and rises in turn, {LEAST} rows or more each: (*A, *B, *C, *D, *E, *F)",
     "scan": "only read the rows and count them: what nobody can be faster than",
     "micro_batch_count": f"how long a micro-batch of {TINY_ROWS} rows takes: running count by k",

@@ -41,7 +41,7 @@ CONTESTANTS: tuple[Contestant, ...] = (
         "double_bottom",
         "queries",
         "--query=double_bottom",
-        note="FROM s PARTITION BY k AS (S, *W, *X, *Y, *Z, E)",
+        note="FROM s PARTITION BY k AS (A, *W, *X, *Y, *Z, E)",
     ),
     _own(
         "six_stars",

@@ -30,7 +30,7 @@ def recovery(v: Sequence[float], start: int, free: int) -> int:
 
 
 def double_bottom(v: Sequence[float], start: int, free: int) -> int:
-    """(S, *W, *X, *Y, *Z, E): E has ended Z, and so it falls."""
+    """(A, *W, *X, *Y, *Z, E): E has ended Z, and so it falls."""
     if v[start] <= MIDDLE:
         return FAILED
     at = start + 1

@@ -99,13 +99,16 @@ QUERIES = {
         conditions=f"A AS A.v > {HIGH}, {_leg('B', '<', 'A')}, C AS C.v >= LAST(B.v), D AS D.v > A.v",
     ),
     "double_bottom": MATCHES.format(
-        pattern=f"S {' '.join(f'{name}{{{LEAST},}}' for name in 'WXYZ')} E",
-        first="S",
+        pattern=f"A {' '.join(f'{name}{{{LEAST},}}' for name in 'WXYZ')} E",
+        first="A",
         last="E",
         conditions=", ".join(
             [
-                f"S AS S.v > {MIDDLE}",
-                *(_leg(*leg) for leg in ("W<S", ("X", ">=", "W"), "Y<X", ("Z", ">=", "Y"))),
+                f"A AS A.v > {MIDDLE}",
+                *(
+                    _leg(*leg)
+                    for leg in (("W", "<", "A"), ("X", ">=", "W"), ("Y", "<", "X"), ("Z", ">=", "Y"))
+                ),
                 "E AS E.v < LAST(Z.v)",
             ]
         ),
