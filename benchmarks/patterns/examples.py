@@ -70,6 +70,16 @@ def _text(wanted: str) -> str:
     return f"{LETTERS} SELECT P1.place FROM text AS ({', '.join(names)}) WHERE {where};"
 
 
+STRICTLY = Example("1.7, strictly", "prices", "name", double_bottom(falls="<", rises=">"))
+JUMP = Example(
+    "a fall, then a jump (X, *Y, Z)",
+    "prices",
+    "name",
+    f"""{QUOTES} SELECT X.date, Z.date FROM quote PARTITION BY name AS (X, *Y, Z)
+    WHERE Y.price < Y.previous.price AND Z.price > 1.03 * Z.previous.price;""",
+)
+"""Every tuple of a fall could be its X: an attempt that fails behind the star has been made in vain."""
+
 EXAMPLES = (
     Example(
         "1.1 (X, Y, Z)",
@@ -112,7 +122,7 @@ EXAMPLES = (
         WHERE E.type = 'Earthquake' AND V.type = 'Volcano' AND LAST(E).magnitude >= 7.0;""",
     ),
     Example("1.7 (*W, *X, *Y, *Z)", "prices", "name", double_bottom()),
-    Example("1.7, strictly", "prices", "name", double_bottom(falls="<", rises=">")),
+    STRICTLY,
     Example("relaxed (X, *Y, ..., *R, S)", "prices", "name", RELAXED),
     Example("section 6, abcabcacab", "letters", "", _text("abcabcacab")),
 )

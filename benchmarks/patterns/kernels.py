@@ -27,8 +27,8 @@ def form_of(script: str) -> Pattern:
     return form
 
 
-def kernel_of(form: Pattern) -> PatternMatch:
+def kernel_of(form: Pattern, *, ops: bool = True, counted: bool = False) -> PatternMatch:
     """Tuples have columns of the names in the query; results are called r0, r1 and so on."""
-    program = compiled(form)
+    program = compiled(form, ops=ops, counted=counted)
     arguments = tuple(parameter.name for parameter in program.parameters)
     return PatternMatch(PatternSpec(program, arguments, tuple(f"r{i}" for i in range(len(program.returns)))))

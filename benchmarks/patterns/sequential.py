@@ -6,7 +6,7 @@ shift and next say. Both are compiled loops over bare arrays of one partition, w
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -34,7 +34,7 @@ _OPERATORS = {
 
 
 class Sequential:
-    """Searches for a pattern; gives where matches begin and end, and how many conditions were asked."""
+    """Searches for a pattern; gives where matches begin and end, and how many questions were asked."""
 
     def __init__(self, form: Pattern, codes: Codes) -> None:
         self._source = _Source(form, codes)
@@ -148,16 +148,24 @@ class _Source:
             lines += [*self._tests(of_element, "        "), "        return True"]
         return [*lines, "    return True"]
 
-    def _tests(self, conditions: list[Expr] | tuple[Expr, ...], indent: str) -> list[str]:
+    def _tests(self, conditions: Sequence[Expr], indent: str) -> list[str]:
+        """A question is what concerns the tuple and its predecessors only, and another one what is left."""
+        plain = [condition for condition in conditions if self._is_plain(condition)]
         lines = []
-        for condition in conditions:
-            lines += [f"{indent}asked[0] += 1", f"{indent}if not ({self._condition(condition)}):"]
-            lines.append(f"{indent}    return False")
+        for question in (plain, [condition for condition in conditions if condition not in plain]):
+            if question:
+                tests = " and ".join(f"({self._condition(condition)})" for condition in question)
+                lines += [f"{indent}asked[0] += 1", f"{indent}if not ({tests}):"]
+                lines.append(f"{indent}    return False")
         return lines
 
+    def _is_plain(self, condition: Expr) -> bool:
+        places = [self._form.places[column.scan] for column in _columns(condition)]
+        own = all(place.element == self._element and place.end is End.NOW for place in places)
+        return own and not self._final and not _has_measures(condition)
+
     def _condition(self, condition: Expr) -> str:
-        columns = [part for part in checked.walk(condition) if isinstance(part, checked.Column)]
-        places = {self._form.places[column.scan] for column in columns}
+        places = {self._form.places[column.scan] for column in _columns(condition)}
         known = [f"{self._position(place)} >= 0" for place in sorted(places, key=str) if place.back]
         return " and ".join([*known, self._value(condition)])
 
@@ -198,6 +206,10 @@ class _Source:
         if element == self._element and not self._final:
             return f"(at - starts[{element}] + 1)"
         return f"(starts[{element + 1}] - starts[{element}])"
+
+
+def _columns(condition: Expr) -> list[checked.Column]:
+    return [part for part in checked.walk(condition) if isinstance(part, checked.Column)]
 
 
 def _has_measures(condition: Expr) -> bool:
