@@ -122,6 +122,7 @@ EXAMPLES = (
         WHERE E.type = 'Earthquake' AND V.type = 'Volcano' AND LAST(E).magnitude >= 7.0;""",
     ),
     Example("1.7 (*W, *X, *Y, *Z)", "prices", "name", double_bottom()),
+    Example("1.7, legs of three", "prices", "name", double_bottom(3)),
     STRICTLY,
     Example("relaxed (X, *Y, ..., *R, S)", "prices", "name", RELAXED),
     Example("section 6, abcabcacab", "letters", "", _text("abcabcacab")),

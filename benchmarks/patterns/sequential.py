@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 
 import numba
@@ -37,8 +38,7 @@ class Sequential:
     """Searches for a pattern; gives where matches begin and end, and how many questions were asked."""
 
     def __init__(self, form: Pattern, codes: Codes) -> None:
-        self._source = _Source(form, codes)
-        self._functions = self._source.functions()
+        self._functions = _functions(form, tuple(codes.items()))
         self._stars = np.array([element.star for element in form.elements])
         self._finals = np.array([bool(element.final) for element in form.elements])
         self._tables = _tables(form)
@@ -50,6 +50,12 @@ class Sequential:
             columns, self._stars, self._finals, ops, *self._tables, found, asked, *self._functions
         )
         return found[:count], int(asked[0])
+
+
+@lru_cache
+def _functions(form: Pattern, codes: tuple[tuple[str, int], ...]) -> tuple[Callable[..., bool], ...]:
+    """Compiled once, however often the pattern is searched for."""
+    return _Source(form, dict(codes)).functions()
 
 
 @numba.njit
