@@ -31,7 +31,8 @@ ABOUT = f"""\
 Each contestant alone in a process of its own, once over a quarter of its rows, then timed over all of them,
 as in `python -m benchmarks engine`, which tells how they are set up: results into nothing, Spark and
 Millstream in {BATCHES} micro-batches with their state in RocksDB and checkpoints; Flink with its state on
-the heap and none. {KEYS:,} keys. Peers get one row of {SHARE}, so that they are done in minutes.
+the heap and none. {KEYS:,} keys. Peers get one row of {SHARE}, so that they are done in
+minutes; what a start costs weighs more on them for it.
 
 The patterns have the same meaning everywhere. A star is followed by what cannot be one of its rows, so that
 it does not matter that Flink's would give rows back. None begins with a star, which only here is maximal on
