@@ -13,7 +13,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 # Prefix of whatever starts Spark.
 WITH_JAVA = JAVA_HOME=$$(scripts/java) && export JAVA_HOME &&
 
-.PHONY: help demo test bench bench-engine bench-growth bench-slides bench-windows bench-aggregates soak lint venv clean java
+.PHONY: help demo test bench bench-engine bench-growth bench-slides bench-windows bench-aggregates bench-patterns soak lint venv clean java
 
 help: ## list the targets (default)
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,6 +44,9 @@ bench-windows: java $(VENV)/.installed-bench ## the papers' experiments on windo
 
 bench-aggregates: java $(VENV)/.installed-bench ## aggregates of the user's beside built-ins, Python and Flink
 	@$(WITH_JAVA) $(BIN)/python -m benchmarks aggregates
+
+bench-patterns: java $(VENV)/.installed-bench ## searches for sequence patterns, their memory, and peers
+	@$(WITH_JAVA) $(BIN)/python -m benchmarks patterns
 
 soak: java venv ## the long tests: many kills, millions of rows, hours of stream time
 	@$(WITH_JAVA) $(BIN)/python -m soak

@@ -6,6 +6,7 @@ python -m benchmarks growth [--only NAME ...] [--help]                         w
 python -m benchmarks slides [--rows N] [--only NAME ...] [--help]              windows that slide
 python -m benchmarks windows [--rows N] [--only NAME ...] [--resume] [--help]  the papers' experiments
 python -m benchmarks aggregates [--rows N] [--only NAME ...] [--resume]        aggregates of the user's
+python -m benchmarks patterns [--rows N] [--only NAME ...] [--resume] [--stocks DIR]  sequence patterns
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import argparse
 import sys
 
 from benchmarks import csv_to_out, start_up
+from benchmarks.engine.contract import ROOT
 from benchmarks.experiments import report as experiments
 from benchmarks.experiments.report import Page
 from benchmarks.report import environment, show
@@ -28,6 +30,12 @@ PAGES = (
         "aggregates",
         "User-defined aggregates: the paper's experiments, built-ins and peers",
         ("sizes", "bidders", "slides", "whole", "compiling"),
+    ),
+    Page(
+        "patterns",
+        "Sequence patterns: questions asked, peers, memory, and six stars",
+        ("search", "peer", "memory", "large"),
+        {"stocks": ROOT.parent / "shared" / "data" / "stocks"},
     ),
 )
 BENCHMARKS = {"start_up": start_up, "csv_to_out": csv_to_out}
@@ -52,7 +60,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
         description="Measure Millstream.",
-        epilog="The long ones: python -m benchmarks engine --help, and growth, slides, windows, aggregates",
+        epilog="The long ones: python -m benchmarks engine --help, and growth, slides, windows, aggregates, "
+        "patterns",
     )
     parser.add_argument("names", nargs="*", choices=[[], *BENCHMARKS], help="which ones (default: all)")
     parser.add_argument("--quick", action="store_true", help="a tenth of the size, to see that they work")

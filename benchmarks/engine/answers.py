@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import asdict
 
+import numba
 import numpy as np
 import pandas as pd
 
@@ -20,6 +21,7 @@ from benchmarks.engine.contract import (
     Totals,
 )
 from benchmarks.engine.data import START, Shape, columns
+from benchmarks.engine.patterns import ATTEMPTS, search
 
 KEYS_AT_ONCE = 10_000
 """The windows of so many keys are in memory at once."""
@@ -103,6 +105,21 @@ def _rows(shape: Shape) -> Totals:
     return _totals(_by_key(shape).rolling(ROWS_PRECEDING + 1, min_periods=1)["v"].sum())
 
 
+def _matches(query: str) -> Callable[[Shape], Totals]:
+    def totals(shape: Shape) -> Totals:
+        k, ts, v = columns(shape)
+        order = np.lexsort((ts, k))
+        k, v = k[order], v[order]
+        compiled, attempt = numba.njit(search), numba.njit(ATTEMPTS[query])
+        results = []
+        for of_key in np.split(v, np.flatnonzero(np.diff(k)) + 1):
+            found, _ = compiled(of_key, attempt, False)
+            results += [of_key[end - 1] - of_key[start] for start, end in found]
+        return _totals(pd.Series(results))
+
+    return totals
+
+
 def _scan(shape: Shape) -> Totals:
     _, _, v = columns(shape)
     return _totals(pd.Series(v))
@@ -135,6 +152,7 @@ _RECOMPUTE: dict[str, Callable[[Shape], Totals]] = {
     "tumbling": _tumbling,
     "cumulate": _cumulate,
     "session": _session,
+    **{query: _matches(query) for query in ATTEMPTS},
     "scan": _scan,
     "micro_batch_count": _tiny_count,
     "micro_batch_window": _tiny_window,

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from benchmarks.engine import answers, data
 from benchmarks.engine.contestants import CONTESTANTS
-from benchmarks.engine.contract import FILES, OTHER_WINDOWS, ROOT, Contestant, Totals
+from benchmarks.engine.contract import FILES, IF_ASKED, ROOT, Contestant, Totals
 from benchmarks.engine.data import Shape
 from benchmarks.engine.environment import cores, environment, megabytes
 from benchmarks.engine.results import Results, described
@@ -139,7 +139,7 @@ def _common(options: argparse.Namespace) -> list[str]:
 
 def _chosen(patterns: list[str]) -> list[Contestant]:
     if not patterns:
-        return [c for c in CONTESTANTS if c.query not in OTHER_WINDOWS]
+        return [c for c in CONTESTANTS if c.query not in IF_ASKED]
     for pattern in patterns:
         if not any(fnmatch.fnmatch(c.name, pattern) for c in CONTESTANTS):
             names = ", ".join(c.name for c in CONTESTANTS)

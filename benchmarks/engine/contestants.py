@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from benchmarks.engine import flink_environment, millstream
-from benchmarks.engine.contract import Contestant
+from benchmarks.engine.contract import LEAST, Contestant
 
 
 def _spark(name: str, query: str, module: str, *own: str, note: str) -> Contestant:
@@ -23,6 +23,7 @@ def flink(query: str, note: str, *, durable: bool = False, in_python: bool = Fal
     return Contestant(name, query, argv, prepare=flink_environment.prepare, note=note)
 
 
+_LEGS = " ".join(f"{name}{{{LEAST},}}" for name in "WXYZ")
 _DURABLE = "the same with its state in RocksDB and incremental checkpoints every 10 s"
 
 
@@ -84,6 +85,22 @@ PEERS = (
         note="groupBy(k, session_window(ts, '3 seconds')).sum, append mode, state in RocksDB",
     ),
     flink("session", note="SESSION, PARTITION BY k"),
+    flink("recovery", note="MATCH_RECOGNIZE, PATTERN (A B+ C D)"),
+    _spark(
+        "spark_recovery",
+        "recovery",
+        "spark_pattern",
+        "--query=recovery",
+        note="groupBy(k).applyInPandasWithState with a search in Python, state in RocksDB",
+    ),
+    flink("double_bottom", note=f"MATCH_RECOGNIZE, PATTERN (A {_LEGS} E)"),
+    _spark(
+        "spark_double_bottom",
+        "double_bottom",
+        "spark_pattern",
+        "--query=double_bottom",
+        note="groupBy(k).applyInPandasWithState with a search in Python, state in RocksDB",
+    ),
     _spark("map_in_arrow", "scan", "map_in_arrow", note="rows from Spark into Python, counted there"),
     flink("scan", note="csv into the blackhole: what of Flink's times is reading"),
     _spark(

@@ -23,6 +23,8 @@ FILES = 32
 
 WINDOW_SECONDS, SLIDE_SECONDS, ROWS_PRECEDING = 60, 1, 100
 TUMBLE_SECONDS, GAP_SECONDS = 10, 3
+HIGH, MIDDLE, LEAST = 200, 125, 2
+"""Of patterns: what is a high value, and what lies in the middle; of how many rows a leg is at least."""
 
 TINY_ROWS, TINY_WARM_UP, TINY_FILES = 10, 10, 40
 """Of the micro-batches: rows in each file, and how many files there are, the first of which only warm up."""
@@ -34,13 +36,16 @@ QUERIES = {
     "tumbling": f"sum(v) by k for every {TUMBLE_SECONDS} s",
     "cumulate": f"sum(v) by k since the last {WINDOW_SECONDS} s began, every {SLIDE_SECONDS} s",
     "session": f"sum(v) by k for each session, which a gap of more than {GAP_SECONDS} s ends",
+    "recovery": "a high value, some that fall, one that does not, one above the first: (A, *B, C, D)",
+    "double_bottom": f"falls, rises, falls and rises, {LEAST} rows or more each: (A, *W, *X, *Y, *Z, E)",
+    "six_stars": f"three falls and rises in turn, {LEAST} rows or more each: (*A, *B, *C, *D, *E, *F)",
     "scan": "only read the rows and count them: what nobody can be faster than",
     "micro_batch_count": f"how long a micro-batch of {TINY_ROWS} rows takes: running count by k",
     "micro_batch_window": f"how long a micro-batch of {TINY_ROWS} rows takes: count by k and ended second",
 }
 
-OTHER_WINDOWS = ("tumbling", "cumulate", "session")
-"""Queries that run only if they are asked for: `python -m benchmarks windows` does so."""
+IF_ASKED = ("tumbling", "cumulate", "session", "recovery", "double_bottom", "six_stars")
+"""Queries that run only if they are asked for: `python -m benchmarks windows` and `patterns` do so."""
 
 _STARTED = time.perf_counter()
 

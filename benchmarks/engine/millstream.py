@@ -36,6 +36,19 @@ CONTESTANTS: tuple[Contestant, ...] = (
         note="FROM s [TUMBLE 60 SECONDS EMIT EVERY 1 SECOND] GROUP BY k",
     ),
     _own("session", "queries", "--query=session", note="FROM s [SESSION GAP 3 SECONDS PATTR k] GROUP BY k"),
+    _own("recovery", "queries", "--query=recovery", note="FROM s PARTITION BY k AS (A, *B, C, D)"),
+    _own(
+        "double_bottom",
+        "queries",
+        "--query=double_bottom",
+        note="FROM s PARTITION BY k AS (A, *W, *X, *Y, *Z, E)",
+    ),
+    _own(
+        "six_stars",
+        "queries",
+        "--query=six_stars",
+        note="FROM s PARTITION BY k AS (*A, *B, *C, *D, *E, *F)",
+    ),
     _own(
         "micro_batch_count",
         "micro_batch",

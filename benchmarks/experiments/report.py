@@ -13,7 +13,8 @@ import os
 import signal
 import sys
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,8 @@ class Page:
     name: str
     title: str
     experiments: tuple[str, ...]
+    directories: Mapping[str, Path] = field(default_factory=dict)
+    """Data that is not made here, by the name of its option: where it is looked for otherwise."""
 
 
 def main(page: Page, argv: list[str]) -> int:
@@ -45,7 +48,9 @@ def main(page: Page, argv: list[str]) -> int:
     directory.mkdir(parents=True, exist_ok=True)
     for name in options.only:
         experiment = importlib.import_module(f"benchmarks.{page.name}.{name}")
-        size = Size(options.rows or experiment.ROWS, options.repeats or experiment.REPEATS)
+        rows, repeats = options.rows or experiment.ROWS, options.repeats or experiment.REPEATS
+        asked = {name: getattr(options, name) for name in page.directories}
+        size = Size(rows, repeats, {name: path for name, path in asked.items() if path.is_dir()})
         record = directory / f"{name}.json"
         if options.resume and _is_done(record, size):
             console.print(f"{name}: done before", style="dim")
@@ -64,12 +69,17 @@ def _is_done(record: Path, size: Size) -> bool:
     if not record.exists():
         return False
     settings = json.loads(record.read_text())["settings"]
-    return bool(settings == {"rows": size.rows, "repeats": size.repeats})
+    return bool(settings == _settings(size))
+
+
+def _settings(size: Size) -> dict[str, Any]:
+    found = {"found": sorted(size.directories)} if size.directories else {}
+    return {"rows": size.rows, "repeats": size.repeats, **found}
 
 
 def _write(record: Path, section: Section, size: Size, seconds: float) -> None:
     data = {
-        "settings": {"rows": size.rows, "repeats": size.repeats},
+        "settings": _settings(size),
         "seconds": round(seconds, 1),
         "finished": time.strftime("%Y-%m-%d %H:%M", time.gmtime()),
         "environment": environment(),
@@ -153,6 +163,8 @@ def _options(page: Page, argv: list[str]) -> argparse.Namespace:
     add("--only", nargs="+", choices=names, default=names, help="these (default: all)")
     add("--rows", type=int, help="rows of the streams (default: each experiment's own)")
     add("--repeats", type=int, help="runs of each case, in turn (default: each experiment's own)")
+    for name, usual in page.directories.items():
+        add(f"--{name}", type=Path, default=usual, metavar="DIR", help=f"where {name} are (default: {usual})")
     add("--resume", action="store_true", help="skip what is finished already, with the same rows and repeats")
     add("--out", type=Path, default=ROOT / "artifacts" / "benchmarks", help="where the report goes")
     return parser.parse_args(argv)

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 
 @dataclass(frozen=True)
 class Size:
-    """How much is measured: rows of the stream, and runs of each case, in turn."""
+    """How much is measured: rows of the stream, and runs of each case, in turn.
+
+    ``directories`` have data that is not made here, as far as there is any.
+    """
 
     rows: int
     repeats: int
+    directories: Mapping[str, Path] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

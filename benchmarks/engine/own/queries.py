@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -13,6 +14,9 @@ import millstream as ms
 from benchmarks.engine.contract import (
     FILES,
     GAP_SECONDS,
+    HIGH,
+    LEAST,
+    MIDDLE,
     ROWS_PRECEDING,
     SLIDE_SECONDS,
     TUMBLE_SECONDS,
@@ -23,6 +27,7 @@ from benchmarks.engine.contract import (
 from benchmarks.engine.peers.spark import counted, session, totals_of
 from millstream.catalog.entries import Sink
 from millstream.runtime import starting
+from millstream.runtime.progress import Progress
 
 STREAM = """
     CREATE STREAM s (k INT, ts TIMESTAMP, v DOUBLE) ORDER BY ts
@@ -32,6 +37,15 @@ STREAM = """
 
 OVER = "SELECT k, ts, v, sum(v) OVER (PARTITION BY k {}) AS total FROM s"
 WINDOWS = "SELECT k, window_end AS ts, sum(v) AS total FROM s [{}] GROUP BY k"
+PATTERN = "SELECT k, {2}.ts AS ts, {2}.v - {1}.v AS total FROM s PARTITION BY k AS ({0}) WHERE {3}"
+
+
+def _legs(names: str) -> str:
+    """Stars that fall and rise in turn, each of enough rows."""
+    legs = ((name, ">=" if number % 2 else "<") for number, name in enumerate(names))
+    return " AND ".join(f"{n}.v {than} {n}.previous.v AND count(*{n}) >= {LEAST}" for n, than in legs)
+
+
 QUERIES = {
     "sliding": WINDOWS.format(f"RANGE {WINDOW_SECONDS} SECONDS SLIDE {SLIDE_SECONDS} SECOND"),
     "tumbling": WINDOWS.format(f"TUMBLE {TUMBLE_SECONDS} SECONDS"),
@@ -39,6 +53,18 @@ QUERIES = {
     "session": WINDOWS.format(f"SESSION GAP {GAP_SECONDS} SECONDS PATTR k"),
     "range": OVER.format(f"RANGE INTERVAL {WINDOW_SECONDS} SECONDS PRECEDING"),
     "rows": OVER.format(f"ROWS {ROWS_PRECEDING} PRECEDING"),
+    "recovery": PATTERN.format(
+        *("A, *B, C, D", "A", "D"),
+        f"A.v > {HIGH} AND B.v < B.previous.v AND C.v >= C.previous.v AND D.v > A.v",
+    ),
+    "double_bottom": PATTERN.format(
+        *("A, *W, *X, *Y, *Z, E", "A", "E"),
+        f"A.v > {MIDDLE} AND {_legs('WXYZ')} AND E.v < E.previous.v",
+    ),
+    "six_stars": PATTERN.format(
+        *("*A, *B, *C, *D, *E, *F", "FIRST(A)", "LAST(F)"),
+        _legs("ABCDEF"),
+    ),
 }
 
 AGGREGATES = {
@@ -74,8 +100,8 @@ def counting_writer(frame: DataFrame, sink: Sink) -> DataStreamWriter:
 
 def run(
     spark: SparkSession, query: str, directory: Path, batches: int, aggregate: str = "built-in"
-) -> tuple[float, int, list[StreamingQueryProgress]]:
-    """Run a query over the data to its end."""
+) -> tuple[float, Progress, list[StreamingQueryProgress]]:
+    """Run a query over the data to its end; of what is known then, the state is the largest on the way."""
     mill = ms.connect(spark)
     mill.execute(STREAM.format(path=directory / "parquet", files=FILES // batches))
     name, definition = AGGREGATES[aggregate]
@@ -83,12 +109,17 @@ def run(
     query = query.replace("sum(v)", f"{name}(v)")
     start = time.perf_counter()
     [started] = mill.execute(f"INSERT INTO nowhere {query}")
-    started.wait()
+    seen = []
+    while started.is_active:
+        started.wait(0.5)
+        seen.append(started.progress)
     seconds = time.perf_counter() - start
     assert started._streaming is not None
-    progress, rows = started._streaming.recentProgress, started.progress.rows_in
+    most = max(seen, key=lambda progress: progress.state_rows)
+    known = replace(started.progress, state_rows=most.state_rows, state_bytes=most.state_bytes)
+    ended = started._streaming.recentProgress
     mill.stop()
-    return seconds, rows, progress
+    return seconds, known, ended
 
 
 def main() -> None:
@@ -103,11 +134,18 @@ def main() -> None:
     warm_up_seconds = 0.0
     if options.warm_up:
         warm_up_seconds = run(spark, query, options.warm_up, 8, options.aggregate)[0]
-    seconds, rows, progress = run(spark, query, options.data, options.batches, options.aggregate)
+    seconds, known, progress = run(spark, query, options.data, options.batches, options.aggregate)
     if options.verbose:
         for batch in progress:
             print(batch.batchId, batch.numInputRows, batch.durationMs, batch.observedMetrics)
-    answer(rows, seconds, totals_of(progress), warm_up_seconds=warm_up_seconds)
+    answer(
+        known.rows_in,
+        seconds,
+        totals_of(progress),
+        warm_up_seconds=warm_up_seconds,
+        most_state_rows=known.state_rows,
+        most_state_bytes=known.state_bytes,
+    )
     spark.stop()
 
 

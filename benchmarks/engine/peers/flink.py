@@ -18,6 +18,9 @@ from pyflink.table.udf import udaf
 
 from benchmarks.engine.contract import (
     GAP_SECONDS,
+    HIGH,
+    LEAST,
+    MIDDLE,
     ROWS_PRECEDING,
     SLIDE_SECONDS,
     TUMBLE_SECONDS,
@@ -68,6 +71,20 @@ WINDOWS = """
 SLIDE, WINDOW = (f"INTERVAL '{seconds}' SECOND" for seconds in (SLIDE_SECONDS, WINDOW_SECONDS))
 TUMBLE, GAP = (f"INTERVAL '{seconds}' SECOND" for seconds in (TUMBLE_SECONDS, GAP_SECONDS))
 
+MATCHES = """
+    SELECT k, ts, total FROM s MATCH_RECOGNIZE (
+        PARTITION BY k ORDER BY ts MEASURES MATCH_ROWTIME() AS ts, {last}.v - {first}.v AS total
+        ONE ROW PER MATCH AFTER MATCH SKIP PAST LAST ROW PATTERN ({pattern}) DEFINE {conditions}
+    )
+"""
+
+
+def _leg(name: str, than: str, before: str) -> str:
+    """There is no PREV: the row before is the last of the variable, or that of the one before it."""
+    first = f"LAST({name}.v, 1) IS NULL AND {name}.v {than} LAST({before}.v)"
+    return f"{name} AS ({first}) OR {name}.v {than} LAST({name}.v, 1)"
+
+
 QUERIES = {
     "sliding": WINDOWS.format(windows=f"HOP(TABLE s, DESCRIPTOR(ts), {SLIDE}, {WINDOW})"),
     "tumbling": WINDOWS.format(windows=f"TUMBLE(TABLE s, DESCRIPTOR(ts), {TUMBLE})"),
@@ -75,6 +92,27 @@ QUERIES = {
     "session": WINDOWS.format(windows=f"SESSION(TABLE s PARTITION BY k, DESCRIPTOR(ts), {GAP})"),
     "range": OVER.format(frame=f"RANGE BETWEEN {WINDOW}"),
     "rows": OVER.format(frame=f"ROWS BETWEEN {ROWS_PRECEDING}"),
+    "recovery": MATCHES.format(
+        pattern="A B+ C D",
+        first="A",
+        last="D",
+        conditions=f"A AS A.v > {HIGH}, {_leg('B', '<', 'A')}, C AS C.v >= LAST(B.v), D AS D.v > A.v",
+    ),
+    "double_bottom": MATCHES.format(
+        pattern=f"A {' '.join(f'{name}{{{LEAST},}}' for name in 'WXYZ')} E",
+        first="A",
+        last="E",
+        conditions=", ".join(
+            [
+                f"A AS A.v > {MIDDLE}",
+                *(
+                    _leg(*leg)
+                    for leg in (("W", "<", "A"), ("X", ">=", "W"), ("Y", "<", "X"), ("Z", ">=", "Y"))
+                ),
+                "E AS E.v < LAST(Z.v)",
+            ]
+        ),
+    ),
     "scan": "SELECT k, ts, v AS total FROM s",
 }
 

@@ -1,0 +1,1 @@
+"""Sequence patterns: the search, what it keeps, and peers: ``make bench-patterns``."""
