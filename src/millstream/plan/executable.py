@@ -27,7 +27,6 @@ NOT_YET: dict[type[nodes.Node], str] = {
     nodes.WindowJoin: "a join of windows",
     nodes.Distinct: "DISTINCT over a window",
     nodes.WindowSetOperation: "a set operation on windows",
-    nodes.RelationToStream: "ISTREAM, DSTREAM, RSTREAM or CHANGES",
 }
 
 _ON_TABLES = (nodes.Distinct, nodes.WindowSetOperation)
@@ -65,7 +64,10 @@ def why_not(plan: nodes.Node) -> str | None:
             return reason
     windows = sum(isinstance(node, nodes.Windowed) for node in plan.walk())
     aggregated = sum(isinstance(node, nodes.WindowAggregate) for node in plan.walk())
-    return "a window on a stream without an aggregate" if windows > aggregated else None
+    if windows > aggregated:
+        return "a window on a stream without an aggregate"
+    maintained = any(isinstance(node, nodes.RelationToStream) for node in plan.walk())
+    return "ISTREAM, DSTREAM, RSTREAM or CHANGES" if maintained else None
 
 
 def _pattern(node: nodes.PatternMatch) -> str | None:
