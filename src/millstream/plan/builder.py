@@ -62,8 +62,10 @@ def _select(query: Select) -> Node:
     plan = _from_item(query.source)
     for join in query.joins:
         right = _from_item(join.item)
-        both = plan.streaming and right.streaming
-        plan = (WindowJoin if both else TableJoin)(plan, right, join.kind, join.condition)
+        if plan.streaming and right.streaming:
+            plan = WindowJoin(plan, right, join.kind, join.conditions)
+        else:
+            plan = TableJoin(plan, right, join.kind, join.condition)
     plan = filtered(plan, query.where)
     if query.pattern is not None:
         return PatternMatch(plan, query.pattern, query.outputs)
