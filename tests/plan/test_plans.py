@@ -44,10 +44,11 @@ PLANS = {
            └─ StreamScan r from kafka ORDER BY u
     """,
     "SELECT DISTINCT c FROM s [ROWS 100 PATTR c]": """
-        Distinct
-        └─ Project s.c
-           └─ Windowed [ROWS 100 SLIDE 1 PATTR c]
-              └─ StreamScan s from kafka ORDER BY t
+        RelationToStream ISTREAM
+        └─ Distinct
+           └─ Project s.c
+              └─ Windowed [ROWS 100 SLIDE 1 PATTR c]
+                 └─ StreamScan s from kafka ORDER BY t
     """,
     "SELECT DSTREAM s.a, d FROM s [RANGE 1 MINUTE] JOIN r [NOW] ON s.a = r.a": """
         RelationToStream DSTREAM
@@ -59,13 +60,14 @@ PLANS = {
                  └─ StreamScan r from kafka ORDER BY u
     """,
     "SELECT a FROM s [LANDMARK START AT '2026-01-01'] EXCEPT SELECT a FROM r [UNBOUNDED]": """
-        WindowSetOperation EXCEPT
-        ├─ Project s.a
-        │  └─ Windowed [LANDMARK START AT '2026-01-01' WATTR t]
-        │     └─ StreamScan s from kafka ORDER BY t
-        └─ Project r.a
-           └─ Windowed [UNBOUNDED WATTR u]
-              └─ StreamScan r from kafka ORDER BY u
+        RelationToStream ISTREAM
+        └─ WindowSetOperation EXCEPT
+           ├─ Project s.a
+           │  └─ Windowed [LANDMARK START AT '2026-01-01' WATTR t]
+           │     └─ StreamScan s from kafka ORDER BY t
+           └─ Project r.a
+              └─ Windowed [UNBOUNDED WATTR u]
+                 └─ StreamScan r from kafka ORDER BY u
     """,
     "SELECT X.a FROM s PARTITION BY c AS (X, *Y) WHERE X.b > 5 AND Y.b < Y.previous.b": """
         PatternMatch PARTITION BY c AS (X, *Y) WHERE X.b > 5 AND Y.b < Y.previous.b RETURNING X.a

@@ -223,16 +223,10 @@ PRELUDE = """
     ("query", "named"),
     [
         ("SELECT k FROM x", "over tables only"),
-        ("SELECT count(*) FROM s [RANGE 5 SECONDS]", "moves with every instant"),
         (
             "SELECT count(*) FROM (SELECT sum(v) OVER (ROWS 3 PRECEDING) FROM s) [RANGE 5 WATTR row_num]",
             "row_num",
         ),
-        ("SELECT k FROM s [RANGE 5 SECONDS SLIDE 1 SECOND]", "not aggregated"),
-        ("SELECT DISTINCT k FROM s [TUMBLE 5 SECONDS]", "DISTINCT"),
-        ("SELECT s.k FROM s [NOW] JOIN r [NOW] ON s.k = r.k", "join of windows"),
-        ("SELECT count(*) FROM s [NOW] JOIN r [NOW] ON s.k = r.k", "join of windows"),
-        ("SELECT k FROM s [NOW] EXCEPT SELECT k FROM r [NOW]", "set operation"),
         ("SELECT max(*Y) FROM s AS (X, *Y)", "'max' of whole tuples"),
         ("SELECT count_min_sketch(v, 0.1, 0.9, 1) OVER (ROWS 3 PRECEDING) FROM s", "count_min_sketch"),
         ("SELECT sin(v) FROM s", "sin"),

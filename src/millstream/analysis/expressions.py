@@ -9,13 +9,13 @@ compilers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
 from millstream.errors import Span
-from millstream.types import UNKNOWN, Field, Type
+from millstream.types import BOOLEAN, UNKNOWN, Field, Type
 
 
 @dataclass(frozen=True)
@@ -86,6 +86,17 @@ class Expr:
 
 def of_column(column: ColumnRef) -> Expr:
     return Expr((column,), column.type)
+
+
+def all_of(conditions: Sequence[Expr]) -> Expr | None:
+    """Several conditions as one, if there are any."""
+    if len(conditions) <= 1:
+        return conditions[0] if conditions else None
+    parts: list[Part] = []
+    for condition in conditions:
+        parts += [*([" AND "] if parts else []), *condition.parts]
+    movable = all(condition.movable for condition in conditions)
+    return Expr(tuple(parts), BOOLEAN, span=conditions[0].span, movable=movable)
 
 
 def part_of(whole: Expr, part: Field) -> Expr:

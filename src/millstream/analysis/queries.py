@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from millstream.analysis.expressions import ColumnRef, Expr
+from millstream.analysis.expressions import Expr
 from millstream.analysis.from_items import (
     columns_of,
     facts_of,
@@ -302,11 +302,12 @@ class QueryAnalyser:
         before = list(scope.relations)
         item = self._from_item(join.this, scope)
         using = join.args.get("using")
-        condition: Expr | None = None
+        conditions: tuple[Expr, ...] = ()
         if using:
-            condition = self._using(using, before, scope.relations[-1], scope)
+            conditions = self._using(using, before, scope.relations[-1], scope)
         elif join.args.get("on") is not None and not (isinstance(join.args["on"], exp.Boolean)):
-            condition = self._resolver(scope).with_aggregates(None, "in ON").condition(join.args["on"], "ON")
+            resolver = self._resolver(scope).with_aggregates(None, "in ON")
+            conditions = resolver.conditions(join.args["on"], "ON")
         left_streams = any(relation.is_stream for relation in before)
         right_stream = scope.relations[-1].is_stream
         if left_streams != right_stream:
@@ -317,12 +318,12 @@ class QueryAnalyser:
                     span=span_of(join.this),
                     hint="only the stream can be the side that is kept whole",
                 )
-        return JoinClause(kind, item, condition)
+        return JoinClause(kind, item, conditions)
 
     def _using(
         self, names: list[exp.Identifier], before: list[ScopeRelation], right: ScopeRelation, scope: Scope
-    ) -> Expr:
-        parts: list[str | ColumnRef] = []
+    ) -> tuple[Expr, ...]:
+        conditions: list[Expr] = []
         for name in names:
             left_column = next((c for c in (r.find(name.name) for r in before) if c is not None), None)
             right_column = right.find(name.name)
@@ -330,9 +331,9 @@ class QueryAnalyser:
                 raise AnalysisError(
                     f"USING column '{name.name}' is not on both sides of the join", span=span_of(name)
                 )
-            parts += [" AND " if parts else "", left_column, " = ", right_column]
+            conditions.append(Expr((left_column, " = ", right_column)))
             scope.merged[name.name.lower()] = left_column.relation
-        return Expr(tuple(p for p in parts if p != ""))
+        return tuple(conditions)
 
     # ------------------------------------------------------------ set operations
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from millstream.analysis.calls import AggregateCall, OverCall
-from millstream.analysis.expressions import ColumnRef, Expr
+from millstream.analysis.expressions import ColumnRef, Expr, all_of
 from millstream.analysis.windows import StreamFacts
 from millstream.catalog.entries import Stream, Table, View
 from millstream.errors import Span
@@ -64,7 +64,13 @@ class JoinClause:
 
     kind: str
     item: FromItem
-    condition: Expr | None
+    conditions: tuple[Expr, ...] = ()
+    """All must hold."""
+
+    @property
+    def condition(self) -> Expr | None:
+        """All of them as one."""
+        return all_of(self.conditions)
 
 
 # ---------------------------------------------------------------- patterns

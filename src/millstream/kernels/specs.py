@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -182,3 +182,16 @@ class PatternSpec:
     program: Program
     arguments: tuple[str, ...]
     results: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class JoinSpec:
+    """A join of two windows: how long tuples stay, and what a pair has of each of them.
+
+    A tuple of the left (first) or right (second) stream is there for less than its ``reach``: None is for
+    ever, and 0 is only for its own instant. ``results`` have the columns of tuples by the names that pairs
+    give them.
+    """
+
+    reach: tuple[int | float | None, int | float | None]
+    results: tuple[Mapping[str, str], Mapping[str, str]]

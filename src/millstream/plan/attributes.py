@@ -54,6 +54,8 @@ def timestamps(node: nodes.Node) -> frozenset[ColumnRef]:
             stamped = [_of_last_tuple(o.expr.tree, last) in names for o in node.outputs]
             found = [c for c, is_timestamp in zip(node.schema, stamped, strict=True) if is_timestamp]
             return frozenset(c for c in found if node.schema.count(c) == 1)
+        case nodes.RelationToStream():
+            return frozenset()  # rows have the timestamps of the instants at which they come or go
         case nodes.OverAggregate(calls=(OverCall(emit_every=Duration()), *_)):
             return frozenset()  # partial results have the timestamps of their emission
         case nodes.OverAggregate(calls=(OverCall(active_expiration=True),)):

@@ -38,10 +38,17 @@ from millstream.plan.nodes import (
     edge_field,
     filtered,
 )
+from millstream.plan.varying import default_stream, varies
 
 
 def build(query: Query) -> Node:
     """The plan that says exactly what the query says; rules make it better afterwards."""
+    plan = _relation(query)
+    return RelationToStream(plan, default_stream(plan)) if varies(plan) else plan
+
+
+def _relation(query: Query) -> Node:
+    """What a query gives, which may vary with time."""
     match query:
         case TableQuery():
             return SparkQuery(query.text, query.tables, query.fields, query.span)
@@ -55,8 +62,10 @@ def _select(query: Select) -> Node:
     plan = _from_item(query.source)
     for join in query.joins:
         right = _from_item(join.item)
-        both = plan.streaming and right.streaming
-        plan = (WindowJoin if both else TableJoin)(plan, right, join.kind, join.condition)
+        if plan.streaming and right.streaming:
+            plan = WindowJoin(plan, right, join.kind, join.conditions)
+        else:
+            plan = TableJoin(plan, right, join.kind, join.condition)
     plan = filtered(plan, query.where)
     if query.pattern is not None:
         return PatternMatch(plan, query.pattern, query.outputs)
@@ -112,7 +121,7 @@ def _stream(stream: Stream, alias: str) -> Node:
 
 
 def _set_operation(query: SetOperation) -> Node:
-    left, right = build(query.left), build(query.right)
+    left, right = _relation(query.left), _relation(query.right)
     windowed = any(isinstance(node, Windowed) for side in (left, right) for node in side.walk())
     if query.kind == "UNION" and query.facts is not None and not windowed:
         latent = query.facts.timestamp.kind is TimestampKind.LATENT

@@ -11,6 +11,8 @@ from millstream.catalog.entries import View
 from millstream.errors import NotExecutableError
 from millstream.plan import nodes
 from millstream.plan.strategies import AGGREGATES, constants
+from millstream.plan.varying import maintained
+from millstream.plan.window_joins import joined
 from millstream.quantity import Distance, Duration, Quantity, Rows
 from millstream.types import Kind, Type
 from millstream.windows.spec import (
@@ -24,10 +26,8 @@ from millstream.windows.spec import (
 )
 
 NOT_YET: dict[type[nodes.Node], str] = {
-    nodes.WindowJoin: "a join of windows",
     nodes.Distinct: "DISTINCT over a window",
     nodes.WindowSetOperation: "a set operation on windows",
-    nodes.RelationToStream: "ISTREAM, DSTREAM, RSTREAM or CHANGES",
 }
 
 _ON_TABLES = (nodes.Distinct, nodes.WindowSetOperation)
@@ -57,6 +57,8 @@ def why_not(plan: nodes.Node) -> str | None:
                 reason = next(filter(None, map(_over, node.calls)), None) or _input(node)
             case nodes.WindowAggregate():
                 reason = _window_aggregate(node) or _input(node)
+            case nodes.RelationToStream():
+                reason = _maintained(node)
             case nodes.PatternMatch():
                 reason = _pattern(node) or _input(node)
             case nodes.Windowed():
@@ -65,9 +67,20 @@ def why_not(plan: nodes.Node) -> str | None:
                 reason = None
         if reason is not None:
             return reason
-    windows = sum(isinstance(node, nodes.Windowed) for node in plan.walk())
-    aggregated = sum(isinstance(node, nodes.WindowAggregate) for node in plan.walk())
-    return "a window on a stream without an aggregate" if windows > aggregated else None
+    return None
+
+
+def _maintained(node: nodes.RelationToStream) -> str | None:
+    """What is made of the current contents of windows: only some joins are run."""
+    kinds = {type(below) for below in maintained(node.input)}
+    for kind in kinds & NOT_YET.keys():
+        return NOT_YET[kind]
+    if nodes.WindowAggregate in kinds:
+        return "an aggregate that is maintained at every instant"
+    if nodes.WindowJoin not in kinds:
+        return "a window on a stream without an aggregate"
+    form = joined(node)
+    return form if isinstance(form, str) else None
 
 
 def _pattern(node: nodes.PatternMatch) -> str | None:
@@ -148,8 +161,8 @@ def _window_aggregate(node: nodes.WindowAggregate) -> str | None:
 
 def _window(node: nodes.Windowed) -> str | None:
     window = node.window
-    if isinstance(window, RangeWindow) and window.slide is None:
-        return "a window without SLIDE"
+    if isinstance(window, RangeWindow) and window.slide is None and not node.streaming:
+        return "a window without SLIDE on a table"
     is_double = node.edge.type.kind in (Kind.FLOAT, Kind.DOUBLE)
     if window.emit_every is not None and (reason := _emission(window, is_double)):
         return reason

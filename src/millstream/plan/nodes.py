@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Self
 
 from millstream.analysis.calls import COMPLETE, AggregateCall, OverCall
-from millstream.analysis.expressions import ColumnRef, Expr
+from millstream.analysis.expressions import ColumnRef, Expr, all_of
 from millstream.analysis.resolved import Arrangement, GroupKey, Output, PatternClause
 from millstream.catalog.entries import Stream, Table, View
 from millstream.errors import Span
@@ -406,11 +406,15 @@ class WindowJoin(Node):
     left: Node
     right: Node
     kind: str
-    condition: Expr | None
+    conditions: tuple[Expr, ...] = ()
 
     def validate(self) -> None:
         if not (self.left.streaming and self.right.streaming):
             raise PlanError("a stream is joined with a table by TableJoin")
+
+    @property
+    def condition(self) -> Expr | None:
+        return all_of(self.conditions)
 
     @property
     def schema(self) -> Schema:

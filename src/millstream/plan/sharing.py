@@ -21,7 +21,7 @@ def shareable(plan: nodes.Node) -> set[str]:
                 # Without a stage there is nothing to share: tuples in order of arrival are never late.
                 if not node.stream.can_be_late and not any(isinstance(n, STATEFUL) for n in plan.walk()):
                     return set()
-            case nodes.TableJoin() | nodes.StreamUnion():
+            case nodes.TableJoin() | nodes.StreamUnion() | nodes.RelationToStream():
                 return set()
             case nodes.OverAggregate():
                 stages += len({tuple(e.sql for e in call.partition_by) for call in node.calls})

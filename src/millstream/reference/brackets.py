@@ -97,8 +97,6 @@ def _refuse(window: Window, node: nodes.Windowed, relation: Relation) -> None:
     for column in relation.schema:
         if column.name.lower() in WINDOW_COLUMNS:
             raise NotInterpreted(f"a window on a stream that has a column '{column.name}' itself")
-    if isinstance(window, RangeWindow) and window.slide is None:
-        raise NotInterpreted(f"the window {window}, which moves with every instant")
     arrivals = isinstance(window, RowWindow) and window.by_arrival
     arrivals |= isinstance(window, TupleSlideWindow) and not window.by_rank and window.every.count > 1
     if arrivals and not all(isinstance(below, _IN_ORDER_OF_ARRIVAL) for below in node.input.walk()):

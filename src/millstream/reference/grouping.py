@@ -64,6 +64,19 @@ def window_aggregate(node: WindowAggregate, content: Relation, source: int) -> R
     return _stamped(node, content, schema, records)
 
 
+def maintained_groups(
+    node: WindowAggregate, rows: Sequence[tuple[Value, ...]], schema: Sequence[ColumnRef]
+) -> list[tuple[Value, ...]]:
+    """The groups of a relation as it is at an instant; one that has vanished has no row."""
+    if not rows:
+        return []
+    records = [Record(row, None, (number,)) for number, row in enumerate(rows)]
+    groups = window_aggregate(node, Relation(tuple(schema), records), 0)
+    # Bounds of windows are about windows that end, and there is none.
+    places = [groups.schema.index(c) if c in groups.schema else None for c in node.schema]
+    return [tuple(None if i is None else r.values[i] for i in places) for r in groups.records]
+
+
 def _call(call: AggregateCall, schema: Sequence[ColumnRef]) -> Callable[[list[Record]], list[Value]]:
     """The results of a call over some content: one, unless the aggregate is the user's."""
     if call.user is None or is_in_python(call):

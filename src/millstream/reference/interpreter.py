@@ -11,15 +11,19 @@ from millstream.catalog.entries import Rejected, Stream, View
 from millstream.plan import nodes
 from millstream.plan.attributes import timestamps
 from millstream.plan.patterns import is_searched
+from millstream.plan.varying import maintained
 from millstream.reference.brackets import windowed
 from millstream.reference.errors import NotInterpreted
-from millstream.reference.grouping import window_aggregate
+from millstream.reference.grouping import maintained_groups, window_aggregate
 from millstream.reference.inputs import Arrivals, Input, row_values
+from millstream.reference.instants import Rows, States, common_time, to_stream
+from millstream.reference.lifetimes import Varying, varying
 from millstream.reference.operators import filter_, project, rename, stream_union, table_join
 from millstream.reference.over import over_aggregate
 from millstream.reference.patterns import matches, returned
 from millstream.reference.points import from_point
 from millstream.reference.relations import Record, Relation, in_order
+from millstream.reference.reports import Line
 from millstream.reference.scans import Scanned, scan
 from millstream.reference.values import Value
 
@@ -179,6 +183,22 @@ class _Interpreter:
         left, right = (self._beside_matches(side, node) for side in (below.left, below.right))
         return table_join(below, left, right)
 
+    def relation_to_stream(self, node: nodes.RelationToStream) -> Relation:
+        source, lines = self._sources, []
+        windows: dict[int, Varying] = {}
+        tables: dict[int, Rows] = {}
+        for below in maintained(node.input):
+            if isinstance(below, nodes.Windowed) and below.streaming:
+                lines.append(Line(below.window, self.interpret(below.input)))
+                windows[id(below)] = varying(below.window, lines[-1])
+            elif not below.inputs:
+                tables[id(below)] = [
+                    (record.order, record.values) for record in self.interpret(below).records
+                ]
+        states = States(windows, tables, maintained_groups)
+        time_type = common_time(line.type for line in lines)
+        return to_stream(node.input, node.kind, states, time_type, source, ended=self._ended)
+
     # ------------------------------------------------------------ contents of windows
 
     def windowed(self, node: nodes.Windowed) -> Relation:
@@ -209,6 +229,7 @@ _NODES: dict[type, Callable[[_Interpreter, Any], Relation]] = {
     nodes.OverAggregate: _Interpreter.over_aggregate,
     nodes.WindowAggregate: _Interpreter.window_aggregate,
     nodes.PatternMatch: _Interpreter.pattern_match,
+    nodes.RelationToStream: _Interpreter.relation_to_stream,
 }
 _CONTENTS: dict[type, Callable[[_Interpreter, Any], Relation]] = {
     nodes.Windowed: _Interpreter.windowed,
@@ -219,8 +240,4 @@ _NOT_INTERPRETED: dict[type, str] = {
     nodes.Windowed: "a window that is not aggregated",
     nodes.SparkQuery: "a query over tables only, which is Spark's",
     nodes.BaseAggregate: "a user-defined aggregate on a bare stream",
-    nodes.WindowJoin: "a join of windows",
-    nodes.Distinct: "DISTINCT over a window",
-    nodes.WindowSetOperation: "a set operation on windows",
-    nodes.RelationToStream: "ISTREAM, DSTREAM, RSTREAM or CHANGES",
 }

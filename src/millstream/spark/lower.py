@@ -13,12 +13,14 @@ from pyspark.sql import functions as F  # noqa: N812 (Spark's own custom)
 
 from millstream.analysis.calls import COMPLETE, OverCall
 from millstream.analysis.expressions import ColumnRef, Expr
+from millstream.analysis.resolved import Output
 from millstream.catalog.entries import Derived, Registered, Rejected, Stream, Table
 from millstream.errors import ExecutionError, NotExecutableError
 from millstream.plan import nodes
 from millstream.plan.attributes import arrives, attribute_beside_time, sources_of
 from millstream.plan.builder import build
 from millstream.plan.patterns import PatternSearch, taken_apart
+from millstream.plan.window_joins import joined as joined_windows
 from millstream.spark import tables
 from millstream.spark.flows import Axis, Flow, Leg, concatenated, united
 from millstream.spark.hidden import MARK, column, hidden, shown
@@ -26,6 +28,8 @@ from millstream.spark.patterns import needed_by
 from millstream.spark.sources import ReadPort, StreamFrames, classify, read_stream, read_table
 from millstream.spark.stages import Stages, Wanted
 from millstream.spark.translate import FAILURES, translate
+from millstream.spark.window_joins import needed_of
+from millstream.spark.window_joins import shipment as shipment_of
 from millstream.spark.windows import is_contextual
 
 _HOW = {
@@ -147,6 +151,8 @@ class Lowerer:
                 flow = self._lower(node.input, replace(below, staged=True))
                 passed = [c for c in node.input.schema if _is_needed(c, above.needed)]
                 return self.stages.base(flow, node, passed, marked=above.staged)
+            case nodes.RelationToStream():
+                return self._window_join(node, above)
             case nodes.PatternMatch():
                 return self._lower(taken_apart(node), above)
             case PatternSearch():
@@ -228,6 +234,23 @@ class Lowerer:
                 sides = [concatenated(self._lower(side, Above())) for side in node.inputs]
                 return Flow((Leg(tables.combined(sides[0], sides[1], node)),))
         raise AssertionError(f"{type(node).__name__} is not only for tables")
+
+    def _window_join(self, node: nodes.RelationToStream, above: Above) -> Flow:
+        form = joined_windows(node)
+        assert not isinstance(form, str), "it has passed the list of what can be run"
+        shipment = shipment_of(form)
+        flows = []
+        for side, outputs in ((form.left, shipment.left), (form.right, shipment.right)):
+            looked_at = needed_of(side, form)
+            below = Above(_wanted(looked_at), staged=True)
+            flow = self._lower(side.windowed.input, below)
+            flow = self._ready(flow, side.windowed, looked_at, below)
+            flows.append(flow.map(partial(_selected, conditions=side.conditions, outputs=outputs)))
+        union = nodes.StreamUnion(form.left.windowed, form.right.windowed, shipment.fields, all=True)
+        flow = united(flows[0], flows[1], union)
+        flow = self.stages.window_join(flow, form, shipment, marked=above.staged)
+        flow = self._ready(flow, node, [*form.rest, *(o.expr for o in form.outputs)], above)
+        return flow.map(partial(_selected, conditions=form.rest, outputs=form.outputs))
 
     def _search(self, node: PatternSearch, above: Above) -> Flow:
         looked_at = list(needed_by(node))
@@ -316,6 +339,10 @@ class Lowerer:
             return replace(leg, frame=_hidden_last(frame.drop(_MATCHED)))
 
         return streams.map(joined)
+
+
+def _selected(leg: Leg, conditions: tuple[Expr, ...], outputs: tuple[Output, ...]) -> Leg:
+    return leg.where(conditions).project(outputs)
 
 
 def _present(flow: Flow, columns: Iterable[ColumnRef]) -> list[ColumnRef]:

@@ -24,6 +24,7 @@ from millstream.kernels.user_machine import returned_fields
 from millstream.plan import nodes
 from millstream.plan.attributes import attribute_beside_time
 from millstream.plan.patterns import PatternSearch
+from millstream.plan.window_joins import Joined
 from millstream.quantity import Rows
 from millstream.spark.aggregates import aggregate
 from millstream.spark.flows import Flow, Leg, named
@@ -42,6 +43,7 @@ from millstream.spark.user_aggregates import (
     read_given,
     shipped_arguments,
 )
+from millstream.spark.window_joins import Shipment
 from millstream.spark.windows import Placer, counts_arrivals, is_apart, is_contextual, partitioning
 from millstream.stage.programs import found
 from millstream.stage.shard import result_schema
@@ -236,6 +238,24 @@ class Stages:
         )
         columns = zip(node.schema, search.spec.results, strict=True)
         return Flow((Leg(named(frame, columns), marked=marked, staged=True),))
+
+    def window_join(self, flow: Flow, joined: Joined, shipment: Shipment, *, marked: bool) -> Flow:
+        """Pairs of tuples of two streams, which are one flow that tells their tuples apart."""
+        from millstream.kernels.reorder import Reorder
+        from millstream.kernels.window_join import WindowJoin
+
+        spec = shipment.spec(joined, time_type_of(flow.legs[0]))
+        marked = marked and flow.legs[0].frame.isStreaming
+        frame = self._run(
+            flow,
+            shipment.shipped(),
+            [F.col(name) for name in shipment.keys],
+            [partial(Reorder), partial(WindowJoin, spec)],
+            marked=marked,
+            keep=0,
+            add=shipment.results(),
+        )
+        return Flow((Leg(named(frame, shipment.columns()), marked=marked, staged=True),))
 
     def window(
         self, flow: Flow, node: nodes.WindowAggregate, wanted: Callable[[ColumnRef], bool], *, marked: bool

@@ -1,0 +1,80 @@
+"""Results that vary with time: relations made of the current contents of windows (semantics, section 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from millstream.plan import nodes
+from millstream.windows.spec import LandmarkWindow, RangeWindow, RowWindow, Window
+
+_MAINTAINED = (
+    nodes.Filter,
+    nodes.Project,
+    nodes.TableJoin,
+    nodes.WindowJoin,
+    nodes.Distinct,
+    nodes.WindowSetOperation,
+    nodes.WindowAggregate,
+)
+ISTREAM, DSTREAM, RSTREAM, CHANGES = "ISTREAM", "DSTREAM", "RSTREAM", "CHANGES"
+
+
+def varies(node: nodes.Node) -> bool:
+    """Whether a node gives a relation that varies with time, and not a stream or a table.
+
+    An aggregate over one window gives a row for each window, which is a stream; over what is made of windows
+    it is maintained, and so it is where something is made of its groups.
+    """
+    match node:
+        case nodes.Windowed():
+            return node.streaming
+        case nodes.WindowAggregate():
+            return _has_window(node) and not is_reported(node)
+        case nodes.Distinct() | nodes.WindowSetOperation() | nodes.WindowJoin():
+            return _has_window(node)
+        case nodes.Filter() | nodes.Project() | nodes.TableJoin():
+            return any(map(varies, node.inputs))
+        case _:
+            return False
+
+
+def _has_window(node: nodes.Node) -> bool:
+    return any(isinstance(below, nodes.Windowed) and below.streaming for below in maintained(node))
+
+
+def is_reported(node: nodes.WindowAggregate) -> bool:
+    """Whether windows are reported when they end: there is one, and it has ends."""
+    below = node.input
+    while isinstance(below, nodes.Filter | nodes.TableJoin):
+        below = next((side for side in below.inputs if _has_window(side)), below.inputs[0])
+    if not isinstance(below, nodes.Windowed):
+        return False
+    return not (isinstance(below.window, RangeWindow) and below.window.slide is None)
+
+
+def default_stream(node: nodes.Node) -> str:
+    """What becomes of a varying result if the query does not say: aggregates that slide are given whole."""
+    aggregated = any(isinstance(n, nodes.WindowAggregate) for n in maintained(node))
+    return RSTREAM if aggregated and any(map(slides, windows_in(node))) else ISTREAM
+
+
+def maintained(node: nodes.Node) -> Iterator[nodes.Node]:
+    """The nodes of a varying result, down to its windows and tables."""
+    yield node
+    if isinstance(node, _MAINTAINED):
+        for below in node.inputs:
+            yield from maintained(below)
+
+
+def windows_in(node: nodes.Node) -> list[Window]:
+    return [n.window for n in maintained(node) if isinstance(n, nodes.Windowed)]
+
+
+def slides(window: Window) -> bool:
+    match window:
+        case RangeWindow(slide=slide) | LandmarkWindow(slide=slide):
+            return slide is not None
+        case RowWindow(slide=slide):
+            return slide.count > 1
+        case _:
+            return False

@@ -1,0 +1,189 @@
+"""Windowed relational operators (semantics, section 6): everything is computed from scratch at every instant.
+
+The state of a window at an instant is a multiset of rows, and the result of a query is the relational
+operator on the states of its inputs. What enters and leaves the result makes it a stream again. A row of the
+result is what it is made of: a tuple, a pair of tuples, a value, a group with what is said of it. So a tuple
+enters also if an equal one leaves at the same instant.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from millstream.analysis.coercion import common_type
+from millstream.analysis.expressions import ColumnRef
+from millstream.plan import nodes
+from millstream.plan.varying import CHANGES, DSTREAM, RSTREAM
+from millstream.reference.casts import cast
+from millstream.reference.errors import NotInterpreted
+from millstream.reference.expressions import compiled, holds
+from millstream.reference.lifetimes import Slides, Varying, is_final_at
+from millstream.reference.points import EVERYTHING, Instant, Point
+from millstream.reference.relations import BEGINNING, TIMESTAMP_ITSELF, Record, Relation
+from millstream.reference.values import Value, same_key
+from millstream.types import STRING, Type
+
+Values = tuple[Value, ...]
+Row = tuple[Any, Values]
+"""What it is that is in a result, and its values: equal rows that come and go are not the same row."""
+Rows = list[Row]
+Aggregate = Callable[[nodes.WindowAggregate, Sequence[Values], Sequence[ColumnRef]], list[Values]]
+
+
+@dataclass(frozen=True)
+class States:
+    """The inputs of a varying result: windows as they vary, tables as they are."""
+
+    windows: Mapping[int, Varying]
+    """By the identity of their nodes, as the same window may be used twice."""
+    tables: Mapping[int, Rows]
+    aggregate: Aggregate
+
+    def at(self, node: nodes.Node, instant: Point) -> Rows:
+        """The rows of a node at an instant."""
+        if id(node) in self.windows:
+            bounds = (None,) * 3  # of windows that end
+            state = self.windows[id(node)].state(instant)
+            return [(record.order, (*record.values, *bounds)) for record in state]
+        if id(node) in self.tables:
+            return self.tables[id(node)]
+        match node:
+            case nodes.Filter():
+                conditions = [holds(condition, node.input.schema) for condition in node.conditions]
+                below = self.at(node.input, instant)
+                return [(what, row) for what, row in below if all(c(row) for c in conditions)]
+            case nodes.Project():
+                outputs = [compiled(output.expr, node.input.schema) for output in node.outputs]
+                return [(what, tuple(o(row) for o in outputs)) for what, row in self.at(node.input, instant)]
+            case nodes.Distinct():
+                return list({same_key(r): (same_key(r), r) for _, r in self.at(node.input, instant)}.values())
+            case nodes.TableJoin() | nodes.WindowJoin():
+                return joined(node, self.at(node.left, instant), self.at(node.right, instant))
+            case nodes.WindowSetOperation():
+                left, right = (_aligned(self.at(side, instant), side, node) for side in node.inputs)
+                return combined(node, left, right)
+            case nodes.WindowAggregate():
+                content = [row for _, row in self.at(node.input, instant)]
+                groups = self.aggregate(node, content, node.input.schema)
+                return [(same_key(row), row) for row in groups]
+            case _:
+                raise NotInterpreted(f"{type(node).__name__} over windows")
+
+
+def joined(node: nodes.TableJoin | nodes.WindowJoin, left: Rows, right: Rows) -> Rows:
+    """Every kind of join of two multisets. A pair is what its rows are."""
+    schema = (*node.left.schema, *node.right.schema)
+    condition = None if node.condition is None else holds(node.condition, schema)
+    pairs = [
+        (i, j)
+        for i, j in itertools.product(range(len(left)), range(len(right)))
+        if condition is None or condition((*left[i][1], *right[j][1]))
+    ]
+    met_left, met_right = {i for i, _ in pairs}, {j for _, j in pairs}
+    match node.kind:
+        case "semi":
+            return [row for i, row in enumerate(left) if i in met_left]
+        case "anti":
+            return [row for i, row in enumerate(left) if i not in met_left]
+    rows = [((left[i][0], right[j][0]), (*left[i][1], *right[j][1])) for i, j in pairs]
+    if node.kind in ("left", "full"):
+        nulls = (None,) * len(node.right.schema)
+        rows += [((w, None), (*row, *nulls)) for i, (w, row) in enumerate(left) if i not in met_left]
+    if node.kind in ("right", "full"):
+        nulls = (None,) * len(node.left.schema)
+        rows += [((None, w), (*nulls, *row)) for j, (w, row) in enumerate(right) if j not in met_right]
+    return rows
+
+
+def combined(node: nodes.WindowSetOperation, left: Rows, right: Rows) -> Rows:
+    """By multiplicity: k1 + k2, min(k1, k2) and max(0, k1 - k2); without ALL, one of each that there is.
+
+    UNION ALL has the rows of both. Of the others, the first, second, third copy of a row is in it or not.
+    """
+    if node.kind == "UNION" and node.all:
+        return [(("left", w), row) for w, row in left] + [(("right", w), row) for w, row in right]
+    one, other = (Counter(same_key(row) for _, row in side) for side in (left, right))
+    if not node.all:
+        one, other = (Counter(dict.fromkeys(side, 1)) for side in (one, other))
+    match node.kind:
+        case "UNION":
+            counts = one | other
+        case "INTERSECT":
+            counts = one & other
+        case _:
+            counts = one - other
+    shown = {same_key(row): row for _, row in (*right, *left)}
+    return [((key, copy), shown[key]) for key, count in counts.items() for copy in range(count)]
+
+
+def _aligned(rows: Rows, side: nodes.Node, node: nodes.WindowSetOperation) -> Rows:
+    types = [(column.type, field.type) for column, field in zip(side.schema, node.fields, strict=True)]
+    return [(what, tuple(cast(v, a, b) for v, (a, b) in zip(row, types, strict=True))) for what, row in rows]
+
+
+# ---------------------------------------------------------------- relation to stream
+
+
+def to_stream(
+    node: nodes.Node, kind: str, states: States, time_type: Type, source: int, *, ended: bool
+) -> Relation:
+    """What a varying result gives: what enters it, what leaves it, both, or all of it every time.
+
+    After the end of the input it is evaluated until nothing changes any more.
+    """
+    windows = list(states.windows.values())
+    final = min((window.final for window in windows), default=EVERYTHING)
+    sliding = [window.slides for window in windows if window.slides is not None]
+    changes = sorted(set().union(*(window.changes() for window in windows)))
+    records: list[Record] = []
+    before: dict[Any, Values] = {}
+    for instant in _instants(changes, sliding, final):
+        now = dict(states.at(node, instant))
+        entered = [row for what, row in now.items() if what not in before]
+        left = [row for what, row in before.items() if what not in now]
+        rows: list[Values] = entered
+        if kind == DSTREAM:
+            rows = left
+        elif kind == RSTREAM:
+            rows = list(now.values()) if sliding or entered or left else []
+        elif kind == CHANGES:
+            rows = [("-", *row) for row in left] + [("+", *row) for row in entered]
+        records += [Record(row, instant, (source, number)) for number, row in enumerate(rows)]
+        before = now
+    schema = (ColumnRef("", "op", STRING), *node.schema) if kind == CHANGES else node.schema
+    frontier = BEGINNING if final == EVERYTHING else (final, ())
+    return Relation(
+        schema, records, time_type, ended=ended, frontiers={} if ended else {TIMESTAMP_ITSELF: frontier}
+    )
+
+
+def _instants(changes: Sequence[Point], sliding: Sequence[Slides], final: Instant) -> Iterator[Point]:
+    """When the result is evaluated: whenever an input changes or, if any slides, at slides.
+
+    The first slide at or behind the last change sees it, and nothing changes after that.
+    """
+    if not changes:
+        return
+    instants: Iterable[Point] = changes
+    if sliding:
+        first, last = changes[0], changes[-1]
+        behind = min(
+            (point for slides in sliding if (point := slides.following(last)) is not None), default=last
+        )
+        instants = sorted({point for slides in sliding for point in slides.between(first, behind)})
+    yield from (instant for instant in instants if is_final_at(instant, final))
+
+
+def common_time(types: Iterable[Type]) -> Type:
+    """The type of the instants at which windows on several streams are looked at."""
+    first, *rest = types
+    for other in rest:
+        found = common_type(first, other)
+        if found is None:
+            raise NotInterpreted(f"a join of windows on {first} and {other}")
+        first = found
+    return first
