@@ -208,8 +208,19 @@ def test_an_attempt_that_is_complete_waits_for_an_older_one() -> None:
     pattern = made.made([y.v < x.v, z.v > x.v, z.v < 20], [x.v, z.v])
     fails, matches = prices("9 3 2 5 4 25 1"), prices("9 3 2 5 4 15 1")
     with uncompiled():
-        assert searched(pattern, fails, pattern.fields, cuts=[4, 5]) == [(0, (3, (3, 5)))]
-        assert searched(pattern, matches, pattern.fields, cuts=[4, 5]) == [(0, (5, (9, 15)))]
+        for lost_at in ([], range(7)):
+            assert searched(pattern, fails, pattern.fields, range(1, 7), lost_at) == [(0, (3, (3, 5)))]
+            assert searched(pattern, matches, pattern.fields, range(1, 7), lost_at) == [(0, (5, (9, 15)))]
+
+
+def test_a_match_may_begin_inside_a_star_though_not_with_its_first_tuple() -> None:
+    """The rise 6 6 7 is too long. It does not begin with a fall, but 6 6 is one, as prices may stay."""
+    made = Patterns("*A *B C", v=BIGINT, w=BIGINT)
+    a, b, c = made.variables()
+    short = made.measure("count", b) < 2
+    pattern = made.made([a.v <= a.previous.v, b.v >= b.previous.v, short, c.v == 1], [a.first.w, c.w])
+    with uncompiled():
+        assert searched(pattern, prices("5 4 6 6 7 1"), pattern.fields) == [(0, (5, (3, 5)))]
 
 
 def test_an_attempt_in_the_same_star_as_an_older_one_is_kept_where_a_later_condition_tells_them_apart() -> (
