@@ -56,6 +56,19 @@ class TableState:
     def __getitem__(self, name: str) -> Array:
         return self.arrays[name]
 
+    def nulls(self, column: int) -> Array:
+        """For each row, or instance: 1 where there is no value."""
+        if column in self.layout.certain:
+            return np.zeros(len(self[f"c{column}"]), np.uint8)
+        return self[f"n{column}"]
+
+    def put(self, column: int, where: Any, stored: pa.ChunkedArray | pa.Array, columns: Columns) -> None:
+        """Values that were written down, back to their rows or instances."""
+        values, nulls = read(stored, self.layout.fields[column], columns)
+        self[f"c{column}"][where] = values
+        if column not in self.layout.certain:
+            self[f"n{column}"][where] = nulls
+
     @property
     def is_window(self) -> bool:
         return self.layout.placed
@@ -148,7 +161,7 @@ class TableState:
         for i, columns in enumerate(self.layout.hashes):
             known = np.ones(len(rows), np.bool_)
             for column in columns:
-                known &= self[f"n{column}"][rows] == 0
+                known &= self.nulls(column)[rows] == 0
             heads = np.full(self._buckets, -1, np.int32)
             tails = np.full(self._buckets, -1, np.int32)
             self.arrays[f"heads{i}"], self.arrays[f"tails{i}"] = heads, tails
@@ -198,7 +211,7 @@ class TableState:
         if self.layout.placed:
             content[PLACE] = pa.array(self["place"][rows])
         for i, column in enumerate(self.layout.fields):
-            content[f"c{i}"] = written(self[f"c{i}"][rows], self[f"n{i}"][rows], column, columns)
+            content[f"c{i}"] = written(self[f"c{i}"][rows], self.nulls(i)[rows], column, columns)
         return pa.table(content)
 
     def restore(self, table: pa.Table, owners: Codes, instances: int, columns: Columns) -> None:
@@ -210,8 +223,8 @@ class TableState:
         self["owner"][:count] = owners
         if self.layout.placed:
             self["place"][:count] = np.asarray(table[PLACE])
-        for i, column in enumerate(self.layout.fields):
-            self[f"c{i}"][:count], self[f"n{i}"][:count] = read(table[f"c{i}"], column, columns)
+        for i in range(len(self.layout.fields)):
+            self.put(i, slice(count), table[f"c{i}"], columns)
         meta = self["meta"]
         meta[SIZE] = count
         self.next_id = int(self["id"][count - 1]) + 1 if count else 0
@@ -220,11 +233,11 @@ class TableState:
             self["mark"][:count] = WRITTEN
         self._link(owners)
         for i in self.layout.counted:
-            np.add.at(self[f"known{i}"], owners, (self[f"n{i}"][:count] == 0).astype(np.int64))
+            np.add.at(self[f"known{i}"], owners, (self.nulls(i)[:count] == 0).astype(np.int64))
         if self.layout.hashes:
             self._chain_again()
         for i, index in enumerate(self.layout.ordered):
-            known = rows[self[f"n{index}"][:count] == 0]
+            known = rows[self.nulls(index)[:count] == 0]
             COMPILED["plant_rows"](
                 known, frozen(owners), self[f"c{index}"], self["id"], self[f"ends{i}"], self[f"nodes{i}"]
             )

@@ -21,7 +21,7 @@ from dataclasses import replace
 
 from millstream.uda import checked
 from millstream.uda.bodies import BodyCode, Shared, most_added
-from millstream.uda.emitting import Value
+from millstream.uda.emitting import Value, truth
 from millstream.uda.kinds import TRUTH, kind_of
 from millstream.uda.program import Given, Program
 from millstream.uda.writer import Writer
@@ -75,7 +75,7 @@ class _Code:
         self._body, self._mode, self._shared, self._left = body, mode, shared, left
         self._is_following = following
         self._writer = shared.writer
-        shared.failed = "return out, returned"
+        shared.failed = "raise StoppedError"
         self._code = BodyCode(
             body,
             shared,
@@ -160,8 +160,7 @@ class _Code:
             writer.line("o_time[out] = now")
         for i, (value, column) in enumerate(zip(values, self._body.returns, strict=True)):
             code = f"int({value.code})" if kind_of(column.type) == TRUTH else value.code
-            null = {"": "0", "True": "1", "False": "0"}.get(value.null, f"1 if {value.null} else 0")
-            writer.lines(f"o_c{i}[out] = {code}", f"o_n{i}[out] = {null}")
+            writer.lines(f"o_c{i}[out] = {code}", f"o_n{i}[out] = {truth(value.null)}")
         writer.line("out += 1")
 
     def _parameters(self, at: str = "i") -> list[Value]:

@@ -46,6 +46,16 @@ def take_row(meta, following):  # type: ignore[no-untyped-def] # pragma: no cove
 
 
 @for_programs
+def new_row(k, meta, ids, owner, head, tail, count, following, previous):  # type: ignore[no-untyped-def] # pragma: no cover
+    row = take_row(meta, following)
+    owner[row] = k
+    ids[row] = meta[NEXT_ID]
+    meta[NEXT_ID] += 1
+    link_row(row, k, head, tail, count, following, previous)
+    return row
+
+
+@for_programs
 def link_row(row, k, head, tail, count, following, previous):  # type: ignore[no-untyped-def] # pragma: no cover
     last = tail[k]
     previous[row] = last
@@ -56,12 +66,6 @@ def link_row(row, k, head, tail, count, following, previous):  # type: ignore[no
         head[k] = row
     tail[k] = row
     count[k] += 1
-
-
-@for_programs
-def number_row(row, meta, ids):  # type: ignore[no-untyped-def] # pragma: no cover
-    ids[row] = meta[NEXT_ID]
-    meta[NEXT_ID] += 1
 
 
 @for_programs
@@ -94,6 +98,18 @@ def touch_row(row, meta, mark, touched):  # type: ignore[no-untyped-def] # pragm
 
 
 # ---------------------------------------------------------------- queues
+
+
+@for_programs
+def new_in_queue(k, place, meta, ids, owner, places, head, tail, count, following):  # type: ignore[no-untyped-def] # pragma: no cover
+    row = meta[SIZE]
+    meta[SIZE] = row + 1
+    owner[row] = k
+    places[row] = place
+    ids[row] = meta[NEXT_ID]
+    meta[NEXT_ID] += 1
+    queue_row(row, k, head, tail, count, following)
+    return row
 
 
 @for_programs
@@ -142,6 +158,24 @@ def staying_rows(ids, owners, first, start, end):  # type: ignore[no-untyped-def
 def chain_code(code):  # type: ignore[no-untyped-def] # pragma: no cover
     """A hash as chains keep it."""
     return np.int64(code) & np.int64(0x7FFFFFFF)
+
+
+@for_programs
+def chain_first(code, k, heads, chain):  # type: ignore[no-untyped-def] # pragma: no cover
+    """The first row of an instance with a hash, -1 if there is none."""
+    row = heads[code & (len(heads) - 1)]
+    while row >= 0 and (chain[LINK * row + CODE] != code or chain[LINK * row + OWNER] != k):
+        row = chain[LINK * row + AFTER]
+    return row
+
+
+@for_programs
+def chain_next(row, code, k, chain):  # type: ignore[no-untyped-def] # pragma: no cover
+    """The next one, even if this one has been removed just now."""
+    row = chain[LINK * row + AFTER]
+    while row >= 0 and (chain[LINK * row + CODE] != code or chain[LINK * row + OWNER] != k):
+        row = chain[LINK * row + AFTER]
+    return row
 
 
 @for_programs
