@@ -314,11 +314,14 @@ class BodyCode(Surroundings):
 
     # ------------------------------------------------------------ statements
 
-    def block(self, name: str, parameters: Sequence[Value]) -> None:
-        """The statements of a block, for a tuple with these arguments."""
+    def block(self, name: str, parameters: Sequence[Value], oldest: str = "") -> None:
+        """The statements of a block, for a tuple with these arguments. ``oldest`` is its row if known."""
         self._parameters = list(parameters)
         statements = self.body.blocks[name]
-        self._look_at_oldest(statements)
+        self._look_at_oldest(statements, oldest)
+        for table in self.tables.values():
+            if isinstance(table, SingleRow):
+                table.is_there = name != "INITIALIZE" and is_always_there(table.table.name, self.body)
         asks = [any(isinstance(part, checked.SqlCode) for part in checked.walk(s)) for s in statements]
         if any(asks[:1]):
             self.writer.line("sqlcode = 0")
@@ -327,13 +330,14 @@ class BodyCode(Surroundings):
         self._parameters = []
         self._oldest = {}
 
-    def _look_at_oldest(self, statements: Sequence[checked.Statement]) -> None:
+    def _look_at_oldest(self, statements: Sequence[checked.Statement], row: str) -> None:
         """There is a tuple in the window when a block runs, and the oldest stays until its end."""
         parts = (part for part in checked.walk(statements) if isinstance(part, checked.Oldest))
         columns = dict.fromkeys(part.index for part in parts if _is_first(part))
         if self._is_steady and columns:
-            row = self.writer.name("r")
-            self.writer.line(f"{row} = {self.window.name('head')}[{self.instance}]")
+            if not row:
+                row = self.writer.name("r")
+                self.writer.line(f"{row} = {self.window.name('head')}[{self.instance}]")
             self._oldest = {i: self.expressions.kept(self.window.column(row, i)) for i in columns}
 
     def _statement(self, statement: checked.Statement, is_asked_about: bool) -> None:
@@ -496,6 +500,16 @@ def is_single(name: str, body: checked.Body) -> bool:
         if isinstance(statement, checked.Insert) and statement.table == name
     ]
     return all(block == "INITIALIZE" and _adds(s) == 1 for block, s in inserts) and len(inserts) <= 1
+
+
+def is_always_there(name: str, body: checked.Body) -> bool:
+    """Whether a table of one row has it from the end of INITIALIZE on."""
+    if any(isinstance(s, checked.Delete) and s.scan.table == name for s in body.statements()):
+        return False
+    return any(
+        isinstance(s, checked.Insert) and s.table == name and s.query is None and s.where is None
+        for s in body.initialize
+    )
 
 
 def most_added(name: str | None, body: checked.Body) -> int | None:

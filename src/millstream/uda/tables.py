@@ -119,9 +119,13 @@ class TableCode(ABC):
 class SingleRow(TableCode):
     """At most one row: a value for each instance. The number of the row is that of the instance."""
 
+    is_there = False
+    """Whether there surely is one in the block at hand."""
+
     def scan(self, consume: Consume, stop: str = "") -> None:
-        more = f" and not {stop}" if stop else ""
-        with self._writer.deeper(f"if {self.name('rows')}[{self.instance}] != 0{more}:"):
+        tests = [] if self.is_there else [f"{self.name('rows')}[{self.instance}] != 0"]
+        tests += [f"not {stop}"] if stop else []
+        with self._writer.deeper(f"if {' and '.join(tests) or 'True'}:"):
             consume(self.instance)
 
     def insert(self, values: Sequence[Value], place: str = "") -> None:
@@ -141,7 +145,7 @@ class SingleRow(TableCode):
 
     @property
     def count(self) -> str:
-        return f"int({self.name('rows')}[{self.instance}])"
+        return "1" if self.is_there else f"int({self.name('rows')}[{self.instance}])"
 
 
 class ManyRows(TableCode):
@@ -391,7 +395,7 @@ class Queue(ManyRows):
     def leave(self, row: str) -> None:
         for index in range(len(self.table.fields)):
             self._count(row, index, "-")
-        names = ("id", "first", "head", "tail", "count", "next")
+        names = ("meta", "id", "first", "head", "tail", "count", "next")
         self._writer.line(f"leave_queue({row}, {self.instance}, {', '.join(map(self.name, names))})")
 
     def clear(self) -> None:
