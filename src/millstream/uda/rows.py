@@ -46,11 +46,16 @@ def take_row(meta, following):  # type: ignore[no-untyped-def] # pragma: no cove
 
 
 @for_programs
+def number_row(row, meta, ids):  # type: ignore[no-untyped-def] # pragma: no cover
+    ids[row] = meta[NEXT_ID]
+    meta[NEXT_ID] += 1
+
+
+@for_programs
 def new_row(k, meta, ids, owner, head, tail, count, following, previous):  # type: ignore[no-untyped-def] # pragma: no cover
     row = take_row(meta, following)
     owner[row] = k
-    ids[row] = meta[NEXT_ID]
-    meta[NEXT_ID] += 1
+    number_row(row, meta, ids)
     link_row(row, k, head, tail, count, following, previous)
     return row
 
@@ -106,8 +111,7 @@ def new_in_queue(k, place, meta, ids, owner, places, head, tail, count, followin
     row = take_row(meta, following)
     owner[row] = k
     places[row] = place
-    ids[row] = meta[NEXT_ID]
-    meta[NEXT_ID] += 1
+    number_row(row, meta, ids)
     queue_row(row, k, head, tail, count, following)
     return row
 
