@@ -101,7 +101,7 @@ def _frequency(
         states[k, 1] = rows + 1
 
 
-class _ByHand(Kernel):
+class ByHand(Kernel):
     """What it writes of its state is the part of the rings that has changed, and where they are."""
 
     def __init__(self, rows: int) -> None:
@@ -164,7 +164,7 @@ class _ByHand(Kernel):
         return int(self._states[:, ROWS].sum())
 
 
-class AverageByHand(_ByHand):
+class AverageByHand(ByHand):
     def _results(self, codes: Codes, values: Integers, valid: Bytes) -> pa.Array:
         out, present = np.empty(len(values)), np.empty(len(values), np.uint8)
         where = _average(codes, values, valid, self._rings, self._known, self._states, out, present)
@@ -173,7 +173,7 @@ class AverageByHand(_ByHand):
         return arrow.build(pa.float64(), out, present != 0)
 
 
-class FrequencyByHand(_ByHand):
+class FrequencyByHand(ByHand):
     def __init__(self, rows: int, factors: Integers, slots: int) -> None:
         super().__init__(rows)
         self._factors, self._counts = factors, np.zeros((0, len(factors), slots), np.int64)

@@ -26,7 +26,7 @@ class UserSummary:
             machine = self._machine = machine_of(machine.program)
         names = [str(i) for i in range(len(machine.program.parameters))]
         table = pa.table([elements.array(i) for i in range(len(names))], names)
-        machine.reserve(1, 0)
+        machine.reserve(1, int(elements.lengths.max(initial=0)))
         ends = np.cumsum(elements.lengths)
         arguments = frozen(ends - elements.lengths), frozen(ends)
         parameters = machine.encoded(table, names)

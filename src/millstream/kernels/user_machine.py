@@ -15,7 +15,7 @@ from millstream.kernels.typed import arrow_type
 from millstream.kernels.user_tables import ID, TableState, read, written
 from millstream.kernels.user_words import KnownWords
 from millstream.types import Field, Type
-from millstream.uda.failures import MESSAGES, OutsideError
+from millstream.uda.failures import MESSAGES, OutsideError, StoppedError
 from millstream.uda.kinds import DOUBLE, kind_of
 from millstream.uda.loading import functions
 from millstream.uda.outside import Boxes, outside_functions
@@ -183,6 +183,8 @@ class Machine:
             *grown, returned = self._functions[function](count, *arguments, fail, given)
         except OutsideError as failure:
             raise self._failure(str(failure), fail) from None
+        except StoppedError:
+            raise self._failure(MESSAGES[int(fail[0])], fail) from None
         self._take_back(grown, outputs)
         columns = tuple(
             written(outputs[f"o_c{i}"][:returned], outputs[f"o_n{i}"][:returned], column, self.column)
@@ -266,7 +268,7 @@ class Machine:
                 content[f"{prefix}_rows"] = pa.array(table["rows"][codes])
                 for i, column in enumerate(table.layout.fields):
                     # A row that is not there has no values, whatever its place in memory has.
-                    values, nulls = table[f"c{i}"][codes], table[f"n{i}"][codes] | (table["rows"][codes] == 0)
+                    values, nulls = table[f"c{i}"][codes], table.nulls(i)[codes] | (table["rows"][codes] == 0)
                     content[f"{prefix}_c{i}"] = written(values, nulls, column, self.column)
             elif table.layout.queue:
                 content[f"{table.layout.prefix}_first"] = pa.array(table["first"][codes])
@@ -279,10 +281,8 @@ class Machine:
             if table.layout.single and not table.layout.passing:
                 prefix = table.layout.prefix
                 table["rows"][codes] = np.asarray(stored[f"{prefix}_rows"])
-                for i, column in enumerate(table.layout.fields):
-                    table[f"c{i}"][codes], table[f"n{i}"][codes] = read(
-                        stored[f"{prefix}_c{i}"], column, self.column
-                    )
+                for i in range(len(table.layout.fields)):
+                    table.put(i, codes, stored[f"{prefix}_c{i}"], self.column)
             elif table.layout.queue:
                 table["first"][codes] = np.asarray(stored[f"{table.layout.prefix}_first"])
 

@@ -45,16 +45,31 @@ class TableState:
         self._rows = self._instances = 0
         self._buckets = 16
         for array in layout.arrays():
-            size = META if array.per == "meta" else self._buckets if array.per == "bucket" else array.width
+            size = META if array.per == "meta" else array.width
             self.arrays[array.name] = np.full(size, array.fill, array.dtype)
         if not layout.single:
             self.arrays["meta"][FREE] = -1
             self.arrays["id"][:] = -1
+        if layout.hashes:
+            self._chain_again()
         self._written = 0
         """Of a queue: the number of the first row that has not been written down."""
 
     def __getitem__(self, name: str) -> Array:
         return self.arrays[name]
+
+    def nulls(self, column: int) -> Array:
+        """For each row, or instance: 1 where there is no value."""
+        if column in self.layout.certain:
+            return np.zeros(len(self[f"c{column}"]), np.uint8)
+        return self[f"n{column}"]
+
+    def put(self, column: int, where: Any, stored: pa.ChunkedArray | pa.Array, columns: Columns) -> None:
+        """Values that were written down, back to their rows or instances."""
+        values, nulls = read(stored, self.layout.fields[column], columns)
+        self[f"c{column}"][where] = values
+        if column not in self.layout.certain:
+            self[f"n{column}"][where] = nulls
 
     @property
     def is_window(self) -> bool:
@@ -83,10 +98,11 @@ class TableState:
         rows = np.flatnonzero(ids >= 0)
         return rows[np.argsort(ids[rows], kind="stable")]
 
-    def _staying(self, start: int) -> Integers:
-        """Of the rows of a queue from one on, those that have not left."""
-        rows: Integers = COMPILED["staying_rows"](self["id"], self["owner"], self["first"], start, self.size)
-        return rows
+    def _staying(self, number: int) -> Integers:
+        """Of the rows of a queue with that number and later ones, those that have not left."""
+        arrays = self["id"], self["owner"], self["first"]
+        rows: Integers = COMPILED["staying_rows"](*arrays, number, self.size)
+        return rows[np.argsort(self["id"][rows], kind="stable")]
 
     def places(self) -> tuple[Integers, Codes]:
         """Where the tuples of windows are, and to which instances they belong."""
@@ -107,8 +123,6 @@ class TableState:
         """Make room for so many more rows, and for so many instances."""
         self._grow("instance", instances)
         if not self.layout.single:
-            if self.layout.queue and self.size + rows >= len(self["next"]):
-                self._move_up()
             self._grow("row", self.size + rows + 1)
             if self.size + rows > self._buckets and self.layout.hashes:
                 self._buckets = 1 << int(self.size + rows).bit_length()
@@ -124,19 +138,6 @@ class TableState:
                 grown[: len(have)] = have
                 self.arrays[array.name] = grown
 
-    def _move_up(self) -> None:
-        """Where the rows of a queue that have left were, others have room."""
-        rows = self.live
-        if 2 * len(rows) > self.size:
-            return
-        for array in self.layout.arrays():
-            if array.per == "row":
-                self[array.name][: len(rows)] = self[array.name][rows]
-        self["meta"][SIZE] = len(rows)
-        for name, fill in (("head", -1), ("tail", -1), ("count", 0)):
-            self[name][:] = fill
-        self._link(self["owner"][: len(rows)])
-
     def _link(self, owners: Codes) -> None:
         names = ("head", "tail", "count", "next")
         function = "queue_rows" if self.layout.queue else "link_rows"
@@ -148,9 +149,8 @@ class TableState:
         for i, columns in enumerate(self.layout.hashes):
             known = np.ones(len(rows), np.bool_)
             for column in columns:
-                known &= self[f"n{column}"][rows] == 0
-            heads = np.full(self._buckets, -1, np.int32)
-            tails = np.full(self._buckets, -1, np.int32)
+                known &= self.nulls(column)[rows] == 0
+            heads, tails = COMPILED["no_chains"](self._buckets)
             self.arrays[f"heads{i}"], self.arrays[f"tails{i}"] = heads, tails
             own = rows[known]
             COMPILED["chain_rows"](
@@ -178,7 +178,7 @@ class TableState:
         """The rows that have changed since this was asked before, and the numbers of those that are gone."""
         meta = self["meta"]
         if self.layout.queue:
-            rows = self._staying(int(np.searchsorted(self["id"][: self.size], self._written)))
+            rows = self._staying(self._written)
             self._written = self.next_id
             return rows, NO_INTEGERS
         rows = self["touched"][: meta[TOUCHED]].astype(np.int64)
@@ -198,7 +198,7 @@ class TableState:
         if self.layout.placed:
             content[PLACE] = pa.array(self["place"][rows])
         for i, column in enumerate(self.layout.fields):
-            content[f"c{i}"] = written(self[f"c{i}"][rows], self[f"n{i}"][rows], column, columns)
+            content[f"c{i}"] = written(self[f"c{i}"][rows], self.nulls(i)[rows], column, columns)
         return pa.table(content)
 
     def restore(self, table: pa.Table, owners: Codes, instances: int, columns: Columns) -> None:
@@ -210,8 +210,8 @@ class TableState:
         self["owner"][:count] = owners
         if self.layout.placed:
             self["place"][:count] = np.asarray(table[PLACE])
-        for i, column in enumerate(self.layout.fields):
-            self[f"c{i}"][:count], self[f"n{i}"][:count] = read(table[f"c{i}"], column, columns)
+        for i in range(len(self.layout.fields)):
+            self.put(i, slice(count), table[f"c{i}"], columns)
         meta = self["meta"]
         meta[SIZE] = count
         self.next_id = int(self["id"][count - 1]) + 1 if count else 0
@@ -220,11 +220,11 @@ class TableState:
             self["mark"][:count] = WRITTEN
         self._link(owners)
         for i in self.layout.counted:
-            np.add.at(self[f"known{i}"], owners, (self[f"n{i}"][:count] == 0).astype(np.int64))
+            np.add.at(self[f"known{i}"], owners, (self.nulls(i)[:count] == 0).astype(np.int64))
         if self.layout.hashes:
             self._chain_again()
         for i, index in enumerate(self.layout.ordered):
-            known = rows[self[f"n{index}"][:count] == 0]
+            known = rows[self.nulls(index)[:count] == 0]
             COMPILED["plant_rows"](
                 known, frozen(owners), self[f"c{index}"], self["id"], self[f"ends{i}"], self[f"nodes{i}"]
             )

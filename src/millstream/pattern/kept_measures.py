@@ -68,7 +68,8 @@ class MovingMeasure(MeasureCode):
         prefix = f"m{number}"
         shared.layouts[prefix] = TableLayout(f"window{number}", prefix, fields, False, bound=None)
         table = checked.Table(f"window{number}", fields)
-        self._table = ManyRows(table, prefix, code.writer, "row", Needs(), grows=True, placed=False)
+        needs = Needs(nullable=set(range(len(fields))))
+        self._table = ManyRows(table, prefix, code.writer, "row", needs, grows=True, placed=False)
         self._now: list[Value] = []
         self._ended: Value | None = None
 

@@ -12,7 +12,7 @@ from millstream.uda import checked
 from millstream.uda.access import InOrder, access
 from millstream.uda.accumulators import Accumulator, User
 from millstream.uda.aggregates import ACCUMULATORS
-from millstream.uda.emitting import Surroundings, Value
+from millstream.uda.emitting import Surroundings, Value, either, truth
 from millstream.uda.expressions import Expressions
 from millstream.uda.failures import UnsupportedError
 from millstream.uda.kinds import DOUBLE, TRUTH, kind_of, zero
@@ -56,7 +56,7 @@ class BodyCode(Surroundings):
 
     ``returned`` writes what happens to a returned row. Tables of a ``passing`` body live only for the call.
     The window of one that is ``sliding`` loses its oldest tuples only. Of a ``crowded`` one a tuple may
-    concern many instances, so nobody knows how many rows it adds.
+    concern many instances, so nobody knows how many rows it adds; nor of one that another has ``called``.
     """
 
     def __init__(
@@ -69,13 +69,17 @@ class BodyCode(Surroundings):
         passing: bool = False,
         sliding: bool = False,
         crowded: bool = False,
+        called: bool = False,
     ) -> None:
         self.body, self.writer, self._shared = body, shared.writer, shared
         self.instance = instance
         self._returned = returned
         self._number = next(shared.bodies)
-        self._is_crowded = crowded
+        self._is_crowded, self._is_called = crowded, called
         self._is_sliding = sliding and not body.deletes_from_window
+        self._is_steady = not passing and not body.deletes_from_window
+        self._oldest: dict[int, Value] = {}
+        """Columns of the oldest tuple, where it stays the same throughout the block."""
         self.positions: dict[int, Any] = {}
         self.group: list[Value] = []
         self._parameters: list[Value] = []
@@ -91,7 +95,8 @@ class BodyCode(Surroundings):
         needs = self._shared.needs.setdefault(prefix, Needs())
         placed = table.name == checked.INWINDOW
         single = is_single(table.name, self.body) and not self._is_crowded
-        bound = None if passing or self._is_crowded else 1 if placed else most_added(table.name, self.body)
+        bound = 1 if placed else most_added(table.name, self.body)
+        bound = None if self._is_crowded or self._is_called else bound
         queue = placed and self._is_sliding and not (needs.hashes or needs.ordered)
         self._shared.layouts[prefix] = TableLayout(
             table.name,
@@ -105,6 +110,7 @@ class BodyCode(Surroundings):
             placed,
             passing,
             queue=queue,
+            certain=needs.certain(len(table.fields)),
         )
         if single:
             return SingleRow(table, prefix, self.writer, self.instance, needs)
@@ -136,7 +142,7 @@ class BodyCode(Surroundings):
         if table not in given:
             given.append(table)
         prefix = f"given{given.index(table)}"
-        needs = self._shared.needs.setdefault(prefix, Needs())
+        needs = self._shared.needs.setdefault(prefix, Needs(nullable=set(range(len(table.fields)))))
         self._shared.layouts[prefix] = TableLayout(
             name,
             prefix,
@@ -157,7 +163,7 @@ class BodyCode(Surroundings):
 
     def called(self, body: checked.Body, returned: Returned) -> BodyCode:
         """Another aggregate that this one calls; there is one instance of it, made anew for each call."""
-        return BodyCode(body, self._shared, "0", returned, passing=True)
+        return BodyCode(body, self._shared, "0", returned, passing=True, called=True)
 
     # ------------------------------------------------------------ surroundings
 
@@ -173,9 +179,21 @@ class BodyCode(Surroundings):
             known: Value = row[column.index]
             return known
         value = self.table_of(scan).column(row, column.index)
-        return Value(value.code, f"({row} < 0 or {value.null})") if missing else value
+        return Value(value.code, _missing(row, value.null)) if missing else value
+
+    def settled(self, part: checked.Parameter | checked.Column | checked.Oldest) -> Value | None:
+        match part:
+            case checked.Parameter(index):
+                return self._parameters[index]
+            case checked.Column(scan) if scan in self.positions:
+                return self.column(part)
+            case checked.Oldest() if _is_first(part):
+                return self._oldest.get(part.index)
+        return None
 
     def oldest(self, position: Value, index: int, type_: Type) -> Value:
+        if position.code == "1" and index in self._oldest:
+            return self._oldest[index]
         table = self.window
         row = self.writer.name("r")
         self.writer.line(f"{row} = {table.name('head')}[{self.instance}]")
@@ -188,7 +206,7 @@ class BodyCode(Surroundings):
             with walk, self.writer.deeper(f"if {row} >= 0:"):
                 self.writer.line(f"{row} = {table.name('next')}[{row}]")
         value = table.column(row, index)
-        return self.expressions.kept(Value(value.code, f"({row} < 0 or {value.null})"))
+        return self.expressions.kept(Value(value.code, _missing(row, value.null)))
 
     def grouped(self, index: int) -> Value:
         return self.group[index]
@@ -230,9 +248,7 @@ class BodyCode(Surroundings):
 
     def fail(self, failure: int) -> None:
         statement = len(self._shared.texts) - 1
-        self.writer.lines(
-            f"fail[0] = {failure}", f"fail[1] = {statement}", "fail[2] = i", self._shared.failed
-        )
+        self.writer.lines(f"note_failure(fail, {failure}, {statement}, i)", self._shared.failed)
 
     # ------------------------------------------------------------ aggregates of queries
 
@@ -288,7 +304,7 @@ class BodyCode(Surroundings):
             result = accumulator.result()
             code = f"int({result.code})" if kind == TRUTH else result.code
             self.writer.line(f"{values}[{group}] = {code}")
-            self.writer.line(f"{nulls}[{group}] = {f'1 if {result.null} else 0' if result.null else '0'}")
+            self.writer.line(f"{nulls}[{group}] = {truth(result.null)}")
 
         def value(at: str) -> Value:
             code = f"{values}[{at}]"
@@ -298,26 +314,39 @@ class BodyCode(Surroundings):
 
     # ------------------------------------------------------------ statements
 
-    def block(self, name: str, parameters: Sequence[Value]) -> None:
-        """The statements of a block, for a tuple with these arguments."""
+    def block(self, name: str, parameters: Sequence[Value], oldest: str = "") -> None:
+        """The statements of a block, for a tuple with these arguments. ``oldest`` is its row if known."""
         self._parameters = list(parameters)
         statements = self.body.blocks[name]
-        uses_code = any(
-            isinstance(part, checked.SqlCode) for s in self.body.statements() for part in checked.walk(s)
-        )
-        if uses_code:
+        self._look_at_oldest(statements, oldest)
+        for table in self.tables.values():
+            if isinstance(table, SingleRow):
+                table.is_there = name != "INITIALIZE" and is_always_there(table.table.name, self.body)
+        asks = [any(isinstance(part, checked.SqlCode) for part in checked.walk(s)) for s in statements]
+        if any(asks[:1]):
             self.writer.line("sqlcode = 0")
-        for statement in statements:
-            self._statement(statement, uses_code)
+        for statement, is_asked_about in zip(statements, [*asks, False][1:], strict=True):
+            self._statement(statement, is_asked_about)
         self._parameters = []
+        self._oldest = {}
 
-    def _statement(self, statement: checked.Statement, uses_code: bool) -> None:
+    def _look_at_oldest(self, statements: Sequence[checked.Statement], row: str) -> None:
+        """There is a tuple in the window when a block runs, and the oldest stays until its end."""
+        parts = (part for part in checked.walk(statements) if isinstance(part, checked.Oldest))
+        columns = dict.fromkeys(part.index for part in parts if _is_first(part))
+        if self._is_steady and columns:
+            if not row:
+                row = self.writer.name("r")
+                self.writer.line(f"{row} = {self.window.name('head')}[{self.instance}]")
+            self._oldest = {i: self.expressions.kept(self.window.column(row, i)) for i in columns}
+
+    def _statement(self, statement: checked.Statement, is_asked_about: bool) -> None:
         self._shared.texts.append(statement.text)
         self.writer.line(f"# {statement.text}")
         if self._shared.outside:
             self.writer.line(f"fail[1] = {len(self._shared.texts) - 1}")
         changed = ""
-        if uses_code:
+        if is_asked_about:
             changed = self.writer.name("d")
             self.writer.line(f"{changed} = 0")
         match statement:
@@ -327,7 +356,7 @@ class BodyCode(Surroundings):
                 self._update(statement, changed)
             case checked.Delete():
                 self._delete(statement, changed)
-        if uses_code:
+        if is_asked_about:
             self.writer.line(f"sqlcode = 0 if {changed} > 0 else 100")
 
     def _note(self, changed: str) -> None:
@@ -444,6 +473,15 @@ class BodyCode(Surroundings):
         self._queries.loops(query, at_row, any_order=True)
 
 
+def _is_first(part: checked.Oldest) -> bool:
+    return isinstance(part.position, checked.Constant) and part.position.value == 1
+
+
+def _missing(row: str, null: str) -> str:
+    """When a column is NULL in a row that there may not be."""
+    return either(f"{row} < 0", null) if null else f"({row} < 0)"
+
+
 def reads(part: object) -> frozenset[str]:
     """The local tables that a part of a statement looks at by queries of its own."""
     return frozenset(
@@ -462,6 +500,16 @@ def is_single(name: str, body: checked.Body) -> bool:
         if isinstance(statement, checked.Insert) and statement.table == name
     ]
     return all(block == "INITIALIZE" and _adds(s) == 1 for block, s in inserts) and len(inserts) <= 1
+
+
+def is_always_there(name: str, body: checked.Body) -> bool:
+    """Whether a table of one row has it from the end of INITIALIZE on."""
+    if any(isinstance(s, checked.Delete) and s.scan.table == name for s in body.statements()):
+        return False
+    return any(
+        isinstance(s, checked.Insert) and s.table == name and s.query is None and s.where is None
+        for s in body.initialize
+    )
 
 
 def most_added(name: str | None, body: checked.Body) -> int | None:

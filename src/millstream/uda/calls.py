@@ -66,8 +66,9 @@ class Calls(Conversions):
         name = self._writer.name("v")
         null = self._kept(null) if null else ""
         known = f"not {null} and " if null else ""
-        with self._writer.deeper(f"if {known}{b} == 0.0:"):
-            self._around.fail(DIVISION)
+        if not _is_number(b) or float(b) == 0:
+            with self._writer.deeper(f"if {known}{b} == 0.0:"):
+                self._around.fail(DIVISION)
         if null:
             self._writer.line(f"{name} = 0.0")
             with self._writer.deeper(f"if not {null}:"):
@@ -82,12 +83,13 @@ class Calls(Conversions):
         (a, b), null = self.operands(expr)
         null = self._kept(null) if null else ""
         known = f"not {null} and " if null else ""
-        with self._writer.deeper(f"if {known}{b} == 0:"):
-            self._around.fail(DIVISION)
+        if not _is_number(b) or float(b) == 0:
+            with self._writer.deeper(f"if {known}{b} == 0:"):
+                self._around.fail(DIVISION)
         function = {"%": "remainder", "pmod": "modulus", "div": "divided"}[expr.name]
         if kind_of(expr.type) == DOUBLE:
             function = {"%": "double_remainder", "pmod": "double_modulus"}[expr.name]
-        if expr.name == "div":
+        if expr.name == "div" and not _is_number(b):
             # The smallest number by -1 is one more than the largest.
             with self._writer.deeper(f"if {known}{b} == -1 and {a} == {LIMITS[Kind.BIGINT][0]}:"):
                 self._around.fail(OVERFLOW)
@@ -198,6 +200,11 @@ class Calls(Conversions):
     def _whole_days(self, expr: Call) -> Value:
         (a,), null = self.operands(expr)
         return Value(f"({a} // 86400000000)", null)
+
+
+def _is_number(code: str) -> bool:
+    """Whether it is known when it is written, and not less than zero."""
+    return code.replace(".", "", 1).isdigit()
 
 
 def _is_hashed(type_: Type) -> bool:

@@ -21,7 +21,7 @@ from dataclasses import replace
 
 from millstream.uda import checked
 from millstream.uda.bodies import BodyCode, Shared, most_added
-from millstream.uda.emitting import Value
+from millstream.uda.emitting import Value, truth
 from millstream.uda.kinds import TRUTH, kind_of
 from millstream.uda.program import Given, Program
 from millstream.uda.writer import Writer
@@ -75,7 +75,7 @@ class _Code:
         self._body, self._mode, self._shared, self._left = body, mode, shared, left
         self._is_following = following
         self._writer = shared.writer
-        shared.failed = "return out, returned"
+        shared.failed = "raise StoppedError"
         self._code = BodyCode(
             body,
             shared,
@@ -160,8 +160,7 @@ class _Code:
             writer.line("o_time[out] = now")
         for i, (value, column) in enumerate(zip(values, self._body.returns, strict=True)):
             code = f"int({value.code})" if kind_of(column.type) == TRUTH else value.code
-            null = {"": "0", "True": "1", "False": "0"}.get(value.null, f"1 if {value.null} else 0")
-            writer.lines(f"o_c{i}[out] = {code}", f"o_n{i}[out] = {null}")
+            writer.lines(f"o_c{i}[out] = {code}", f"o_n{i}[out] = {truth(value.null)}")
         writer.line("out += 1")
 
     def _parameters(self, at: str = "i") -> list[Value]:
@@ -197,7 +196,7 @@ class _Code:
         self._start("run", "count, codes")
         with writer.deeper(), writer.deeper("for i in range(count):"):
             self._trace()
-            writer.line("k = codes[i]")
+            self._instance()
             parameters = self._parameters()
             with writer.deeper("if alive[k] == 0:"):
                 writer.line("alive[k] = 1")
@@ -207,6 +206,16 @@ class _Code:
             if self._mode == RUNNING:
                 self._code.block("TERMINATE", [])
         writer.line("    return out, returned")
+
+    def _instance(self) -> None:
+        """The instance of the tuple.
+
+        It is never less than zero. If it were, arrays would have to be counted from their ends: the test
+        tells the compiler that it can do without, at every place where something is looked up.
+        """
+        self._writer.line("k = codes[i]")
+        with self._writer.deeper("if k < 0 or out < 0:"):
+            self._writer.line("break")
 
     def _trace(self) -> None:
         """Functions outside raise: then it must be known at which tuple."""
@@ -218,7 +227,7 @@ class _Code:
         self._start("run", "count, codes, places, bounds, reach, slide")
         with writer.deeper(), writer.deeper("for i in range(count):"):
             self._trace()
-            writer.line("k = codes[i]")
+            self._instance()
             if self._mode == ROWS:
                 writer.lines("place = seen[k]", "bound = place - reach", "seen[k] = place + 1")
             else:
@@ -256,7 +265,8 @@ class _Code:
         self._start("run", "count, codes, size, slide, forget")
         with writer.deeper(), writer.deeper("for i in range(count):"):
             self._trace()
-            writer.lines("k = codes[i]", "now = seen[k] // slide", "place = seen[k] % slide")
+            self._instance()
+            writer.lines("now = seen[k] // slide", "place = seen[k] % slide")
             writer.lines("seen[k] += 1", "alive[k] = 1")
             with writer.deeper("if place >= slide - size:"):
                 writer.line("mark = out")
@@ -281,7 +291,7 @@ class _Code:
         head, place = table.name("head"), table.name("place")
         writer.lines("mark = out", f"row = {head}[k]")
         with writer.deeper(f"while row >= 0 and {place}[row] < bound:"):
-            self._code.block("EXPIRE", [])
+            self._code.block("EXPIRE", [], oldest="row")
             table.leave("row")
             writer.lines("out = mark", f"row = {head}[k]")
         with writer.deeper("if latest[k] < bound:"):

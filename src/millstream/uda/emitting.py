@@ -49,6 +49,10 @@ class Surroundings(ABC):
     @abstractmethod
     def grouped(self, index: int) -> Value: ...
 
+    def settled(self, part: checked.Parameter | checked.Column | checked.Oldest) -> Value | None:
+        """Its value if that stays the same for as long as what is computed of it is remembered."""
+        return self.parameter(part.index) if isinstance(part, checked.Parameter) else None
+
     @abstractmethod
     def scalar(self, query: checked.Query) -> Value: ...
 
@@ -143,6 +147,11 @@ class Emitting(ABC):
 
     def single(self, code: str, type_: Type) -> str:
         return f"single({code})" if type_.kind is Kind.FLOAT else code
+
+
+def truth(null: str) -> str:
+    """Whether a value is NULL, as arrays keep it."""
+    return {"": "0", "False": "0", "True": "1"}.get(null, null)
 
 
 def either(*conditions: str) -> str:

@@ -6,7 +6,7 @@ Conditions are written so that what stands behind a false one is not computed.
 from __future__ import annotations
 
 from millstream.catalog.functions import is_deterministic
-from millstream.types import BOOLEAN, Type
+from millstream.types import Type
 from millstream.uda import checked
 from millstream.uda.calls import Calls
 from millstream.uda.checked import Call, Case, Cast, Constant, Expr
@@ -20,17 +20,60 @@ class Expressions(Calls):
     # ------------------------------------------------------------ values
 
     def value(self, expr: Expr | Known) -> Value:
-        """What depends on the arguments of a tuple only is computed once, however often it is written."""
-        used = () if isinstance(expr, Known) else parameters_alone(expr)
+        """What depends on arguments and columns only is computed once, however often it is written."""
+        used = () if isinstance(expr, Known | checked.Parameter) else self._settled(expr)
         if not used:
             return self._value(expr)
         # The text tells 0.0 and -0.0 apart, which are equal.
-        what = repr(expr), tuple(self._around.parameter(index) for index in used)
+        what = repr(expr), used
         known: Value | None = self._writer.recall(what)
         if known is None:
             known = self.kept(self._value(expr))
             self._writer.remember(what, known)
         return known
+
+    def _settled(self, expr: Expr) -> tuple[Value, ...]:
+        """The values that it is made of, if they and it will stay the same; else none."""
+        if not isinstance(expr, Call | Cast | checked.Column):
+            return ()
+        used: dict[Value, None] = {}
+        for part in checked.walk(expr):
+            match part:
+                case checked.Parameter() | checked.Column() | checked.Oldest():
+                    value = self._around.settled(part)
+                    if value is None:
+                        return ()
+                    used[value] = None
+                case Call(name, arguments):
+                    if not is_deterministic(name, len(arguments)):
+                        return ()
+                case Constant() | Cast():
+                    pass
+                case _:
+                    return ()
+        return tuple(used)
+
+    def _may_be_null(self, expr: Expr) -> bool:
+        """Whether an expression can be NULL, as far as its form tells."""
+        match expr:
+            case Constant(value):
+                return value is None
+            case checked.SqlCode() | checked.Exists() | Call("isnull" | "<=>" | "hash" | "xxhash64"):
+                return False
+            case checked.Parameter() | checked.Column() | checked.Oldest():
+                settled = self._around.settled(expr)
+                return settled is None or bool(settled.null)
+            case Call("coalesce", arguments):
+                return all(map(self._may_be_null, arguments))
+            case Case(branches, otherwise):
+                values = [otherwise, *(value for _, value in branches)]
+                return any(value is None or self._may_be_null(value) for value in values)
+            case Call(_, arguments):
+                return any(map(self._may_be_null, arguments))
+            case Cast(argument, _, gently):
+                return gently or self._may_be_null(argument)
+            case _:
+                return True
 
     def _value(self, expr: Expr | Known) -> Value:
         match expr:
@@ -83,7 +126,7 @@ class Expressions(Calls):
 
     def _as_value(self, expr: Expr) -> Value:
         """A condition as a value, of which both sides must be known."""
-        if not may_be_null(expr):
+        if not self._may_be_null(expr):
             return Value(self.truth(expr))
         yes = self._kept(self.truth(expr))
         no = self.falsity(expr)
@@ -189,7 +232,7 @@ class Expressions(Calls):
 
     def _case(self, expr: Case) -> Value:
         result, null = self._writer.name("v"), self._writer.name("n")
-        nullable = may_be_null(expr)
+        nullable = self._may_be_null(expr)
         writer = self._writer
         contexts = []
         for condition, value in expr.branches:
@@ -214,10 +257,20 @@ class Expressions(Calls):
             self._writer.line(f"{null} = {value.null or 'False'}")
 
     def _coalesce(self, expr: Call) -> Value:
-        branches = tuple(
-            (Call("not", (Call("isnull", (a,), BOOLEAN),), BOOLEAN), a) for a in expr.arguments[:-1]
-        )
-        return self._case(Case(branches, expr.arguments[-1], expr.type))
+        """The first that is not NULL; those behind it are not computed."""
+        first, *others = expr.arguments
+        value = self.value(first)
+        if not value.null:
+            return value
+        result, null = self._writer.name("v"), self._writer.name("n")
+        self._assign(result, null, value)
+        for other in others:
+            with self._writer.deeper(f"if {null}:"):
+                value = self.value(other)
+                self._assign(result, null, value)
+            if not value.null:
+                return Value(result)
+        return Value(result, null)
 
     def _extreme(self, expr: Call) -> Value:
         """Greatest and least, which pass over NULLs."""
@@ -231,49 +284,6 @@ class Expressions(Calls):
             with self._writer.deeper(f"if {known}({null} or {better}):"):
                 self._writer.lines(f"{result} = {value.code}", f"{null} = False")
         return Value(result, null)
-
-    # ------------------------------------------------------------ calls
-
-
-def parameters_alone(expr: Expr) -> tuple[int, ...]:
-    """The parameters of what is made of them and constants, and always gives the same; else none."""
-    if not isinstance(expr, Call | Cast):
-        return ()
-    used: dict[int, None] = {}
-    for part in checked.walk(expr):
-        if isinstance(part, checked.Parameter):
-            used[part.index] = None
-        elif isinstance(part, Call):
-            if not is_deterministic(part.name, len(part.arguments)):
-                return ()
-        elif not isinstance(part, Constant | Cast):
-            return ()
-    return tuple(used)
-
-
-def may_be_null(expr: Expr) -> bool:
-    """Whether an expression can be NULL, as far as its form tells."""
-    match expr:
-        case Constant(value):
-            return value is None
-        case checked.SqlCode() | checked.Exists():
-            return False
-        case Call("isnull" | "<=>" | "hash" | "xxhash64"):
-            return False
-        case Call("coalesce", arguments):
-            return all(map(may_be_null, arguments))
-        case Case(branches, otherwise):
-            return (
-                otherwise is None
-                or any(may_be_null(value) for _, value in branches)
-                or may_be_null(otherwise)
-            )
-        case Call(_, arguments):
-            return any(map(may_be_null, arguments))
-        case Cast(argument, _, gently):
-            return gently or may_be_null(argument)
-        case _:
-            return True
 
 
 def _is_odd(value: float) -> bool:

@@ -20,5 +20,9 @@ class UnsupportedError(Exception):
     """Something that a body may say cannot be compiled yet; the message names it."""
 
 
+class StoppedError(Exception):
+    """A program cannot go on; what is wrong stands where it leaves such numbers."""
+
+
 class OutsideError(Exception):
     """A function that is not compiled could not do its work."""

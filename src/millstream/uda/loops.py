@@ -161,9 +161,8 @@ class Loops(ABC):
         with writer.deeper("while True:"):
             writer.line(f"{fits} = False")
             with writer.deeper(f"while {row} >= 0 and not {fits}:"):
-                with writer.deeper(f"if {way.test(row)}:") if way.tested else nullcontext():
-                    self._body.positions[scan.number] = (scan, row)
-                    self._loop([], list(scan.on), now, lambda: writer.line(f"{fits} = True"), "", False)
+                self._body.positions[scan.number] = (scan, row)
+                self._loop([], list(scan.on), now, lambda: writer.line(f"{fits} = True"), "", False)
                 with writer.deeper(f"if not {fits}:"):
                     writer.line(f"{row} = {way.following(row)}")
             with writer.deeper(f"if {row} < 0 and {matched}:"):

@@ -12,6 +12,14 @@ from millstream.uda.registry import for_plain_programs, for_programs
 LEAST, MOST = -(2**63), 2**63 - 1
 _TWO_63 = 9223372036854775808.0
 
+
+@for_programs
+def note_failure(fail, failure, statement, row):  # type: ignore[no-untyped-def] # pragma: no cover
+    fail[0] = failure
+    fail[1] = statement
+    fail[2] = row
+
+
 # ---------------------------------------------------------------- integers
 
 

@@ -35,7 +35,7 @@ class TableLayout:
     Rows of a window have a ``place``: their time, or their number. They are a ``queue`` where they only ever
     leave in the order in which they came; those that have not left have at least the number of the ``first``
     of their instance. A ``passing`` table lives only while a statement runs. A ``given`` one is a table of
-    the catalog: the same for all instances, and never changed.
+    the catalog: the same for all instances, and never changed. ``certain`` columns never have a NULL.
     """
 
     name: str
@@ -50,6 +50,7 @@ class TableLayout:
     passing: bool = False
     given: bool = False
     queue: bool = False
+    certain: tuple[int, ...] = ()
 
     def arrays(self) -> Iterator[Array]:
         per = "instance" if self.single else "row"
@@ -72,7 +73,8 @@ class TableLayout:
                 yield Array("place", "int64", "row")
         for i, column in enumerate(self.fields):
             yield Array(f"c{i}", dtype_of(column.type), per)
-            yield Array(f"n{i}", "uint8", per)
+            if i not in self.certain:
+                yield Array(f"n{i}", "uint8", per)
         for i in range(len(self.hashes)):
             yield Array(f"heads{i}", "int32", "bucket", -1)
             yield Array(f"tails{i}", "int32", "bucket", -1)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 
 from millstream.types import BIGINT, Type
 from millstream.uda import checked
 from millstream.uda.access import ByHash, access
 from millstream.uda.checked import Expr
-from millstream.uda.emitting import Value
+from millstream.uda.emitting import Value, truth
 from millstream.uda.failures import ROWS
 from millstream.uda.kinds import DOUBLE, INTEGER, TRUTH, kind_of, zero
 from millstream.uda.loops import Consume, Loops
@@ -24,8 +25,10 @@ class Queries(Loops):
     def rows(
         self, query: checked.Query, consume: Consume, *, stop: str = "", any_order: bool = False
     ) -> None:
-        for part in (query, *query.united):
-            self._part(part, consume, stop=stop, any_order=any_order)
+        self._part(query, consume, stop=stop, any_order=any_order)
+        for part in query.united:
+            with self._writer.deeper(f"if not {stop}:") if stop else nullcontext():
+                self._part(part, consume, stop=stop, any_order=any_order)
 
     def _part(self, query: checked.Query, consume: Consume, *, stop: str, any_order: bool) -> None:
         if query.distinct or query.order or query.limit is not None:
@@ -126,8 +129,7 @@ class Queries(Loops):
             for (values, nulls), value, type_ in zip(arrays, row, types, strict=True):
                 code = f"int({value.code})" if kind_of(type_) == TRUTH else value.code
                 self._writer.line(f"{values}[{count}] = {code}")
-                null = {"": "0", "True": "1", "False": "0"}.get(value.null, f"1 if {value.null} else 0")
-                self._writer.line(f"{nulls}[{count}] = {null}")
+                self._writer.line(f"{nulls}[{count}] = {truth(value.null)}")
             self._writer.line(f"{count} += 1")
 
         return arrays, count, add
@@ -250,14 +252,17 @@ class Queries(Loops):
             self.rows(query, lambda values: found.append(self._expressions.kept(values[0])))
             return found[0]
         name, null, seen = (self._writer.name(prefix) for prefix in ("v", "n", "m"))
-        self._writer.lines(f"{name} = {zero(kind_of(type_))}", f"{null} = True", f"{seen} = False")
+        self._writer.lines(f"{name} = {zero(kind_of(type_))}", f"{null} = True")
+        may_be_many = query.united or not all(map(self._is_of_one_row, query.scans))
+        if may_be_many:
+            self._writer.line(f"{seen} = False")
 
         def take(values: list[Value]) -> None:
-            with self._writer.deeper(f"if {seen}:"):
-                self._body.fail(ROWS)
-            self._writer.lines(
-                f"{seen} = True", f"{name} = {values[0].code}", f"{null} = {values[0].null or 'False'}"
-            )
+            if may_be_many:
+                with self._writer.deeper(f"if {seen}:"):
+                    self._body.fail(ROWS)
+                self._writer.line(f"{seen} = True")
+            self._writer.lines(f"{name} = {values[0].code}", f"{null} = {values[0].null or 'False'}")
 
         self.rows(query, take)
         return Value(name, null)

@@ -7,6 +7,8 @@ from typing import Any
 
 from numba import njit
 
+from millstream.uda.failures import StoppedError
+
 Function = Callable[..., Any]
 
 COMPILED: dict[str, Function] = {}
@@ -40,5 +42,6 @@ def for_plain_programs(function: Function) -> Function:
     return function
 
 
+COMPILED["StoppedError"] = PLAIN["StoppedError"] = StoppedError
 COMPILED["helper"], PLAIN["helper"] = njit, lambda function: function
 """What stands before functions of a program that only its other functions call."""

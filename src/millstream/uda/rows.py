@@ -46,6 +46,21 @@ def take_row(meta, following):  # type: ignore[no-untyped-def] # pragma: no cove
 
 
 @for_programs
+def number_row(row, meta, ids):  # type: ignore[no-untyped-def] # pragma: no cover
+    ids[row] = meta[NEXT_ID]
+    meta[NEXT_ID] += 1
+
+
+@for_programs
+def new_row(k, meta, ids, owner, head, tail, count, following, previous):  # type: ignore[no-untyped-def] # pragma: no cover
+    row = take_row(meta, following)
+    owner[row] = k
+    number_row(row, meta, ids)
+    link_row(row, k, head, tail, count, following, previous)
+    return row
+
+
+@for_programs
 def link_row(row, k, head, tail, count, following, previous):  # type: ignore[no-untyped-def] # pragma: no cover
     last = tail[k]
     previous[row] = last
@@ -56,12 +71,6 @@ def link_row(row, k, head, tail, count, following, previous):  # type: ignore[no
         head[k] = row
     tail[k] = row
     count[k] += 1
-
-
-@for_programs
-def number_row(row, meta, ids):  # type: ignore[no-untyped-def] # pragma: no cover
-    ids[row] = meta[NEXT_ID]
-    meta[NEXT_ID] += 1
 
 
 @for_programs
@@ -97,6 +106,17 @@ def touch_row(row, meta, mark, touched):  # type: ignore[no-untyped-def] # pragm
 
 
 @for_programs
+def new_in_queue(k, place, meta, ids, owner, places, head, tail, count, following):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Where the last one was that left, if it can be: that is still in the processor's cache."""
+    row = take_row(meta, following)
+    owner[row] = k
+    places[row] = place
+    number_row(row, meta, ids)
+    queue_row(row, k, head, tail, count, following)
+    return row
+
+
+@for_programs
 def queue_row(row, k, head, tail, count, following):  # type: ignore[no-untyped-def] # pragma: no cover
     last = tail[k]
     following[row] = -1
@@ -109,13 +129,15 @@ def queue_row(row, k, head, tail, count, following):  # type: ignore[no-untyped-
 
 
 @for_programs
-def leave_queue(row, k, ids, first, head, tail, count, following):  # type: ignore[no-untyped-def] # pragma: no cover
+def leave_queue(row, k, meta, ids, first, head, tail, count, following):  # type: ignore[no-untyped-def] # pragma: no cover
     after = following[row]
     head[k] = after
     if after < 0:
         tail[k] = -1
     first[k] = ids[row] + 1
     count[k] -= 1
+    following[row] = meta[FREE]
+    meta[FREE] = row
 
 
 @for_programs
@@ -125,11 +147,12 @@ def queue_rows(owners, head, tail, count, following):  # type: ignore[no-untyped
 
 
 @for_programs_with_new_arrays
-def staying_rows(ids, owners, first, start, end):  # type: ignore[no-untyped-def] # pragma: no cover
-    rows = np.empty(end - start, np.int64)
+def staying_rows(ids, owners, first, least, size):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Those with at least that number that have not left."""
+    rows = np.empty(size, np.int64)
     count = 0
-    for row in range(start, end):
-        if ids[row] >= first[owners[row]]:
+    for row in range(size):
+        if ids[row] >= least and ids[row] >= first[owners[row]]:
             rows[count] = row
             count += 1
     return rows[:count]
@@ -144,10 +167,69 @@ def chain_code(code):  # type: ignore[no-untyped-def] # pragma: no cover
     return np.int64(code) & np.int64(0x7FFFFFFF)
 
 
+@for_programs_with_new_arrays
+def no_chains(buckets):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Heads and tails of so many chains, of which only some are used while there are few rows.
+
+    Few are near each other in memory, whatever there is room for. Which are used, less one, stands behind the
+    heads, and how many rows there are behind the tails.
+    """
+    heads = np.full(buckets + 1, np.int32(-1), np.int32)
+    tails = np.full(buckets + 1, np.int32(-1), np.int32)
+    heads[buckets] = min(buckets, 16) - 1
+    tails[buckets] = 0
+    return heads, tails
+
+
+@for_programs
+def _use_more_buckets(heads, tails, chain):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Twice as many, if there are: the rows of each are divided among two, in the order that they have."""
+    used = heads[len(heads) - 1] + 1
+    if 2 * used >= len(heads):
+        return
+    heads[len(heads) - 1] = 2 * used - 1
+    for bucket in range(used):
+        row = heads[bucket]
+        heads[bucket] = tails[bucket] = -1
+        while row >= 0:
+            following = chain[LINK * row + AFTER]
+            own = chain[LINK * row + CODE] & (2 * used - 1)
+            last = tails[own]
+            chain[LINK * row + AFTER] = -1
+            chain[LINK * row + BEFORE] = last
+            if last >= 0:
+                chain[LINK * last + AFTER] = row
+            else:
+                heads[own] = row
+            tails[own] = row
+            row = following
+
+
+@for_programs
+def chain_first(code, k, heads, chain):  # type: ignore[no-untyped-def] # pragma: no cover
+    """The first row of an instance with a hash, -1 if there is none."""
+    row = heads[code & heads[len(heads) - 1]]
+    while row >= 0 and (chain[LINK * row + CODE] != code or chain[LINK * row + OWNER] != k):
+        row = chain[LINK * row + AFTER]
+    return row
+
+
+@for_programs
+def chain_next(row, code, k, chain):  # type: ignore[no-untyped-def] # pragma: no cover
+    """The next one, even if this one has been removed just now."""
+    row = chain[LINK * row + AFTER]
+    while row >= 0 and (chain[LINK * row + CODE] != code or chain[LINK * row + OWNER] != k):
+        row = chain[LINK * row + AFTER]
+    return row
+
+
 @for_programs
 def chain_add(row, k, code, heads, tails, chain, ids):  # type: ignore[no-untyped-def] # pragma: no cover
     """In the order in which rows were inserted, wherever in time this one comes."""
-    bucket = code & (len(heads) - 1)
+    tails[len(tails) - 1] += 1
+    if tails[len(tails) - 1] > heads[len(heads) - 1]:
+        _use_more_buckets(heads, tails, chain)
+    bucket = code & heads[len(heads) - 1]
     last = tails[bucket]
     while last >= 0 and ids[last] > ids[row]:
         last = chain[LINK * last + BEFORE]
@@ -168,7 +250,8 @@ def chain_add(row, k, code, heads, tails, chain, ids):  # type: ignore[no-untype
 
 @for_programs
 def chain_remove(row, heads, tails, chain):  # type: ignore[no-untyped-def] # pragma: no cover
-    bucket = chain[LINK * row + CODE] & (len(heads) - 1)
+    tails[len(tails) - 1] -= 1
+    bucket = chain[LINK * row + CODE] & heads[len(heads) - 1]
     previous, following = chain[LINK * row + BEFORE], chain[LINK * row + AFTER]
     if previous >= 0:
         chain[LINK * previous + AFTER] = following

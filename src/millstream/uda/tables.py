@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
 from millstream.uda.checked import Table
-from millstream.uda.emitting import Value
+from millstream.uda.emitting import Value, truth
 from millstream.uda.kinds import DOUBLE, TRUTH, kind_of
 from millstream.uda.program import TableLayout
-from millstream.uda.records import CHAIN, ENDS, META, NODE
+from millstream.uda.records import ENDS, META, NODE
 from millstream.uda.writer import Writer
 
 Consume = Callable[[str], None]
@@ -25,14 +25,9 @@ class Way:
 
     first: str
     next: str
-    tested: str = ""
-    """What tells rows that are only on the way."""
 
     def following(self, row: str) -> str:
         return self.next.replace("{row}", row)
-
-    def test(self, row: str) -> str:
-        return self.tested.replace("{row}", row)
 
 
 @dataclass
@@ -40,6 +35,8 @@ class Needs:
     """What statements want of a table, learnt while they are written: then they are written again."""
 
     hashes: list[tuple[int, ...]] = field(default_factory=list)
+    nullable: set[int] = field(default_factory=set)
+    """Columns that a NULL may get into: until one is seen on its way there is none."""
     ordered: list[int] = field(default_factory=list)
     counted: list[int] = field(default_factory=list)
 
@@ -54,12 +51,11 @@ class Needs:
 
     @property
     def size(self) -> int:
-        return len(self.hashes) + len(self.ordered) + len(self.counted)
+        return len(self.hashes) + len(self.ordered) + len(self.counted) + len(self.nullable)
 
-
-def _link(what: str) -> str:
-    """Where something stands in the chain of a row."""
-    return f"{len(CHAIN)} * {{row}} + {CHAIN[what]}"
+    def certain(self, columns: int) -> tuple[int, ...]:
+        """Of so many columns those without NULLs."""
+        return tuple(index for index in range(columns) if index not in self.nullable)
 
 
 def _number(known: list[Any], wanted: Any) -> int:
@@ -82,15 +78,21 @@ class TableCode(ABC):
         code = f"{self.name(f'c{index}')}[{row}]"
         if kind_of(self.table.fields[index].type) == TRUTH:
             code = f"({code} != 0)"
-        return Value(code, f"({self.name(f'n{index}')}[{row}] != 0)")
+        return Value(code, self.null(row, index))
+
+    def null(self, row: str, *columns: int) -> str:
+        """Whether one of the columns is NULL in a row; nothing if none can be."""
+        nulls = [f"{self.name(f'n{index}')}[{row}] != 0" for index in columns if index in self.needs.nullable]
+        return f"({' or '.join(nulls)})" if nulls else ""
 
     def _store(self, row: str, index: int, value: Value) -> None:
         kind = kind_of(self.table.fields[index].type)
         code = f"int({value.code})" if kind == TRUTH else value.code
         self._writer.line(f"{self.name(f'c{index}')}[{row}] = {code}")
-        null = value.null or "False"
-        known = {"True": "1", "False": "0"}.get(null, f"1 if {null} else 0")
-        self._writer.line(f"{self.name(f'n{index}')}[{row}] = {known}")
+        if value.null not in ("", "False"):
+            self.needs.nullable.add(index)
+        if index in self.needs.nullable:
+            self._writer.line(f"{self.name(f'n{index}')}[{row}] = {truth(value.null)}")
 
     @abstractmethod
     def scan(self, consume: Consume, stop: str = "") -> None:
@@ -117,9 +119,13 @@ class TableCode(ABC):
 class SingleRow(TableCode):
     """At most one row: a value for each instance. The number of the row is that of the instance."""
 
+    is_there = False
+    """Whether there surely is one in the block at hand."""
+
     def scan(self, consume: Consume, stop: str = "") -> None:
-        more = f" and not {stop}" if stop else ""
-        with self._writer.deeper(f"if {self.name('rows')}[{self.instance}] != 0{more}:"):
+        tests = [] if self.is_there else [f"{self.name('rows')}[{self.instance}] != 0"]
+        tests += [f"not {stop}"] if stop else []
+        with self._writer.deeper(f"if {' and '.join(tests) or 'True'}:"):
             consume(self.instance)
 
     def insert(self, values: Sequence[Value], place: str = "") -> None:
@@ -139,7 +145,7 @@ class SingleRow(TableCode):
 
     @property
     def count(self) -> str:
-        return f"int({self.name('rows')}[{self.instance}])"
+        return "1" if self.is_there else f"int({self.name('rows')}[{self.instance}])"
 
 
 class ManyRows(TableCode):
@@ -161,21 +167,25 @@ class ManyRows(TableCode):
         self._grows, self._placed, self._passing = grows, placed, passing
 
     def scan(self, consume: Consume, stop: str = "") -> None:
-        self._loop(self.order(), consume, stop)
 
-    def _loop(self, way: Way, consume: Consume, stop: str) -> None:
-        row, after = self._writer.name("r"), self._writer.name("s")
+        way, row, after = self.order(), self._writer.name("r"), self._writer.name("s")
         self._writer.line(f"{row} = {way.first}")
         more = f" and not {stop}" if stop else ""
         with self._writer.deeper(f"while {row} >= 0{more}:"):
             self._writer.line(f"{after} = {way.following(row)}")
-            with self._writer.deeper(f"if {way.test(row)}:") if way.tested else nullcontext():
-                consume(row)
+            consume(row)
             self._writer.line(f"{row} = {after}")
 
     def probe(self, columns: tuple[int, ...], values: Sequence[str], consume: Consume, stop: str) -> None:
         """A loop over the rows whose columns may equal the values; who consumes them must look."""
-        self._loop(self.chain(columns, values), consume, stop)
+        way, row = self.chain(columns, values), self._writer.name("r")
+        self._writer.line(f"{row} = {way.first}")
+        with self._writer.deeper(f"while {row} >= 0:"):
+            consume(row)
+            if stop:
+                with self._writer.deeper(f"if {stop}:"):
+                    self._writer.line("break")
+            self._writer.line(f"{row} = {way.following(row)}")
 
     def order(self) -> Way:
         """From row to row in the order of insertion."""
@@ -192,10 +202,10 @@ class ManyRows(TableCode):
             if all(value.isidentifier() for value in values):
                 self._writer.remember(hashed, code)
         heads, chain = self.name(f"heads{index}"), self.name(f"chain{index}")
-        own = f"{chain}[{_link('owner')}] == {self.instance}"
-        tested = f"{chain}[{_link('code')}] == {code} and {own}"
-        first = f"{heads}[{code} & (len({heads}) - 1)]"
-        return Way(first, f"{chain}[{_link('after')}]", tested)
+        return Way(
+            f"chain_first({code}, {self.instance}, {heads}, {chain})",
+            f"chain_next({{row}}, {code}, {self.instance}, {chain})",
+        )
 
     def walk(self, column: int, ascending: bool, consume: Callable[[str, str], None], stop: str) -> None:
         """A loop along the order of a column; what is consumed gets a name to set when it is over."""
@@ -226,15 +236,12 @@ class ManyRows(TableCode):
         if self._grows:
             self._grow()
         row = writer.name("r")
-        writer.line(f"{row} = take_row({self.name('meta')}, {self.name('next')})")
+        names = ("meta", "id", "owner", "head", "tail", "count", "next", "prev")
+        writer.line(f"{row} = new_row({self.instance}, {', '.join(map(self.name, names))})")
         for index, value in enumerate(values):
             self._store(row, index, value)
-        writer.line(f"{self.name('owner')}[{row}] = {self.instance}")
         if place:
             writer.line(f"{self.name('place')}[{row}] = {place}")
-        writer.line(f"number_row({row}, {self.name('meta')}, {self.name('id')})")
-        links = ", ".join(self.name(n) for n in ("head", "tail", "count", "next", "prev"))
-        writer.line(f"link_row({row}, {self.instance}, {links})")
         self._touch(row)
         for index in range(len(self.table.fields)):
             self._count(row, index, "+")
@@ -272,6 +279,7 @@ class ManyRows(TableCode):
             None,
             self._placed,
             self._passing,
+            certain=self.needs.certain(len(self.table.fields)),
         )
 
     def assign(self, row: str, values: dict[int, Value]) -> None:
@@ -312,8 +320,13 @@ class ManyRows(TableCode):
 
     def _count(self, row: str, index: int, sign: str) -> None:
         if index in self.needs.counted:
-            with self._writer.deeper(f"if {self.name(f'n{index}')}[{row}] == 0:"):
+            with self._known(row, index):
                 self._writer.line(f"{self.name(f'known{index}')}[{self.instance}] {sign}= 1")
+
+    def _known(self, row: str, *columns: int) -> AbstractContextManager[None]:
+        """A block for a row that has values in all of the columns."""
+        null = self.null(row, *columns)
+        return self._writer.deeper(f"if not {null}:") if null else nullcontext()
 
     # ------------------------------------------------------------ indexes
 
@@ -329,16 +342,14 @@ class ManyRows(TableCode):
     def _add_to_hash(self, row: str, number: int) -> None:
         columns = self.needs.hashes[number]
         values = [f"{self.name(f'c{column}')}[{row}]" for column in columns]
-        null = " or ".join(f"{self.name(f'n{column}')}[{row}] != 0" for column in columns)
         arrays = self._hash_arrays(number)
         code = self._writer.name("h")
-        with self._writer.deeper(f"if not ({null}):"):
+        with self._known(row, *columns):
             self._writer.line(f"{code} = chain_code({self._hashed(columns, values)})")
             self._writer.line(f"chain_add({row}, {self.instance}, {code}, {arrays}, {self.name('id')})")
 
     def _remove_from_hash(self, row: str, number: int) -> None:
-        null = " or ".join(f"{self.name(f'n{column}')}[{row}] != 0" for column in self.needs.hashes[number])
-        with self._writer.deeper(f"if not ({null}):"):
+        with self._known(row, *self.needs.hashes[number]):
             self._writer.line(f"chain_remove({row}, {self._hash_arrays(number)})")
 
     def _hash_arrays(self, number: int) -> str:
@@ -352,7 +363,7 @@ class ManyRows(TableCode):
 
     def _change_tree(self, function: str, row: str, number: int, *known: str) -> None:
         arrays = ", ".join(self.name(n) for n in (*known, f"ends{number}", f"nodes{number}"))
-        with self._writer.deeper(f"if {self.name(f'n{self.needs.ordered[number]}')}[{row}] == 0:"):
+        with self._known(row, self.needs.ordered[number]):
             self._writer.line(f"{function}({row}, {self.instance}, {arrays})")
 
     @property
@@ -372,24 +383,19 @@ class Queue(ManyRows):
     """
 
     def insert(self, values: Sequence[Value], place: str = "") -> None:
-        row, meta = self._writer.name("r"), self.name("meta")
-        size = f"{meta}[{META['size']}]"
-        self._writer.lines(f"{row} = {size}", f"{size} = {row} + 1")
+        row = self._writer.name("r")
+        names = ("meta", "id", "owner", "place", "head", "tail", "count", "next")
+        arrays = ", ".join(map(self.name, names))
+        self._writer.line(f"{row} = new_in_queue({self.instance}, {place}, {arrays})")
         for index, value in enumerate(values):
             self._store(row, index, value)
-        self._writer.lines(
-            f"{self.name('owner')}[{row}] = {self.instance}", f"{self.name('place')}[{row}] = {place}"
-        )
-        self._writer.line(f"number_row({row}, {meta}, {self.name('id')})")
-        links = ", ".join(self.name(n) for n in ("head", "tail", "count", "next"))
-        self._writer.line(f"queue_row({row}, {self.instance}, {links})")
         for index in range(len(self.table.fields)):
             self._count(row, index, "+")
 
     def leave(self, row: str) -> None:
         for index in range(len(self.table.fields)):
             self._count(row, index, "-")
-        names = ("id", "first", "head", "tail", "count", "next")
+        names = ("meta", "id", "first", "head", "tail", "count", "next")
         self._writer.line(f"leave_queue({row}, {self.instance}, {', '.join(map(self.name, names))})")
 
     def clear(self) -> None:
