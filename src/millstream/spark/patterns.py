@@ -14,16 +14,21 @@ from millstream.kernels.specs import PatternSpec
 from millstream.kernels.user_machine import returned_fields
 from millstream.pattern.compiler import compiled
 from millstream.plan.patterns import PatternSearch
+from millstream.types import Type
 
 
 @dataclass(frozen=True)
 class Search:
     """What a search is made of: columns to ship, partitions, what the kernel is told, and its results."""
 
-    shipped: dict[str, Column]
+    values: dict[str, tuple[Expr, Type]]
     keys: tuple[Expr, ...]
     spec: PatternSpec
     results: tuple[pa.Field, ...]
+
+    @property
+    def shipped(self) -> dict[str, Column]:
+        return {name: F.expr(value.sql).cast(str(type_)) for name, (value, type_) in self.values.items()}
 
 
 def search_of(node: PatternSearch) -> Search:
@@ -34,7 +39,7 @@ def search_of(node: PatternSearch) -> Search:
     values = dict(zip((field.name for field in form.fields), _values(node), strict=True))
     arguments = tuple(f"a{i}" for i in range(len(program.parameters)))
     shipped = {
-        name: F.expr(values[parameter.name].sql).cast(str(parameter.type))
+        name: (values[parameter.name], parameter.type)
         for name, parameter in zip(arguments, program.parameters, strict=True)
     }
     results = tuple(f"r{i}" for i in range(len(program.returns)))
