@@ -21,6 +21,7 @@ from pathlib import Path
 
 from millstream.runtime.formats import encode
 from millstream.runtime.mill import Mill
+from millstream.runtime.query import RunningQuery
 
 EMPTY_TEXT = "''"
 Rows = list[tuple[str, ...]]
@@ -60,10 +61,17 @@ class Streams:
 
     def run(self, query: str) -> Rows:
         """Run a query to the end of its input: the header and the rows, in order, as texts."""
-        running = self.mill.start(query)
-        result = running.collect()
-        lines = b"".join(encode([result], result.schema, "csv")).decode().splitlines()
-        return [tuple(row) for row in csv.reader(lines)]
+        return _texts(self.mill.start(query))
+
+    def run_all(self, script: str) -> list[Rows]:
+        """The same for all queries of a script, which are started together."""
+        return [_texts(query) for query in self.mill.execute(script)]
+
+
+def _texts(query: RunningQuery) -> Rows:
+    result = query.collect()
+    lines = b"".join(encode([result], result.schema, "csv")).decode().splitlines()
+    return [tuple(row) for row in csv.reader(lines)]
 
 
 def _write(path: Path, rows: Rows) -> None:

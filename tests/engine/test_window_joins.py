@@ -16,10 +16,8 @@ from millstream.reference import Arrivals, Row, answers
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-DERIVED = (
-    "CREATE STREAM pairs AS SELECT a.k AS k, a.v + b.w AS total "
-    "FROM a [RANGE 4] JOIN b [RANGE 2] ON a.k = b.k",
-)
+PAIRS = """CREATE STREAM pairs AS
+    SELECT a.k AS k, a.v + b.w AS total FROM a [RANGE 4] JOIN b [RANGE 2] ON a.k = b.k"""
 QUERIES = (
     "SELECT a.k, a.v, b.w, b.t FROM a [RANGE 3] JOIN b [RANGE 3] ON a.k = b.k AND a.v < b.w",
     "SELECT a.v, b.w FROM a [NOW], b [UNBOUNDED] WHERE a.k = b.k AND b.v IS NOT NULL AND a.v + b.w > 3",
@@ -47,7 +45,7 @@ def test_all_pairs(spark: SparkSession, tmp_path: Path, seed: int) -> None:
         StreamDeclaration("b", "k BIGINT, w INT, v INT, t INT", "ORDER BY t", "SLACK 2"),
     )
     inputs = {"a": arrivals(seed, "v"), "b": arrivals(seed + 100, "vw")}
-    case = Case(declarations, DERIVED, QUERIES, inputs)
+    case = Case(declarations, (PAIRS,), QUERIES, inputs)
     expected = answers(case.script, inputs)
     with ms.connect(spark) as mill:
         found = run(case, mill, tmp_path, (11, 19))

@@ -93,11 +93,18 @@ def test_a_partition_of_which_nothing_is_needed_is_forgotten() -> None:
     assert search.rows == 2  # the first partition, and its attempt
 
 
+def test_conditions_may_multiply() -> None:
+    made = Patterns("X Y", v=BIGINT)
+    x, y = made.variables()
+    search = kernel(made.made([y.v > x.v * 2], [x.v, y.v]))
+    assert results(search, (stream("time number v\n0 0 3\n1 1 6\n2 2 13"), END), columns="r0 r1") == [(6, 13)]
+
+
 def test_a_failure_names_the_tuple() -> None:
     made = Patterns("X Y", v=BIGINT, w=BIGINT)
     x, y = made.variables()
     search = kernel(made.made([x.v + 1 > 0, y.v / y.w > 1.0], [x.v]))
-    wrong = rf"pattern \(X, Y\): .* for the tuple \({2**63 - 1}, 4\), in the conditions of X"
+    wrong = rf"pattern \(X, Y\): .* for the tuple \(v {2**63 - 1}, w 4\), in X\.v \+ 1 > 0"
     with pytest.raises(PatternError, match=wrong):
         search.process(stream(f"time v w\n0 {2**63 - 1} 4"), Frontier(1, 0))
 

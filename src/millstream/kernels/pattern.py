@@ -139,8 +139,9 @@ class PatternMatch(Kernel):
         """A failure that names the tuple at which it happened."""
         if not 0 <= failure.row < len(tuples):
             return self._named(failure)
-        values = [tuples.columns[name][failure.row].as_py() for name in self._spec.arguments]
-        shown = ", ".join("NULL" if value is None else str(value) for value in values)
+        values = (tuples.columns[name][failure.row].as_py() for name in self._spec.arguments)
+        named = zip((field.name for field in self._spec.program.parameters), values, strict=True)
+        shown = ", ".join(f"{name} {'NULL' if value is None else value}" for name, value in named)
         reason = f"{failure.reason}, for the tuple ({shown}){',' if failure.statement else ''}"
         return PatternError(failure.aggregate, failure.statement, reason, failure.row)
 

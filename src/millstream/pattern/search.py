@@ -14,6 +14,7 @@ from millstream.pattern.matches import MatchCode
 from millstream.pattern.ops import Spot, barren, facts_of
 from millstream.pattern.sameness import differences
 from millstream.pattern.surroundings import Doing, PatternCode
+from millstream.pattern.texts import Texts
 from millstream.uda.bodies import Shared
 from millstream.uda.checked import Expr
 from millstream.uda.kinds import TRUTH, kind_of
@@ -55,7 +56,7 @@ class SearchCode:
 
     def _run(self) -> None:
         writer = self._writer
-        writer.line("def run(count, codes, times, origins, numbers, span, fail, arrays):")
+        writer.line("def run(count, codes, instants, origins, numbers, span, fail, arrays):")
         writer.lines("    UNPACK", "    out = 0")
         with writer.deeper():
             with writer.deeper("for i in range(span[0], count):"):
@@ -189,6 +190,7 @@ class SearchCode:
 
     def _holding(self, stack: ExitStack, conditions: Iterable[Expr]) -> None:
         for condition in conditions:
+            self._code.about(" ".join(Texts(self._pattern).of(condition).split()))
             stack.enter_context(self._writer.deeper(f"if {self._code.expressions.truth(condition)}:"))
 
     def _go_on(self, j: int) -> None:

@@ -18,12 +18,15 @@ if TYPE_CHECKING:
     from millstream.stage.spec import Pipeline
 
 
+NOTHING = "this query has neither aggregates of your own nor patterns"
+
+
 def code(asked: Asked, lowerer: Lowerer) -> str:
-    """The source of all aggregates of the user's in a query."""
+    """The source of all patterns and aggregates of the user's in a query."""
     from millstream.stage.programs import programs
 
     _lowered(asked, lowerer)
-    return listing(programs(lowerer.stages.pipelines)) or "this query has no aggregates of your own"
+    return listing(programs(lowerer.stages.pipelines)) or NOTHING
 
 
 def physical(asked: Asked, lowerer: Lowerer) -> str:

@@ -180,6 +180,8 @@ def _python(failure: Failure) -> Explanation | None:
         return _local(failure.text[:_LONGEST_TRACE]), None
     if name == "UserAggregateError":
         return _cut(failure.text, 400), "guard against it in the body with WHERE or CASE"
+    if name == "PatternError":
+        return _cut(failure.text, 400), _pattern_hint(failure.text)
     if name == "ModuleNotFoundError" and "'millstream'" in failure.text:
         return (
             "Spark's Python workers run a Python in which Millstream is not installed",
@@ -187,6 +189,12 @@ def _python(failure: Failure) -> Explanation | None:
         )
     message = f"{name}: {_cut(failure.text)}" if failure.text else failure.name
     return f"Python code failed with {message}", f"raised at {where}" if where else None
+
+
+def _pattern_hint(text: str) -> str:
+    if "attempts are open" in text:
+        return "let a condition end the star, as ccount(Y) <= 100, or say PARTITION BY more columns"
+    return "guard against it in the condition with CASE"
 
 
 def _connection(failure: Failure) -> Explanation:

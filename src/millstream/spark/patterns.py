@@ -16,6 +16,7 @@ from millstream.pattern.compiler import compiled
 from millstream.pattern.programs import with_programs
 from millstream.plan.patterns import PatternSearch
 from millstream.spark.over_calls import program_of
+from millstream.types import Type
 from millstream.uda.compiler import CONTENT
 
 
@@ -23,10 +24,14 @@ from millstream.uda.compiler import CONTENT
 class Search:
     """What a search is made of: columns to ship, partitions, what the kernel is told, and its results."""
 
-    shipped: dict[str, Column]
+    values: dict[str, tuple[Expr, Type]]
     keys: tuple[Expr, ...]
     spec: PatternSpec
     results: tuple[pa.Field, ...]
+
+    @property
+    def shipped(self) -> dict[str, Column]:
+        return {name: F.expr(value.sql).cast(str(type_)) for name, (value, type_) in self.values.items()}
 
 
 def search_of(node: PatternSearch) -> Search:
@@ -37,7 +42,7 @@ def search_of(node: PatternSearch) -> Search:
     values = dict(zip((field.name for field in form.fields), _values(node), strict=True))
     arguments = tuple(f"a{i}" for i in range(len(program.parameters)))
     shipped = {
-        name: F.expr(values[parameter.name].sql).cast(str(parameter.type))
+        name: (values[parameter.name], parameter.type)
         for name, parameter in zip(arguments, program.parameters, strict=True)
     }
     results = tuple(f"r{i}" for i in range(len(program.returns)))

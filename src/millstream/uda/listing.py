@@ -27,7 +27,7 @@ def summary(program: Program) -> str:
     """A program in a line."""
     types = ", ".join(str(parameter.type) for parameter in program.parameters)
     how = "compiled" if program.is_compiled else "not compiled"
-    return f"{program.name}({types}): {_MODES.get(program.mode, program.mode)}; {how}"
+    return f"{_named(program, types)}: {_MODES.get(program.mode, program.mode)}; {how}"
 
 
 def listing(programs: Iterable[Program]) -> str:
@@ -39,7 +39,8 @@ def _head(program: Program) -> Iterator[str]:
     types = ", ".join(f"{p.name} {p.type}" for p in program.parameters)
     returns = ", ".join(f"{r.name} {r.type}" for r in program.returns)
     yield f"# {'-' * (_WIDTH - 2)}"
-    yield f"# aggregate  {program.name}({types}) : ({returns})"
+    kind = "pattern    " if program.mode == "pattern" else "aggregate  "
+    yield from _wrapped(f"# {kind}", f"{_named(program, types)} : ({returns})")
     yield f"# runs       {_MODES.get(program.mode, program.mode)}"
     if program.is_compiled:
         yield "# compiled   by Numba"
@@ -48,6 +49,11 @@ def _head(program: Program) -> Iterator[str]:
         yield from _wrapped("# plain      ", f"run by Python, as these functions are not compiled: {outside}")
     for i, layout in enumerate(program.tables):
         yield from _wrapped("# tables     " if i == 0 else "#            ", _table(layout))
+
+
+def _named(program: Program, types: str) -> str:
+    """A call of an aggregate, or a pattern and what it looks at."""
+    return f"{program.name} of ({types})" if program.mode == "pattern" else f"{program.name}({types})"
 
 
 def _table(layout: TableLayout) -> str:
