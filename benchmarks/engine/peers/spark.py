@@ -34,6 +34,8 @@ SETTINGS: dict[str, bool | float | int | str | None] = {
     ),
     # Otherwise Spark adds up the size of a batch for Python again with every row, which is half of the work.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
+    # Only contestants with Python workers notice this one.
+    "spark.python.unix.domain.socket.enabled": "true",
     # All batches are looked at after the end.
     "spark.sql.streaming.numRecentProgressUpdates": "100000",
 }
