@@ -11,7 +11,7 @@ from millstream.catalog.entries import View
 from millstream.errors import NotExecutableError
 from millstream.plan import nodes
 from millstream.plan.strategies import AGGREGATES, constants
-from millstream.plan.varying import maintained
+from millstream.plan.varying import ISTREAM, maintained
 from millstream.plan.window_joins import joined
 from millstream.quantity import Distance, Duration, Quantity, Rows
 from millstream.types import Kind, Type
@@ -78,7 +78,7 @@ def _maintained(node: nodes.RelationToStream) -> str | None:
     if nodes.WindowAggregate in kinds:
         return "an aggregate that is maintained at every instant"
     if nodes.WindowJoin not in kinds:
-        return "a window on a stream without an aggregate"
+        return "a window without an aggregate" if node.kind == ISTREAM else f"{node.kind} of a window"
     form = joined(node)
     return form if isinstance(form, str) else None
 
