@@ -54,7 +54,7 @@ _DEFAULTS = MappingProxyType(
         # One meaning everywhere, whatever the machine's time zone.
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
-        # Over TCP a small task waits 40 ms for an acknowledgement on its way from or to Python.
+        # Over TCP a small task with Python takes some 40 ms longer: it looks like a delayed acknowledgement.
         "spark.python.unix.domain.socket.enabled": "true",
         # With the changelog below, this takes about 100 ms off every stateful micro-batch.
         "spark.sql.streaming.checkpointFileManagerClass": (
