@@ -30,6 +30,9 @@ class Term:
     def __sub__(self, other: Any) -> Term:
         return self._made("-", other, self.expr.type)
 
+    def __mul__(self, other: Any) -> Term:
+        return self._made("*", other, self.expr.type)
+
     def __truediv__(self, other: Any) -> Term:
         return self._made("/", other, DOUBLE)
 
@@ -262,6 +265,7 @@ class Definition:
 _OPERATORS = {
     "+": lambda a, b: a + b,
     "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
     "/": lambda a, b: a / b,
     "<": lambda a, b: a < b,
     "<=": lambda a, b: a <= b,

@@ -27,7 +27,7 @@ class MatchCode:
         """Time, origin and number of the last tuple; of a star that is the one before the tuple that came."""
         if star:
             return [self._code.needs.partition.cell(("stamp", name)).of("k") for name in STAMP]
-        return ["times[i]", "origins[i]", "numbers[i]"]
+        return ["instants[i]", "origins[i]", "numbers[i]"]
 
     def remember_stamp(self) -> None:
         """The tuple may be the last of a star."""

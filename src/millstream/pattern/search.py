@@ -55,7 +55,7 @@ class SearchCode:
 
     def _run(self) -> None:
         writer = self._writer
-        writer.line("def run(count, codes, times, origins, numbers, span, fail, arrays):")
+        writer.line("def run(count, codes, instants, origins, numbers, span, fail, arrays):")
         writer.lines("    UNPACK", "    out = 0")
         with writer.deeper():
             with writer.deeper("for i in range(span[0], count):"):
