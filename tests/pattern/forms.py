@@ -265,6 +265,7 @@ class Definition:
 _OPERATORS = {
     "+": lambda a, b: a + b,
     "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
     "/": lambda a, b: a / b,
     "<": lambda a, b: a < b,
     "<=": lambda a, b: a <= b,

@@ -188,6 +188,15 @@ def test_what_follows_from_an_answer_is_not_asked() -> None:
 # ---------------------------------------------------------------- rules
 
 
+def test_conditions_may_multiply() -> None:
+    """What multiplies has a name in generated source, which nothing else may have there."""
+    made = Patterns("X Y", v=BIGINT, w=BIGINT)
+    x, y = made.variables()
+    pattern = made.made([y.v == x.v * 3], [x.w, y.w * 2])
+    with uncompiled():
+        assert searched(pattern, prices("1 4 12 5"), pattern.fields) == [(0, (2, (1, 4)))]
+
+
 def test_an_attempt_that_cannot_succeed_is_not_begun() -> None:
     """Y takes 1; if Z refuses what comes then, it is above 3, and cannot be the Y of an attempt from 1 on."""
     made = Patterns("X Y Z", v=BIGINT, w=BIGINT)
