@@ -48,6 +48,8 @@ class AttemptCode:
             "number_row(row, at_meta, at_id)",
             f"link_row(row, k, {', '.join(f'at_{name}' for name in LINKS)})",
         )
+        # What is written down before it is known must not be looked up in a dictionary.
+        writer.lines(*(f"{cell.null_of('row')} = 1" for cell in self._cells.words()))
         self.touch()
 
     def touch(self) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from millstream.types import BIGINT, Field, Type
 from millstream.uda.emitting import Value
-from millstream.uda.kinds import TRUTH, kind_of
+from millstream.uda.kinds import TRUTH, WORD, kind_of
 from millstream.uda.writer import Writer
 
 
@@ -59,6 +59,10 @@ class Cells:
     def cell(self, what: Hashable, type_: Type = BIGINT) -> Cell:
         known = self.fields.setdefault(what, Field(_text(what), type_))
         return Cell(self.prefix, list(self.fields).index(what), known.type)
+
+    def words(self) -> list[Cell]:
+        """Those that have codes of words."""
+        return [self.cell(what) for what, known in self.fields.items() if kind_of(known.type) == WORD]
 
 
 def _text(what: Hashable) -> str:
