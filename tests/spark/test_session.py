@@ -14,6 +14,7 @@ import pytest
 import millstream
 from millstream.spark import archive, session
 from millstream.spark.session import embedded_session, log_file
+from millstream.spark.sockets import forget_old_sockets
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -226,3 +227,20 @@ class TestArchive:
         archive.archive_file().touch()
         assert archive.java_options("-Xmx1g") == f'"-XX:SharedArchiveFile={archive.archive_file()}"'
         assert archive.java_options("-XX:SharedArchiveFile=/mine") == ""
+
+
+@pytest.mark.spark
+def test_the_jvm_forgets_sockets_that_are_gone(spark: SparkSession, tmp_path: Path) -> None:
+    """Otherwise a query that runs for months would fill its memory with their names."""
+    there, gone, other = tmp_path / "there.sock", tmp_path / "gone.sock", tmp_path / "other.txt"
+    there.touch()
+    jvm = spark.sparkContext._jvm
+    assert jvm is not None
+    for path in (there, gone, other):
+        jvm.java.io.File(str(path)).deleteOnExit()
+    forget_old_sockets(spark.sparkContext)
+    field = jvm.java.lang.Class.forName("java.io.DeleteOnExitHook").getDeclaredField("files")
+    field.setAccessible(True)
+    listed = set(field.get(None).toArray())
+    assert {str(there), str(other)} <= listed
+    assert str(gone) not in listed

@@ -32,6 +32,7 @@ from pyspark.sql import SparkSession
 
 from millstream.errors import ExecutionError
 from millstream.spark import archive
+from millstream.spark.sockets import keep_forgetting
 from millstream.spark.translate import translate
 
 if TYPE_CHECKING:
@@ -54,8 +55,6 @@ _DEFAULTS = MappingProxyType(
         # One meaning everywhere, whatever the machine's time zone.
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
-        # Over TCP a small task with Python takes some 40 ms longer: it looks like a delayed acknowledgement.
-        "spark.python.unix.domain.socket.enabled": "true",
         # With the changelog below, this takes about 100 ms off every stateful micro-batch.
         "spark.sql.streaming.checkpointFileManagerClass": (
             "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
@@ -76,6 +75,9 @@ _FOR_QUERIES = MappingProxyType(
     }
 )
 """What a query runs better with, also in a session that somebody else has made."""
+
+_LONGEST_DIRECTORY = 60
+"""The path of a Unix socket has at most 107 characters, and Spark's names for them have 42."""
 
 _tuning = threading.RLock()
 
@@ -154,7 +156,8 @@ def _start(settings: Mapping[str, str]) -> None:
             with _log_file().open("ab") as log:
                 gateway = launch_gateway(conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
         with _own_interrupt_handler():
-            SparkContext(conf=conf, gateway=gateway)
+            context = SparkContext(conf=conf, gateway=gateway)
+        keep_forgetting(context)
     except PySparkRuntimeError as error:
         if error.getCondition() == "JAVA_GATEWAY_EXITED":
             raise _explain_missing_jvm() from None
@@ -191,6 +194,7 @@ def _configuration(master: str | None, settings: Mapping[str, str]) -> dict[str,
     chosen |= settings
     if _is_local(chosen["spark.master"]):
         chosen.setdefault("spark.executorEnv.PYTHONPATH", _import_path())
+        chosen = {**_sockets(), **chosen}
     # The only setting that adds up: a user's Java options do not make Spark talk again.
     log4j = _directory() / "log4j2.properties"
     log4j.write_text(_LOG4J)
@@ -198,6 +202,17 @@ def _configuration(master: str | None, settings: Mapping[str, str]) -> dict[str,
     options = (f"-Dlog4j2.configurationFile={log4j.as_uri()}", archive.java_options(given), given)
     chosen["spark.driver.extraJavaOptions"] = " ".join(filter(None, options))
     return chosen
+
+
+def _sockets() -> dict[str, str]:
+    """Over TCP a small task with Python takes some 40 ms longer: it looks like a delayed acknowledgement."""
+    directory = str(_directory())
+    if len(directory) > _LONGEST_DIRECTORY:
+        return {}
+    return {
+        "spark.python.unix.domain.socket.enabled": "true",
+        "spark.python.unix.domain.socket.dir": directory,
+    }
 
 
 def _is_local(master: str) -> bool:
