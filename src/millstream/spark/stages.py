@@ -235,6 +235,7 @@ class Stages:
             marked=marked and flow.legs[0].frame.isStreaming,
             keep=0,
             add=search.results,
+            anew=True,
         )
         columns = zip(node.schema, search.spec.results, strict=True)
         return Flow((Leg(named(frame, columns), marked=marked, staged=True),))
@@ -376,6 +377,7 @@ class Stages:
         late: bool = False,
         spread: bool = False,
         regroups: bool = False,
+        anew: bool = False,
         parallel: bool = True,
         generous: bool = False,
         apart: bool = False,
@@ -384,7 +386,8 @@ class Stages:
         """A stage over a flow: its first ``keep`` columns (or all) come out again, and those that it adds.
 
         ``key`` names a column that is all there is of the key: if it is an integer, that is enough. A stage
-        that ``regroups`` has results of its own instead of tuples that pass. One that is not ``parallel`` has
+        that ``regroups`` has results of its own instead of tuples that pass, and so has one that makes rows
+        ``anew``, but these are in order. One that is not ``parallel`` has
         to see all tuples in one place; one that is ``generous`` can do something with late ones. Results have
         the ``time_type`` of the tuples, if not another.
         """
@@ -398,7 +401,7 @@ class Stages:
         if len(flow.legs) == 1 and flow.legs[0].staged:
             # Results of a window: their groups give the order of those with the same time, here and above.
             shipped = {**shipped, **{name: F.col(name) for name in ties}}
-            passed += [] if regroups else ties
+            passed += [] if regroups or anew else ties
         else:
             ties = []
         frames, inputs = [], []
