@@ -27,6 +27,10 @@ FROM Bid;
 SELECT item, window_end, count(*) AS bids, sum(price) AS total, min(price) AS lowest
 FROM Bid [RANGE 5 SECONDS SLIDE 1 SECOND] GROUP BY item;
 """
+RISES = """
+SELECT X.item, X.price, LAST(Y).t AS until, count(*Y) AS steps
+FROM Bid PARTITION BY item AS (X, *Y) WHERE Y.price > Y.previous.price;
+"""
 LATE = "SELECT item, bidder, t FROM BidLate;"
 SINKS = """
 CREATE SINK windows USING parquet OPTIONS (path 'windows');

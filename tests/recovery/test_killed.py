@@ -11,6 +11,7 @@ from tests.recovery import sinks
 from tests.recovery.bids import (
     LATE,
     QUERIES,
+    RISES,
     SINKS,
     Answers,
     Bid,
@@ -31,7 +32,7 @@ pytestmark = [
 ]
 
 FILES = 6
-SCRIPT = declared("../bids") + QUERIES + LATE
+SCRIPT = declared("../bids") + QUERIES + LATE + RISES
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +110,7 @@ def test_another_query_cannot_go_on_from_there(killed: Runs) -> None:
     finally:
         killed.rewrite(SCRIPT)
     said = child.err
-    assert "query 'q1, q2, q3' is not the one whose checkpoint is in" in said
+    assert "query 'q1, q2, q3, q5' is not the one whose checkpoint is in" in said
     assert "it had 'WindowAggregate" in said or "RANGE 5 SECONDS" in said
     assert "start with a new directory, or run the script as it was" in said
     assert not list((killed.directory / "changed").glob("*"))

@@ -1,7 +1,11 @@
 """Sequence patterns on Spark: the paper's queries, and what can stand below, beside and above a pattern."""
 
-import pytest
+from pathlib import Path
 
+import pytest
+from pyspark.sql import SparkSession
+
+import millstream as ms
 from millstream.errors import ExecutionError
 from millstream.testing import Streams, table
 
@@ -230,3 +234,43 @@ def test_how_a_pattern_is_run_can_be_read(streams: Streams) -> None:
     assert "# pattern    (X, *Y) of (v int, k string)" in code
     assert max(map(len, code.splitlines())) <= 110
     compile(code, "<code>", "exec")
+
+
+def test_a_search_goes_on_after_an_interruption(spark: SparkSession, tmp_path: Path) -> None:
+    """The rise of a is on its way when the query is stopped, and another condition is another query."""
+    source = tmp_path / "in"
+    source.mkdir()
+    (source / "1.csv").write_text("a,1,1\nb,9,2\na,2,3\n")
+    script = f"""
+        CREATE STREAM s (k STRING, v INT, t INT) ORDER BY t
+          USING csv OPTIONS (path '{source}', follow 'true');
+        SELECT k, X.v AS low, LAST(Y).v AS high, count(*Y) AS steps
+        FROM s PARTITION BY k AS (X, *Y) WHERE Y.v > Y.previous.v;
+    """
+    for expected in ([], [{"k": "a", "low": 1, "high": 3, "steps": 2}]):
+        with ms.connect(spark, checkpoint=tmp_path / "checkpoint") as mill:
+            [query] = mill.execute(script)
+            query._streaming.processAllAvailable()  # type: ignore[union-attr]
+            query.stop()
+            assert query.collect().to_pylist() == expected
+        (source / "2.csv").write_text("a,3,4\na,0,5\n")
+    with (
+        ms.connect(spark, checkpoint=tmp_path / "checkpoint") as mill,
+        pytest.raises(ExecutionError, match=r"it had 'PatternMatch.*Y\.v > Y\.previous\.v"),
+    ):
+        mill.execute(script.replace("Y.v > Y.previous.v", "Y.v >= Y.previous.v"))
+
+
+def test_patterns_of_a_script_read_their_stream_once(streams: Streams) -> None:
+    streams.add("CREATE STREAM s (k STRING, v INT, t INT) ORDER BY t", VALUES)
+    queries = streams.mill.execute(f"""
+        SELECT k, {RISES.format("s PARTITION BY k")};
+        SELECT {RISES.format("s")};
+        SELECT count(*) AS n FROM s [TUMBLE 100];
+    """)
+    try:
+        assert len({query._streaming.id for query in queries}) == 1  # type: ignore[union-attr]
+        assert [query.collect().num_rows for query in queries] == [4, 3, 1]
+    finally:
+        for query in queries:
+            query.close()
