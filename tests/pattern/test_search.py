@@ -105,6 +105,15 @@ def test_a_tuple_inside_a_match_may_be_one_with_which_no_attempt_could_begin() -
         assert searched(pattern, prices("3 1 0 2 - 2"), pattern.fields, cuts=[3, 4]) == []
 
 
+def test_that_an_attempt_could_not_go_on_is_known_after_a_loss() -> None:
+    """The one from 3 on divides by zero at 2. Only when the one from 9 on fails does that matter."""
+    made = Patterns("X *Y Z", v=BIGINT, w=BIGINT)
+    x, y, z = made.variables()
+    pattern = made.made([y.v < x.v, y.w / (x.v - 3) > -100.0, z.v > 20], [x.w])
+    with uncompiled(), pytest.raises(PatternError, match="division by zero"):
+        searched(pattern, prices("9 3 2 15"), pattern.fields, cuts=[2, 3], lost_at=range(3))
+
+
 # ---------------------------------------------------------------- the paper's examples
 
 
