@@ -23,7 +23,7 @@ QUERIES = (
     "SELECT a.v, b.w FROM a [NOW], b [UNBOUNDED] WHERE a.k = b.k AND b.v IS NOT NULL AND a.v + b.w > 3",
     "SELECT x.v, y.v AS other FROM a [RANGE 5] AS x JOIN a [LANDMARK START AT 4 END AT 12] AS y USING (k)",
     "SELECT a.t, b.t AS bt FROM a [RANGE 2] JOIN b [RANGE 3] ON a.t <= b.t",
-    "SELECT k, sum(total) OVER (PARTITION BY k ROWS 1 PRECEDING) AS lately FROM pairs",
+    "SELECT k, count(*) AS n, sum(total) AS s, window_end FROM pairs [TUMBLE 4] GROUP BY k",
 )
 
 

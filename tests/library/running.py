@@ -96,7 +96,7 @@ def content(name: str, types: Sequence[Type], rows: Sequence[Row]) -> list[Row]:
     found = bodies(name, types)
     spec = _spec(found.base or found.window, CONTENT)
     machine = Machine(spec.program)
-    machine.reserve(1, 0)
+    machine.reserve(1, len(rows))
     parameters = machine.encoded(_table(spec.program, rows), spec.arguments)
     bounds = frozen(np.zeros(1, np.int64)), frozen(np.full(1, len(rows)))
     returned = machine.call("run", 1, bounds, parameters)
