@@ -10,6 +10,7 @@ import pyarrow as pa
 
 if TYPE_CHECKING:
     from millstream.kernels.placing import Placing
+    from millstream.kernels.stays import Slides, Stay
     from millstream.uda.program import Program
     from millstream.uda.python_program import PythonProgram
 
@@ -195,3 +196,48 @@ class JoinSpec:
 
     reach: tuple[int | float | None, int | float | None]
     results: tuple[Mapping[str, str], Mapping[str, str]]
+
+
+@dataclass(frozen=True)
+class PairSpec:
+    """A join of two relations that vary: how long rows stay, and what a pair has of each of them.
+
+    ``stays`` are None for relations that come as changes. Pairs are ``signed`` if the end of some is not
+    known when they enter; with ``parts`` the rows of both sides are given too.
+    """
+
+    stays: tuple[Stay | None, Stay | None]
+    results: tuple[Mapping[str, str], Mapping[str, str]]
+    slides: tuple[Slides, ...] = ()
+    signed: bool = False
+    parts: bool = False
+
+
+@dataclass(frozen=True)
+class UnmatchedSpec:
+    """What is wanted of a join's pairs and rows: rows that are in no pair (-1), in some (1), or none (0)."""
+
+    results: tuple[str, ...]
+    pairs: bool
+    left: int = 0
+    right: int = 0
+
+
+Combination = Literal["UNION", "INTERSECT", "EXCEPT"]
+
+
+@dataclass(frozen=True)
+class CopiesSpec:
+    """How often a row is in the result of a set operation; DISTINCT is the UNION of one relation."""
+
+    kind: Combination
+    all: bool
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class GroupSpec:
+    """Aggregates over the content of groups: columns that are equal in a group, and what is computed."""
+
+    group_by: tuple[str, ...]
+    aggregates: tuple[AggregateSpec, ...]

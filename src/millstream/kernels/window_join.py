@@ -14,14 +14,10 @@ from millstream.kernels.arrays import Array, Buffer, Codes, Integers, frozen
 from millstream.kernels.base import BEGINNING, Change, Frontier, Kernel, Tuples
 from millstream.kernels.chunks import Ledger, is_wasteful
 from millstream.kernels.keys import KeyTable
+from millstream.kernels.maintained import SIDE, UNTIL
 from millstream.kernels.specs import JoinSpec
 from millstream.kernels.times import MOST, as_order, later, order_of
 from millstream.kernels.tuples import frontier_as_data, frontier_from_data
-
-SIDE = "__ms_side"
-"""The column (tinyint) that tells which stream a tuple is of: 0 the left one, 1 the right one."""
-
-UNTIL = "__ms_until"
 
 
 class WindowJoin(Kernel):

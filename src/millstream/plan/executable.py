@@ -10,9 +10,9 @@ from millstream.analysis.resolved import Query
 from millstream.catalog.entries import View
 from millstream.errors import NotExecutableError
 from millstream.plan import nodes
+from millstream.plan.maintaining import why_not_maintained
 from millstream.plan.strategies import AGGREGATES, constants
-from millstream.plan.varying import ISTREAM, maintained
-from millstream.plan.window_joins import joined
+from millstream.plan.varying import varies
 from millstream.quantity import Distance, Duration, Quantity, Rows
 from millstream.types import Kind, Type
 from millstream.windows.spec import (
@@ -24,14 +24,6 @@ from millstream.windows.spec import (
     TupleSlideWindow,
     Window,
 )
-
-NOT_YET: dict[type[nodes.Node], str] = {
-    nodes.Distinct: "DISTINCT over a window",
-    nodes.WindowSetOperation: "a set operation on windows",
-}
-
-_ON_TABLES = (nodes.Distinct, nodes.WindowSetOperation)
-"""What there is for tables."""
 
 _NOT_KEPT = frozenset({Kind.VARIANT, Kind.YEAR_MONTH_INTERVAL})
 """Kinds of values that kernels cannot remember; they only pass through."""
@@ -46,8 +38,6 @@ _MANY = 1_000_000
 def why_not(plan: nodes.Node) -> str | None:
     """The first thing in a plan that cannot be run yet, in words, or None."""
     for node in plan.walk():
-        if type(node) in NOT_YET and (node.streaming or type(node) not in _ON_TABLES):
-            return NOT_YET[type(node)]
         match node:
             case nodes.TableScan(table=View()):
                 reason: str | None = "reading a view"
@@ -56,9 +46,9 @@ def why_not(plan: nodes.Node) -> str | None:
             case nodes.OverAggregate():
                 reason = next(filter(None, map(_over, node.calls)), None) or _input(node)
             case nodes.WindowAggregate():
-                reason = _window_aggregate(node) or _input(node)
+                reason = (_maintained_aggregate if varies(node) else _window_aggregate)(node) or _input(node)
             case nodes.RelationToStream():
-                reason = _maintained(node)
+                reason = why_not_maintained(node)
             case nodes.PatternMatch():
                 reason = _pattern(node) or _input(node)
             case nodes.Windowed():
@@ -68,19 +58,6 @@ def why_not(plan: nodes.Node) -> str | None:
         if reason is not None:
             return reason
     return None
-
-
-def _maintained(node: nodes.RelationToStream) -> str | None:
-    """What is made of the current contents of windows: only some joins are run."""
-    kinds = {type(below) for below in maintained(node.input)}
-    for kind in kinds & NOT_YET.keys():
-        return NOT_YET[kind]
-    if nodes.WindowAggregate in kinds:
-        return "an aggregate that is maintained at every instant"
-    if nodes.WindowJoin not in kinds:
-        return "a window without an aggregate" if node.kind == ISTREAM else f"{node.kind} of a window"
-    form = joined(node)
-    return form if isinstance(form, str) else None
 
 
 def _pattern(node: nodes.PatternMatch) -> str | None:
@@ -130,6 +107,10 @@ def _is_lost(type_: Type) -> bool:
     """Whether kernels cannot remember values of a type, or a part of them."""
     parts = [type_.key, type_.element, *(field.type for field in type_.fields)]
     return type_.kind in _NOT_KEPT or any(part is not None and _is_lost(part) for part in parts)
+
+
+def _maintained_aggregate(node: nodes.WindowAggregate) -> str | None:
+    return next(filter(None, map(_aggregate, node.aggregates)), None)
 
 
 def _window_aggregate(node: nodes.WindowAggregate) -> str | None:

@@ -78,7 +78,7 @@ def joined(node: nodes.RelationToStream) -> Joined | str:
         at = [i for i, side in enumerate(sides) if condition.movable and _concerns(condition, side)]
         if at:
             own[at[0]].append(condition)
-        elif (same := _equal(condition, *sides)) is not None:
+        elif (same := equality(condition, *sides)) is not None:
             equal.append(same)
         else:
             rest.append(condition)
@@ -99,10 +99,10 @@ def _unfit(side: nodes.Node) -> str | None:
         return f"a join of the window {window}"
     if attribute_beside_time(side) is not None:
         return f"a join of the window {window}, which is not measured by the timestamp,"
-    bounds = (window.start, window.end) if isinstance(window, LandmarkWindow) else ()
-    if any(bound is not None and ":" in bound and "-" not in bound for bound in bounds):
+    limits = (window.start, window.end) if isinstance(window, LandmarkWindow) else ()
+    if any(limit is not None and ":" in limit and "-" not in limit for limit in limits):
         return f"a join of the window {window}, whose bound is a time of day,"
-    if any(bound is not None for bound in bounds) and window.attribute is None:
+    if any(limit is not None for limit in limits) and window.attribute is None:
         return f"a join of the window {window} on a timestamp that is no column"
     if any(not column.type.is_known for column in side.schema):
         return f"a join of '{side.alias}', whose columns only Spark knows,"
@@ -111,10 +111,10 @@ def _unfit(side: nodes.Node) -> str | None:
 
 def _side(side: nodes.Node, conditions: Sequence[Expr]) -> Side:
     assert isinstance(side, nodes.Windowed)
-    return Side(side, (*conditions, *_bounds(side)))
+    return Side(side, (*conditions, *bounds(side)))
 
 
-def _bounds(side: nodes.Windowed) -> Iterable[Expr]:
+def bounds(side: nodes.Windowed) -> Iterable[Expr]:
     """A landmark window as conditions on its attribute."""
     window = side.window
     if not isinstance(window, LandmarkWindow):
@@ -130,7 +130,7 @@ def _concerns(condition: Expr, side: nodes.Node) -> bool:
     return bool(columns) and set(columns) <= set(side.schema)
 
 
-def _equal(condition: Expr, left: nodes.Node, right: nodes.Node) -> Equal | None:
+def equality(condition: Expr, left: nodes.Node, right: nodes.Node) -> Equal | None:
     """A condition that is nothing but the equality of a column on each side."""
     match condition.parts:
         case (ColumnRef() as one, str() as text, ColumnRef() as other) if text.strip() == "=":

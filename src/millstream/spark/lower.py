@@ -20,10 +20,12 @@ from millstream.plan import nodes
 from millstream.plan.attributes import arrives, attribute_beside_time, sources_of
 from millstream.plan.builder import build
 from millstream.plan.patterns import PatternSearch, taken_apart
+from millstream.plan.window_joins import Joined
 from millstream.plan.window_joins import joined as joined_windows
 from millstream.spark import tables
 from millstream.spark.flows import Axis, Flow, Leg, concatenated, united
 from millstream.spark.hidden import MARK, column, hidden, shown
+from millstream.spark.maintained import Maintenance
 from millstream.spark.patterns import needed_by
 from millstream.spark.sources import ReadPort, StreamFrames, classify, read_stream, read_table
 from millstream.spark.stages import Stages, Wanted
@@ -152,7 +154,7 @@ class Lowerer:
                 passed = [c for c in node.input.schema if _is_needed(c, above.needed)]
                 return self.stages.base(flow, node, passed, marked=above.staged)
             case nodes.RelationToStream():
-                return self._window_join(node, above)
+                return self._maintained(node, above)
             case nodes.PatternMatch():
                 return self._lower(taken_apart(node), above)
             case PatternSearch():
@@ -235,9 +237,18 @@ class Lowerer:
                 return Flow((Leg(tables.combined(sides[0], sides[1], node)),))
         raise AssertionError(f"{type(node).__name__} is not only for tables")
 
-    def _window_join(self, node: nodes.RelationToStream, above: Above) -> Flow:
+    def _maintained(self, node: nodes.RelationToStream, above: Above) -> Flow:
         form = joined_windows(node)
-        assert not isinstance(form, str), "it has passed the list of what can be run"
+        if not isinstance(form, str):
+            return self._window_join(node, form, above)
+
+        def lower(below: nodes.Node) -> Flow:
+            return self._lower(below, Above(staged=True))
+
+        return Maintenance(self.stages, lower, node, above.staged).stream()
+
+    def _window_join(self, node: nodes.RelationToStream, form: Joined, above: Above) -> Flow:
+        """Pairs of windows of time that do not slide come as soon as both their tuples are there."""
         shipment = shipment_of(form)
         flows = []
         for side, outputs in ((form.left, shipment.left), (form.right, shipment.right)):

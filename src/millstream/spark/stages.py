@@ -100,7 +100,7 @@ class Stages:
             raise NotExecutableError(f"tuples of the window {flow.window.window} cannot be judged before it")
         refs = tuple(schema)
         shipped = {f"c{i}": F.expr(ref.sql) for i, ref in enumerate(refs)}
-        frame = self._run(flow, shipped, None, [], marked=marked, spread=True)
+        frame = self.run(flow, shipped, None, [], marked=marked, spread=True)
         columns = [(ref, f"c{i}") for i, ref in enumerate(refs)]
         leg = Leg(named(frame, columns), marked=marked, staged=True, axis=flow.legs[0].axis)
         return Flow((leg,), flow.window)
@@ -108,7 +108,7 @@ class Stages:
     def late(self, leg: Leg, names: Sequence[str]) -> DataFrame:
         """The tuples of a stream that came too late."""
         shipped = {name: F.expr(ColumnRef("", name).sql) for name in names}
-        return self._run(Flow((leg,)), shipped, None, [], marked=False, late=True)
+        return self.run(Flow((leg,)), shipped, None, [], marked=False, late=True)
 
     def distinct(self, flow: Flow, schema: Iterable[ColumnRef], *, marked: bool) -> Flow:
         """UNION: of tuples equal in every column and in time, the first."""
@@ -117,7 +117,7 @@ class Stages:
         refs = tuple(schema)
         shipped = {f"c{i}": F.expr(ref.sql) for i, ref in enumerate(refs)}
         keys = [F.col(ref.name) for ref in refs]
-        frame = self._run(flow, shipped, keys, [partial(Distinct)], marked=marked)
+        frame = self.run(flow, shipped, keys, [partial(Distinct)], marked=marked)
         columns = [(ref, f"c{i}") for i, ref in enumerate(refs)]
         return Flow((Leg(named(frame, columns), marked=marked, staged=True),))
 
@@ -179,7 +179,7 @@ class Stages:
             results.append(pa.field("complete", pa.bool_()))
         texts = [expr.sql for expr in calls[0].partition_by]
         key = next((f"c{i}" for i, ref in enumerate(refs) if texts == [ref.sql]), None)
-        result = self._run(
+        result = self.run(
             flow, shipped, keys, made.kernels, marked=marked, key=key, keep=len(refs), add=results
         )
         result = opened(put_together(result, made.apart), made.listed)
@@ -214,7 +214,7 @@ class Stages:
             partial(BaseAggregate, tuple(spec for _, spec, _ in users)),
         ]
         results = [one for _, spec, _ in users for one in returned_fields(spec.program, spec.results)]
-        frame = self._run(flow, shipped, keys, kernels, marked=marked, key=key, keep=kept, add=results)
+        frame = self.run(flow, shipped, keys, kernels, marked=marked, key=key, keep=kept, add=results)
         frame = put_together(frame, users)
         columns = [(ref, f"c{i}") for i, ref in enumerate(refs)]
         columns += [(ColumnRef("", k.name, k.expr.type), f"g{i}") for i, k in enumerate(computed)]
@@ -227,7 +227,7 @@ class Stages:
         from millstream.kernels.reorder import Reorder
 
         search = search_of(node)
-        frame = self._run(
+        frame = self.run(
             flow,
             search.shipped,
             [F.expr(key.sql) for key in search.keys],
@@ -247,7 +247,7 @@ class Stages:
 
         spec = shipment.spec(joined, time_type_of(flow.legs[0]))
         marked = marked and flow.legs[0].frame.isStreaming
-        frame = self._run(
+        frame = self.run(
             flow,
             shipment.shipped(),
             [F.col(name) for name in shipment.keys],
@@ -335,7 +335,7 @@ class Stages:
         ranking += [pa.field("complete", pa.bool_())] if window.emit_every else []
         unseen = [one for one in ranking if one not in bounds]
         added = [*bounds, *unseen, *(pa.field(s.result, s.type) for s in specs)]
-        frame = self._run(
+        frame = self.run(
             flow,
             shipped,
             [F.expr(expr.sql) for expr in keys.values()],
@@ -363,7 +363,7 @@ class Stages:
 
     # ------------------------------------------------------------ running one
 
-    def _run(
+    def run(
         self,
         flow: Flow,
         shipped: dict[str, Column],

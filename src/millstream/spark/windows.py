@@ -130,7 +130,7 @@ class Placer:
         match window:
             case RangeWindow(range=range_, slide=slide, origin=origin):
                 assert slide is not None
-                begin = 0 if origin is None else self._instant(origin)
+                begin = 0 if origin is None else self.instant(origin)
                 sizes = self._units(range_), self._units(slide), self._same_kind(begin), self._emit(window)
                 sliding = Sliding(*sizes)
                 whole = SlidingApart(sliding) if apart else sliding
@@ -149,8 +149,8 @@ class Placer:
             case LandmarkWindow(start=start, end=end, slide=slide):
                 of_day = is_time_of_day(start), is_time_of_day(end)
                 landmark = Landmark(
-                    None if start is None else self._instant(start),
-                    None if end is None else self._instant(end),
+                    None if start is None else self.instant(start),
+                    None if end is None else self.instant(end),
                     None if slide is None else self._units(slide),
                     self._emit(window),
                     self._is_float,
@@ -187,7 +187,7 @@ class Placer:
     def _same_kind(self, number: int | float) -> int | float:
         return float(number) if self._is_float else int(number)
 
-    def _instant(self, constant: str) -> int | float:
+    def instant(self, constant: str) -> int | float:
         """A constant as the attribute has it. It is a literal as we write it, texts with their quotes."""
         from millstream.stage.times import instants
 

@@ -1,0 +1,488 @@
+"""From results that are maintained at every instant to stages: what is shipped, and which kernels run.
+
+A relation that varies comes as the tuples of a window of time, whose stay kernels compute, or as changes that
+a stage has made. Changes have hidden columns: until when a row is there, and where ends are not known before,
+whether it enters or leaves, and what it is found by again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import pyarrow as pa
+from pyspark.sql import Column
+from pyspark.sql import functions as F  # noqa: N812 (Spark's own custom)
+
+from millstream.analysis.calls import AggregateCall
+from millstream.analysis.expressions import ColumnRef, Expr, of_column
+from millstream.analysis.resolved import Output
+from millstream.kernels.base import Kernel
+from millstream.kernels.maintained import ID, ID2, OP, SIDE, UNTIL
+from millstream.kernels.stays import Slides, Stay
+from millstream.plan import nodes
+from millstream.plan.maintaining import bounded, conditions_of, mentioned, merged, of_tuples
+from millstream.plan.varying import CHANGES, DSTREAM, ISTREAM, RSTREAM, maintained
+from millstream.plan.window_joins import Equal
+from millstream.spark.aggregates import aggregate
+from millstream.spark.flows import Flow, Leg, named, united
+from millstream.spark.shipments import Slots, arrow_fields
+from millstream.spark.stages import Stages
+from millstream.spark.stays import row_stay, slides_of, stay_of
+from millstream.spark.user_aggregates import bracket_spec, opened
+from millstream.types import BIGINT, BOOLEAN, STRING, TINYINT, Field
+from millstream.uda.compiler import CONTENT
+from millstream.windows.spec import RowWindow
+
+_MARKS = {UNTIL: BIGINT, OP: TINYINT, ID: BIGINT, ID2: BIGINT}
+_CHANGE = [pa.field(UNTIL, pa.int64())]
+_SIGNED = [*_CHANGE, pa.field(OP, pa.int8()), pa.field(ID, pa.int64()), pa.field(ID2, pa.int64())]
+
+MakeKernel = Callable[[], Kernel]
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A relation that varies: tuples that stay, or changes; ``signed`` ones also say what leaves."""
+
+    flow: Flow
+    schema: nodes.Schema
+    stay: Stay | None = None
+    signed: bool = False
+
+    def map(self, change: Callable[[Leg], Leg]) -> Relation:
+        return replace(self, flow=self.flow.map(change))
+
+
+@dataclass
+class Maintenance:
+    """Lowers one result that is maintained. ``lower`` does so with everything else."""
+
+    stages: Stages
+    lower: Callable[[nodes.Node], Flow]
+    root: nodes.RelationToStream
+    marked: bool
+    """Whether another stage takes the result."""
+
+    slides: tuple[Slides, ...] = field(init=False)
+    _mentioned: frozenset[ColumnRef] = field(init=False)
+
+    def __post_init__(self) -> None:
+        windowed = [n for n in maintained(self.root.input) if isinstance(n, nodes.Windowed)]
+        found = [slides_of(side, self.stages.spark) for side in windowed]
+        self.slides = tuple(dict.fromkeys(one for one in found if one is not None))
+        self._mentioned = mentioned(self.root.input)
+
+    def stream(self) -> Flow:
+        """The result as a stream."""
+        kind = self.root.kind
+        relation = self._relation(bounded(self.root.input), last=True)
+        if kind == RSTREAM and not self.slides:
+            relation = self._restated(relation)
+        flow = relation.flow
+        if relation.signed and kind in (ISTREAM, DSTREAM):
+            sign = Expr((f"`{OP}` {'>' if kind == ISTREAM else '<'} 0",), BOOLEAN)
+            flow = flow.map(lambda leg: leg.where([sign]))
+        if kind == CHANGES:
+            op = Output("op", Expr((f"IF(`{OP}` > 0, '+', '-')",), STRING))
+            outputs = [op, *(Output(c.name, of_column(c)) for c in self.root.input.schema)]
+            flow = flow.map(lambda leg: leg.project(outputs))
+        return flow.map(_without_marks)
+
+    # ------------------------------------------------------------ relations
+
+    def _relation(self, node: nodes.Node, *, last: bool = False) -> Relation:
+        """A node's rows as they vary. The ``last`` stage gives what the result is asked for."""
+        windowed = of_tuples(node)
+        if windowed is not None:
+            flow = replace(self.lower(node), window=None)
+            relation = Relation(flow, node.schema, stay_of(windowed, self.stages.spark))
+            as_it_is = not last or (self.root.kind == ISTREAM and not self.slides)
+            return relation if as_it_is else self._changes([relation], node.schema, last=last)
+        node = merged(node)
+        match node:
+            case nodes.Windowed():
+                return self._of_rows(node)
+            case nodes.Filter():
+                below = self._relation(node.input, last=last)
+                return below.map(lambda leg: leg.where(node.conditions))
+            case nodes.Project():
+                below = self._relation(node.input, last=last)
+                return replace(below.map(lambda leg: leg.project(node.outputs)), schema=node.schema)
+            case nodes.WindowJoin(kind="inner" | "cross"):
+                return self._join(node, last=last)
+            case nodes.WindowJoin():
+                return self._outer(node, last=last)
+            case nodes.Distinct():
+                return self._copies(node, [self._relation(node.input)], "UNION", all_=False, last=last)
+            case nodes.WindowSetOperation():
+                sides = [self._relation(side) for side in node.inputs]
+                if node.kind == "UNION" and node.all:
+                    return self._changes(sides, node.schema, last=last)
+                return self._copies(node, sides, node.kind, all_=node.all, last=last)
+            case nodes.WindowAggregate():
+                return self._groups(node, last=last)
+        raise AssertionError(f"{type(node).__name__} has passed the list of what can be maintained")
+
+    def _of_rows(self, node: nodes.Windowed) -> Relation:
+        """A window of rows: who leaves is known when others come."""
+        from millstream.kernels.changes import RowChanges
+        from millstream.kernels.reorder import Reorder
+
+        assert isinstance(node.window, RowWindow)
+        refs = self._wanted(node.input.schema)
+        names = tuple(f"c{i}" for i in range(len(refs)))
+        partition = {name.lower() for name in node.window.partition_by}
+        keys = [F.expr(c.sql) for c in node.input.schema if c.name.lower() in partition]
+        stay = row_stay(node.window)
+        frame = self.stages.run(
+            self.lower(node.input),
+            {name: F.expr(ref.sql) for name, ref in zip(names, refs, strict=True)},
+            keys,
+            [partial(Reorder), partial(RowChanges, stay, names, self.slides)],
+            marked=True,
+            keep=len(names),
+            add=_SIGNED,
+            anew=True,
+        )
+        leg = Leg(named(frame, zip(refs, names, strict=True)), marked=True, staged=True)
+        return Relation(Flow((leg,)), tuple(refs), None, signed=True)
+
+    def _changes(self, sides: Sequence[Relation], schema: nodes.Schema, *, last: bool) -> Relation:
+        """The rows of one relation or of several, as they enter and leave."""
+        from millstream.kernels.changes import Changes
+        from millstream.kernels.restated import Restated
+
+        fields = tuple(Field(f"c{i}", ref.type) for i, ref in enumerate(schema))
+        names = tuple(one.name for one in fields)
+        flow, shipped = self._together(sides, fields)
+        stays = tuple(side.stay for side in sides)
+        every = last and self.root.kind in (DSTREAM, CHANGES)
+        kernels: list[MakeKernel] = [partial(Changes, stays, names, self.slides, all_=every)]
+        if last and self._restates:
+            kernels.append(partial(Restated, None, names, self.slides))
+        columns = list(zip(schema, names, strict=True))
+        return self._staged(flow, shipped, kernels, columns, last=last)
+
+    def _copies(
+        self, node: nodes.Node, sides: Sequence[Relation], kind: str, *, all_: bool, last: bool
+    ) -> Relation:
+        """DISTINCT, and set operations that count."""
+        from millstream.kernels.copies import Copies
+        from millstream.kernels.specs import CopiesSpec
+
+        fields = tuple(Field(f"c{i}", ref.type) for i, ref in enumerate(node.schema))
+        names = tuple(one.name for one in fields)
+        flow, shipped = self._together(sides, fields)
+        spec = CopiesSpec(kind, all_, names)  # type: ignore[arg-type]
+        kernels: list[MakeKernel] = [partial(Copies, spec, tuple(s.stay for s in sides), self.slides)]
+        kernels += self._ending(names, last=last, explicit=True)
+        keys = [F.col(name) for name in names]
+        columns = list(zip(node.schema, names, strict=True))
+        return self._staged(flow, shipped, kernels, columns, keys=keys, last=last)
+
+    def _groups(self, node: nodes.WindowAggregate, *, last: bool) -> Relation:
+        """Aggregates over what is maintained."""
+        from millstream.kernels.group_changes import GroupChanges
+        from millstream.kernels.specs import AggregateSpec, GroupSpec
+
+        below = self._relation(node.input)
+        keys = {k.expr.column or ColumnRef("", k.name, k.expr.type): k.expr for k in node.group_by}
+        shipped = {f"g{i}": F.expr(expr.sql) for i, expr in enumerate(keys.values())}
+        specs: list[AggregateSpec] = []
+        listed: list[tuple[AggregateCall, str]] = []
+        for i, call in enumerate(node.aggregates):
+            if call.user is not None:
+                argument, spec = bracket_spec(call, f"a{i}", f"r{i}", CONTENT)
+                listed.append((call, f"r{i}"))
+            else:
+                argument, spec = aggregate(below.flow.legs[0].frame, call, f"a{i}", f"r{i}")
+            shipped |= argument
+            specs.append(spec)
+        groups = tuple(f"g{i}" for i in range(len(keys)))
+        results = [pa.field(spec.result, spec.type) for spec in specs]
+        names = (*groups, *(one.name for one in results))
+        spec_ = GroupSpec(groups, tuple(specs))
+        kernels: list[MakeKernel] = [partial(GroupChanges, spec_, below.stay, self.slides)]
+        kernels += self._ending(names, last=last, explicit=True)
+        columns = [*zip(keys, groups, strict=True)]
+        columns += [(call.result, f"r{i}") for i, call in enumerate(node.aggregates)]
+        return self._staged(
+            below.flow,
+            {**shipped, **_marks(below)},
+            kernels,
+            columns,
+            keys=[F.expr(expr.sql) for expr in keys.values()],
+            keep=len(keys),
+            add=results,
+            listed=listed,
+            last=last,
+        )
+
+    # ------------------------------------------------------------ joins
+
+    def _join(self, node: nodes.WindowJoin, *, last: bool) -> Relation:
+        from millstream.kernels.join_changes import JoinChanges
+        from millstream.kernels.specs import PairSpec
+
+        own, others = _own_conditions(node)
+        conditions = conditions_of(others, node.left, node.right)
+        # What is NULL equals nothing.
+        own[0].extend(_is_there(one.left) for one in conditions.equal)
+        own[1].extend(_is_there(one.right) for one in conditions.equal)
+        sides = [
+            self._relation(nodes.filtered(side, tuple(asked)))
+            for side, asked in zip(node.inputs, own, strict=True)
+        ]
+        slots = Slots.of(self._wanted(node.left.schema), self._wanted(node.right.schema))
+        flow, shipped, keys = self._slotted(sides, slots, conditions.equal)
+        signed = any(side.signed for side in sides)
+        results = slots.results()
+        spec = PairSpec((sides[0].stay, sides[1].stay), results, self.slides, signed)
+        names = tuple(name for _, name in slots.columns())
+        kernels: list[MakeKernel] = [partial(JoinChanges, spec)]
+        kernels += self._ending(names, last=last, explicit=False)
+        pairs = self._staged(
+            flow,
+            shipped,
+            kernels,
+            slots.columns(),
+            keys=keys,
+            keep=0,
+            add=arrow_fields(slots.columns()),
+            signed=signed or (last and self.root.kind in (DSTREAM, CHANGES)),
+            last=last,
+        )
+        return pairs.map(lambda leg: leg.where(conditions.rest)) if conditions.rest else pairs
+
+    def _outer(self, node: nodes.WindowJoin, *, last: bool) -> Relation:
+        """Pairs first, and then the rows that are in none of them."""
+        from millstream.kernels.join_changes import JOIN_KEY, JOIN_KEY2, PART, PARTS, JoinChanges
+        from millstream.kernels.specs import PairSpec, UnmatchedSpec
+        from millstream.kernels.unmatched import Unmatched
+
+        conditions = conditions_of(node.conditions, node.left, node.right)
+        sides = [self._relation(node.left), self._relation(node.right)]
+        right = [] if node.kind in ("semi", "anti") and not conditions.rest else node.right.schema
+        slots = Slots.of(self._wanted(node.left.schema), self._wanted(right))
+        flow, shipped, keys = self._slotted(sides, slots, conditions.equal, apart=True)
+        spec = PairSpec((sides[0].stay, sides[1].stay), slots.results(), self.slides, signed=True, parts=True)
+        columns = slots.columns()
+        keyed = [pa.field(name, pa.int64()) for name in (JOIN_KEY, JOIN_KEY2)] if keys else []
+        parts = [pa.field(name, pa.int8() if name == PART else pa.int64()) for name in PARTS]
+        made = self._staged(
+            flow,
+            shipped,
+            [partial(JoinChanges, spec)],
+            columns,
+            keys=keys,
+            keep=0,
+            add=[*arrow_fields(columns), *keyed, *parts],
+            signed=True,
+            last=False,
+        )
+        if conditions.rest:
+            # Rows pass, whatever is asked of pairs.
+            asked = [Expr((f"(`{PART}` <> 0 OR (", *c.parts, "))"), BOOLEAN) for c in conditions.rest]
+            made = made.map(lambda leg: leg.where(asked))
+        wanted = columns if node.kind not in ("semi", "anti") else columns[: len(slots.left)]
+        names = tuple(name for _, name in wanted)
+        unmatched = UnmatchedSpec(
+            names,
+            node.kind in ("left", "right", "full"),
+            {"left": -1, "full": -1, "anti": -1, "semi": 1}.get(node.kind, 0),
+            {"right": -1, "full": -1}.get(node.kind, 0),
+        )
+        kernels: list[MakeKernel] = [partial(Unmatched, unmatched)]
+        kernels += self._ending(names, last=last, explicit=not unmatched.pairs)
+        passed = {name: F.expr(ref.sql) for ref, name in wanted}
+        return self._staged(
+            made.flow,
+            {**passed, **{name: F.col(name) for name in PARTS}, **_marks(made)},
+            kernels,
+            wanted,
+            keys=[F.col(one.name) for one in keyed],
+            keep=len(names),
+            last=last,
+        )
+
+    def _slotted(
+        self, sides: Sequence[Relation], slots: Slots, equal: Sequence[Equal], *, apart: bool = False
+    ) -> tuple[Flow, dict[str, Column], list[Column]]:
+        """Both sides of a join as one flow, and what tells their keys apart.
+
+        What is NULL equals nothing: rows without a key that must be kept ``apart`` get keys of their own.
+        """
+        keys = [Field(f"k{i}", one.type) for i, one in enumerate(equal)]
+        outputs = []
+        for number, columns in enumerate([[one.left for one in equal], [one.right for one in equal]]):
+            own = [*slots.outputs(number), *(Output(f"k{i}", of_column(c)) for i, c in enumerate(columns))]
+            if apart and equal:
+                own.append(Output("absent", _absent(columns, number + 1)))
+            outputs.append(own)
+        if apart and equal:
+            keys.append(Field("absent", TINYINT))
+        flow = _united(sides, outputs, [*slots.fields, *keys])
+        return flow, _shipped(sides, slots.fields), [F.col(key.name) for key in keys]
+
+    # ------------------------------------------------------------ stages
+
+    def _wanted(self, schema: Iterable[ColumnRef]) -> list[ColumnRef]:
+        return [ref for ref in schema if ref in self._mentioned]
+
+    def _together(self, sides: Sequence[Relation], fields: Sequence[Field]) -> tuple[Flow, dict[str, Column]]:
+        """Relations with columns of the same types as one flow."""
+        outputs = [
+            [Output(one.name, of_column(ref)) for one, ref in zip(fields, side.schema, strict=True)]
+            for side in sides
+        ]
+        return _united(sides, outputs, fields), _shipped(sides, fields)
+
+    def _ending(self, names: Sequence[str], *, last: bool, explicit: bool) -> list[MakeKernel]:
+        """What the result is asked for, beside what enters it. What is explicit says itself what leaves."""
+        from millstream.kernels.changes import Changes
+        from millstream.kernels.restated import Restated
+
+        if last and self._restates:
+            return [partial(Restated, None, tuple(names), self.slides)]
+        if last and self.root.kind in (DSTREAM, CHANGES) and not explicit:
+            return [partial(Changes, (None,), tuple(names), all_=True)]
+        return []
+
+    @property
+    def _restates(self) -> bool:
+        """Whether all is given at every slide; where nothing slides, that is another stage's work."""
+        return self.root.kind == RSTREAM and bool(self.slides)
+
+    def _staged(
+        self,
+        flow: Flow,
+        shipped: dict[str, Column],
+        kernels: Sequence[MakeKernel],
+        columns: Sequence[tuple[ColumnRef, str]],
+        *,
+        last: bool,
+        keys: Sequence[Column] = (),
+        keep: int | None = None,
+        add: Sequence[pa.Field] = (),
+        listed: Sequence[tuple[AggregateCall, str]] = (),
+        signed: bool = True,
+    ) -> Relation:
+        from millstream.kernels.reorder import Reorder
+
+        apart = last and self.root.kind == RSTREAM and not self.slides  # one more stage will restate it
+        marked = self.marked or not last or apart
+        marks = [] if last and self._restates else _SIGNED if signed else _CHANGE
+        frame = self.stages.run(
+            flow,
+            shipped,
+            list(keys),
+            [partial(Reorder), *kernels],
+            marked=marked,
+            keep=len(columns) if keep is None else keep,
+            add=[*add, *marks],
+            anew=True,
+        )
+        frame = named(opened(frame, listed), columns)
+        leg = Leg(frame, marked=marked, staged=True)
+        return Relation(Flow((leg,)), tuple(ref for ref, _ in columns), None, signed and bool(marks))
+
+    def _restated(self, relation: Relation) -> Relation:
+        """All of it, whenever anything changes: only who has all can do that."""
+        from millstream.kernels.reorder import Reorder
+        from millstream.kernels.restated import Restated
+
+        schema = self.root.input.schema
+        names = tuple(f"c{i}" for i in range(len(schema)))
+        frame = self.stages.run(
+            relation.flow,
+            {**{n: F.expr(ref.sql) for n, ref in zip(names, schema, strict=True)}, **_marks(relation)},
+            [],
+            [partial(Reorder), partial(Restated, relation.stay, names)],
+            marked=self.marked,
+            keep=len(names),
+            anew=True,
+        )
+        leg = Leg(named(frame, zip(schema, names, strict=True)), marked=self.marked, staged=True)
+        return Relation(Flow((leg,)), schema)
+
+
+def _united(sides: Sequence[Relation], outputs: Sequence[Sequence[Output]], fields: Sequence[Field]) -> Flow:
+    """Projections of relations onto the same columns, and what is known of their rows, one beside another."""
+    if len(sides) == 1:
+        return sides[0].map(partial(_projected, outputs=outputs[0])).flow
+    extra = [Field("side", TINYINT)]
+    changes = any(side.stay is None for side in sides)
+    extra += [Field(_plain(name), type_) for name, type_ in _MARKS.items()] if changes else []
+    flows = []
+    for number, (side, own) in enumerate(zip(sides, outputs, strict=True)):
+        marks = [Output("side", Expr((f"CAST({number} AS TINYINT)",), TINYINT))]
+        marks += [Output(_plain(name), _mark(side, name)) for name in _MARKS] if changes else []
+        flows.append(side.map(partial(_projected, outputs=[*own, *marks])).flow)
+    union = nodes.StreamUnion(_NO_NODE, _NO_NODE, (*fields, *extra), all=True)
+    return united(flows[0], flows[1], union)
+
+
+_NO_NODE = nodes.SparkQuery("", (), ())
+"""A union of flows has no inputs in the plan."""
+
+
+def _shipped(sides: Sequence[Relation], fields: Sequence[Field]) -> dict[str, Column]:
+    shipped = {field.name: F.col(field.name) for field in fields}
+    if len(sides) == 1:
+        return {**shipped, **_marks(sides[0])}
+    shipped[SIDE] = F.col("side")
+    if any(side.stay is None for side in sides):
+        shipped |= {name: F.col(_plain(name)) for name in _MARKS}
+    return shipped
+
+
+def _marks(relation: Relation) -> dict[str, Column]:
+    """What is known of the rows of one relation."""
+    if relation.stay is not None:
+        return {}
+    return {name: F.col(name) for name in (_MARKS if relation.signed else (UNTIL,))}
+
+
+def _mark(relation: Relation, name: str) -> Expr:
+    type_ = _MARKS[name]
+    if relation.stay is None and (relation.signed or name == UNTIL):
+        return Expr((f"`{name}`",), type_)
+    return Expr(("CAST(1 AS TINYINT)" if name == OP else f"CAST(NULL AS {type_})",), type_)
+
+
+def _plain(name: str) -> str:
+    """The name of a hidden column among those that are seen."""
+    return name.removeprefix("__ms_")
+
+
+def _projected(leg: Leg, outputs: Sequence[Output]) -> Leg:
+    return leg.project(outputs)
+
+
+def _without_marks(leg: Leg) -> Leg:
+    return replace(leg, frame=leg.frame.drop(*_MARKS))
+
+
+def _own_conditions(node: nodes.WindowJoin) -> tuple[tuple[list[Expr], list[Expr]], list[Expr]]:
+    """Conditions of an inner join that concern the left or the right side alone, and the others."""
+    own: tuple[list[Expr], list[Expr]] = [], []
+    others: list[Expr] = []
+    for condition in node.conditions:
+        columns = set(condition.columns())
+        at = [i for i, side in enumerate(node.inputs) if columns and columns <= set(side.schema)]
+        (own[at[0]] if at and condition.movable else others).append(condition)
+    return own, others
+
+
+def _is_there(column: ColumnRef) -> Expr:
+    return Expr((column, " IS NOT NULL"), BOOLEAN)
+
+
+def _absent(columns: Sequence[ColumnRef], number: int) -> Expr:
+    """A number of its own for rows of a side that have no key, and 0 for all others."""
+    parts: list[str | ColumnRef] = ["CAST(IF("]
+    for i, column in enumerate(columns):
+        parts += [*([" OR "] if i else []), column, " IS NULL"]
+    return Expr((*parts, f", {number}, 0) AS TINYINT)"), TINYINT)
