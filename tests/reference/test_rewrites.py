@@ -87,3 +87,13 @@ def results(plan: Node, a: list[Tuple], b: list[Tuple], ended: bool) -> Counter[
     """What is stamped with one instant has no order."""
     inputs = {"a": Arrivals([[*map(Row, a)]]), "b": Arrivals([[*map(Row, b)]])}
     return Counter((row.time, *row.values) for row in run(plan, inputs, ended=ended).rows)
+
+
+@pytest.mark.parametrize("kind", [ISTREAM, DSTREAM, RSTREAM, CHANGES])
+@pytest.mark.parametrize("window", WINDOWS)
+def test_slides_go_on_to_the_last_tuple_wanted_or_not(window: str, kind: str) -> None:
+    written = planned(f"SELECT id FROM a [{window}] WHERE k = 'x'")
+    assert isinstance(written, RelationToStream)
+    a = [{"k": "x", "id": 0, "t": 2}, {"k": "y", "id": 1, "t": 11}]
+    plan = RelationToStream(written.input, kind)
+    assert results(optimize(plan), a, [], True) == results(plan, a, [], True)
