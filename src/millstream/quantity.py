@@ -77,5 +77,20 @@ def is_positive(quantity: Quantity) -> bool:
             return value > 0
 
 
+def size(quantity: Quantity) -> Decimal:
+    """An amount as a number, to compare it with others of its kind; a month counts as 30 days.
+
+    >>> size(Duration(months=1)) < size(Duration(microseconds=31 * MICROSECONDS["DAY"]))
+    True
+    """
+    match quantity:
+        case Rows(count):
+            return Decimal(count)
+        case Duration(microseconds, months):
+            return Decimal(microseconds + months * 30 * MICROSECONDS["DAY"])
+        case Distance(value):
+            return value
+
+
 def _with_unit(count: int, unit: str) -> str:
     return f"{count} {unit}{'' if count == 1 else 'S'}"

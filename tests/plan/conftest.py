@@ -12,6 +12,7 @@ PRELUDE = """
     CREATE STREAM s (a INT, b DOUBLE, c STRING, t TIMESTAMP) ORDER BY t USING kafka;
     CREATE STREAM r (a INT, d DOUBLE, u TIMESTAMP) ORDER BY u USING kafka;
     CREATE STREAM n (a INT, i SMALLINT) ORDER BY i USING kafka;
+    CREATE STREAM m (a INT, i INT) ORDER BY i USING kafka SLACK 10 ON a;
     CREATE TABLE k (a INT, name STRING) USING csv OPTIONS (path 'k.csv');
     CREATE STREAM doubled AS SELECT a, b * 2 AS bb, t FROM s WHERE a > 0;
 """

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from millstream.analysis.calls import OverCall
 from millstream.plan import python_strategies, strategies, versions
 from millstream.plan.nodes import Node, OverAggregate, WindowAggregate
+from millstream.plan.update_patterns import shown_patterns
 
 
 def tree(plan: Node) -> str:
@@ -14,31 +15,36 @@ def tree(plan: Node) -> str:
 
     Every line is an operator; below it stand its inputs.
     """
-    return _text(plan, lambda node: [])
+    return _text(plan, lambda node: "", lambda node: [])
 
 
 def explained(plan: Node) -> str:
-    """The same for EXPLAIN: below an operator with windows also stands how each aggregate is computed."""
-    return _text(plan, _notes)
+    """The same for EXPLAIN, with the update pattern of every operator whose result varies with time.
+
+    Below an operator with windows also stands how each aggregate is computed.
+    """
+    patterns = shown_patterns(plan)
+    return _text(plan, lambda node: f"  -- {patterns[id(node)]}" if id(node) in patterns else "", _notes)
 
 
+Remark = Callable[[Node], str]
 Notes = Callable[[Node], list[str]]
 
 
-def _text(plan: Node, notes: Notes) -> str:
+def _text(plan: Node, remark: Remark, notes: Notes) -> str:
     lines: list[str] = []
-    _write(plan, "", "", notes, lines)
+    _write(plan, "", "", remark, notes, lines)
     return "\n".join(lines)
 
 
-def _write(node: Node, lead: str, below: str, notes: Notes, lines: list[str]) -> None:
-    lines.append(lead + node.label())
+def _write(node: Node, lead: str, below: str, remark: Remark, notes: Notes, lines: list[str]) -> None:
+    lines.append(lead + node.label() + remark(node))
     bar = "│    " if node.inputs else "     "
     lines += [f"{below}{bar}{note}" for note in notes(node)]
     for i, child in enumerate(node.inputs):
         last = i == len(node.inputs) - 1
         branch = "└─ " if last else "├─ "
-        _write(child, below + branch, below + ("   " if last else "│  "), notes, lines)
+        _write(child, below + branch, below + ("   " if last else "│  "), remark, notes, lines)
 
 
 def _notes(node: Node) -> list[str]:

@@ -8,9 +8,14 @@ from dataclasses import dataclass
 from millstream.plan.nodes import Node
 from millstream.plan.rules.merge_filters import merge_filters
 from millstream.plan.rules.merge_projects import merge_projects
+from millstream.plan.rules.order_window_joins import order_window_joins
+from millstream.plan.rules.push_condition_to_join_side import push_condition_to_join_side
 from millstream.plan.rules.push_filter_below_project import push_filter_below_project
 from millstream.plan.rules.push_filter_below_rename import push_filter_below_rename
+from millstream.plan.rules.push_filter_below_window import push_filter_below_window
 from millstream.plan.rules.push_filter_into_join import push_filter_into_join
+from millstream.plan.rules.push_filter_into_window_join import push_filter_into_window_join
+from millstream.plan.rules.union_of_windows import union_of_windows
 
 Rule = Callable[[Node], Node]
 
@@ -29,8 +34,18 @@ class Stage:
 STAGES = (
     Stage(
         "filters towards the source",
-        (push_filter_below_project, push_filter_below_rename, push_filter_into_join, merge_filters),
+        (
+            push_filter_below_project,
+            push_filter_below_rename,
+            push_filter_into_join,
+            push_filter_into_window_join,
+            push_condition_to_join_side,
+            push_filter_below_window,
+            merge_filters,
+        ),
     ),
+    Stage("small windows first", (order_window_joins,)),
+    Stage("fewer windows", (union_of_windows,)),
     Stage("fewer projections", (merge_projects,)),
 )
 

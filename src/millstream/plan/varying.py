@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from millstream.plan import nodes
-from millstream.windows.spec import LandmarkWindow, RangeWindow, RowWindow, Window
+from millstream.windows.spec import LandmarkWindow, NowWindow, RangeWindow, RowWindow, Window
 
 _MAINTAINED = (
     nodes.Filter,
@@ -66,6 +66,16 @@ def maintained(node: nodes.Node) -> Iterator[nodes.Node]:
             yield from maintained(below)
 
 
+def changed_below(node: nodes.Node, change: Callable[[nodes.Node], nodes.Node]) -> nodes.Node:
+    """A node over changed inputs, where the change is made everywhere down to windows and tables."""
+
+    def throughout(below: nodes.Node) -> nodes.Node:
+        changed = change(below)
+        return changed.map_inputs(throughout) if isinstance(changed, _MAINTAINED) else changed
+
+    return node.map_inputs(throughout)
+
+
 def windows_in(node: nodes.Node) -> list[Window]:
     return [n.window for n in maintained(node) if isinstance(n, nodes.Windowed)]
 
@@ -78,3 +88,32 @@ def slides(window: Window) -> bool:
             return slide.count > 1
         case _:
             return False
+
+
+def is_logical(window: Window) -> bool:
+    """Whether which tuples a window holds depends on no other tuples: conditions can be asked before it.
+
+    A bound that is a time of day is on the day of the first tuple, and so depends on which that is.
+    """
+    match window:
+        case RangeWindow() | NowWindow():
+            return True
+        case LandmarkWindow(start=start, end=end):
+            return not any(bound is not None and ":" in bound and "-" not in bound for bound in (start, end))
+        case _:
+            return False
+
+
+def runs_dry(node: nodes.Node) -> bool:
+    """Whether a result is empty again some time after the last tuple: no window in it keeps anything."""
+    match node:
+        case nodes.Windowed():
+            return isinstance(node.window, RangeWindow | NowWindow)
+        case nodes.TableJoin():
+            return all(runs_dry(side) for side in node.inputs if side.streaming)
+        case nodes.WindowJoin(kind="inner" | "cross" | "semi") | nodes.WindowSetOperation(kind="INTERSECT"):
+            return any(map(runs_dry, node.inputs))
+        case nodes.WindowJoin(kind="left" | "anti") | nodes.WindowSetOperation(kind="EXCEPT"):
+            return runs_dry(node.inputs[0])
+        case _:
+            return bool(node.inputs) and all(map(runs_dry, node.inputs))
