@@ -42,7 +42,7 @@ class Changes(Maintained):
             instants, ops, rows = instants[said], ops[said], rows[said]
         columns = dict(zip(self._names, self._taken(self._names, rows), strict=True))
         ids = self._identities(rows)
-        marks = (ops, self._until.view[rows], *ids)
+        marks = (ops, self._foreseen.view[rows], *ids)
         columns |= {name: pa.array(values) for name, values in zip((OP, UNTIL, ID, ID2), marks, strict=True)}
         return self._changes(columns, instants)
 

@@ -84,7 +84,7 @@ class JoinChanges(Maintained):
         return columns
 
     def _ends(self, rows: Codes) -> Integers:
-        ends: Integers = np.where(rows < 0, np.iinfo(np.int64).max, self._until.view[np.maximum(rows, 0)])
+        ends: Integers = np.where(rows < 0, np.iinfo(np.int64).max, self._foreseen.view[np.maximum(rows, 0)])
         return ends if len(self._until) else np.zeros(0, np.int64)
 
     def _ids_of(self, rows: Codes) -> tuple[Integers, Integers]:

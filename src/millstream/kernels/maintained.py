@@ -39,8 +39,8 @@ ID, ID2 = "__ms_id", "__ms_id2"
 
 CHANGE = (OP, UNTIL, ID, ID2)
 
-_ENTER, _SERIAL, _TOLD = "__ms_enter", "__ms_serial", "__ms_told"
-_KEPT = (_SERIAL, _ENTER, UNTIL, _TOLD)
+_SERIAL, _FORESEEN, _ENTER, _TOLD = "__ms_serial", "__ms_foreseen", "__ms_enter", "__ms_told"
+_KEPT = (_SERIAL, _FORESEEN, _ENTER, UNTIL, _TOLD)
 _LAST_ORIGIN = 2**31 - 1
 _WAITS, _IS_IN, _IS_GONE = 0, 1, 2
 
@@ -67,6 +67,9 @@ class Maintained(Kernel):
         self._row_of_id = Buffer(np.int32, -1)
         self._enter = Buffer(np.int64)
         self._until = Buffer(np.int64)
+        self._foreseen = Buffer(np.int64)
+        """What was known of ``until`` when a row came: others are told so, whatever happens later."""
+
         self._status = Buffer(np.uint8)
         self._told = Buffer(np.uint8)
         self._codes = Buffer(np.int32)
@@ -119,12 +122,17 @@ class Maintained(Kernel):
         enter, until = self._stay(came, order[entering])
         self._append(came, enter, until)
         if ID in names:
-            ids = self._ids.codes(_numbers(columns, ID, np.int64), _numbers(columns, ID2, np.int64))
+            ids = self._codes_of_ids(columns)
             self._row_of_id.resize(len(self._ids))
             arrays = self._row_of_id.data, self._until.data, self._told.data
             ended = np.empty(len(order) - len(entering), np.int32)
             count = _identify(frozen(ids), frozen(ops), frozen(order), first, *arrays, ended)
             self._note_moved(ended[:count])
+
+    def _codes_of_ids(self, columns: pa.Table) -> Codes:
+        """Rows of different sides have nothing to do with each other, whatever they are found by."""
+        one, two = (_numbers(columns, name, np.int64) for name in (ID, ID2))
+        return self._ids.codes(one, two + (self._side_of(columns).astype(np.int64) << 62))
 
     def _stay(self, columns: pa.Table, order: Integers) -> tuple[Integers, Integers]:
         sides = self._side_of(columns)
@@ -149,6 +157,7 @@ class Maintained(Kernel):
         self._codes.extend(self._keys.of(columns) * len(self._stays) + self._side_of(columns))
         self._enter.extend(enter)
         self._until.extend(until)
+        self._foreseen.extend(until)
         self._status.extend(np.zeros(count, np.uint8))
         self._told.extend(np.zeros(count, np.uint8))
         self._serials.extend(np.arange(self._serial, self._serial + count))
@@ -165,7 +174,7 @@ class Maintained(Kernel):
             self._moved.append(pa.table(self._kept(saved)))
 
     def _kept(self, rows: Array) -> dict[str, Array]:
-        kept = self._serials, self._enter, self._until, self._told
+        kept = self._serials, self._foreseen, self._enter, self._until, self._told
         return {name: buffer.view[rows] for name, buffer in zip(_KEPT, kept, strict=True)}
 
     # ------------------------------------------------------------ instants
@@ -203,7 +212,8 @@ class Maintained(Kernel):
     def _changes(self, columns: dict[str, pa.Array], instants: Integers) -> Tuples:
         """Changes at instants, one after the other."""
         count = len(instants)
-        return Tuples(pa.table(columns), self._times(instants), np.zeros(count, np.int32), np.arange(count))
+        numbers = np.arange(count) - np.searchsorted(instants, instants, "left")
+        return Tuples(pa.table(columns), self._times(instants), np.zeros(count, np.int32), numbers)
 
     def _identities(self, rows: Array) -> tuple[Integers, Integers]:
         """Of rows, by their keys and serial numbers: no other shard has the same key."""
@@ -242,14 +252,15 @@ class Maintained(Kernel):
 
     def _import(self, table: pa.Table, status: Array) -> None:
         first = len(self._enter)
-        serials, enter, until, told = (arrow.single(table[name]).to_numpy() for name in _KEPT)
+        serials, foreseen, enter, until, told = (arrow.single(table[name]).to_numpy() for name in _KEPT)
         columns = table.drop_columns(list(_KEPT))
         self._append(columns, enter, until)
         self._serials.view[first:] = serials
+        self._foreseen.view[first:] = foreseen
         self._told.view[first:] = told
         self._status.view[first:] = status
         if ID in columns.column_names:
-            ids = self._ids.codes(_numbers(columns, ID, np.int64), _numbers(columns, ID2, np.int64))
+            ids = self._codes_of_ids(columns)
             self._row_of_id.resize(len(self._ids))
             self._row_of_id.view[ids] = np.arange(first, first + len(ids))
         rows = first + np.flatnonzero(status == _IS_IN)
@@ -300,10 +311,10 @@ class Maintained(Kernel):
 
     def _take_up(self, table: pa.Table, moved: Sequence[pa.Table]) -> None:
         """Rows as they were written, and what has become known of their stay since then."""
-        serials, enter, until, told = (arrow.single(table[name]).to_numpy().copy() for name in _KEPT)
+        serials, _, enter, until, told = (arrow.single(table[name]).to_numpy().copy() for name in _KEPT)
         order = np.argsort(serials)
         for move in moved:
-            wanted, *news = (arrow.single(move[name]).to_numpy() for name in _KEPT)
+            wanted, _, *news = (arrow.single(move[name]).to_numpy() for name in _KEPT)
             found = order[np.minimum(np.searchsorted(serials, wanted, sorter=order), len(order) - 1)]
             known = serials[found] == wanted
             for values, new in zip((enter, until, told), news, strict=True):
@@ -311,7 +322,7 @@ class Maintained(Kernel):
         status = np.where((enter <= self._last) & (until >= enter), _IS_IN, _WAITS).astype(np.uint8)
         status[until < self._last] = _IS_GONE
         rows = order[status[order] != _IS_GONE]
-        for name, values in zip(_KEPT[1:], (enter, until, told), strict=True):
+        for name, values in zip(_KEPT[2:], (enter, until, told), strict=True):
             table = table.set_column(table.column_names.index(name), name, pa.array(values))
         self._import(table.take(pa.array(rows)), status[rows])
 

@@ -64,7 +64,7 @@ class Unmatched(Maintained):
         columns = dict(zip(names, self._taken(names, found), strict=True))
         is_pair = self._part.view[found] == 0
         columns[OP] = pa.array(signs)
-        columns[UNTIL] = pa.array(np.where(is_pair, self._until.view[found], MOST))
+        columns[UNTIL] = pa.array(np.where(is_pair, self._foreseen.view[found], MOST))
         return self._changes(columns, instants[events])
 
 

@@ -1,0 +1,179 @@
+"""What is maintained at every instant is what the operator gives from scratch."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+
+import pyarrow as pa
+import pytest
+from checks import Chain, check
+from varying import (
+    Fed,
+    batches,
+    changes,
+    combined,
+    drawn,
+    grouped,
+    joined,
+    lived,
+    restated,
+    told,
+    unmatched,
+)
+
+from millstream.kernels import chunks
+from millstream.kernels.base import Kernel
+from millstream.kernels.changes import Changes, RowChanges
+from millstream.kernels.copies import Copies
+from millstream.kernels.group_changes import GroupChanges
+from millstream.kernels.join_changes import JoinChanges
+from millstream.kernels.restated import Restated
+from millstream.kernels.specs import AggregateSpec, CopiesSpec, GroupSpec, PairSpec, UnmatchedSpec
+from millstream.kernels.stays import RowStay, Slides, Stay
+from millstream.kernels.unmatched import Unmatched
+
+EVERY_TWO, EVERY_THREE = Slides(2), Slides(3)
+SLIDING = [Stay(4, EVERY_TWO), Stay(3, EVERY_TWO), Stay(6, EVERY_THREE), Stay(None, EVERY_TWO)]
+MOVING = [Stay(3), Stay(0), Stay(None), RowStay(2), RowStay(1)]
+PAIRS = [
+    *((one, MOVING[0]) for one in [*MOVING, *SLIDING]),
+    *((one, RowStay(2)) for one in [*MOVING, *SLIDING]),
+    *((one, SLIDING[0]) for one in SLIDING),
+]
+SEEDS = range(2)
+WANTED = {"left": (-1, 0), "right": (0, -1), "full": (-1, -1), "semi": (1, 0), "anti": (-1, 0)}
+
+
+@pytest.fixture(autouse=True)
+def tidy_all_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chunks, "SPARE", 1)
+
+
+def slides_of(*stays: Stay | RowStay) -> tuple[Slides, ...]:
+    found = (stay.slides for stay in stays if isinstance(stay, Stay) and stay.slides)
+    return tuple(dict.fromkeys(found))
+
+
+def fed(stays: tuple[Stay | RowStay, ...], make: Callable[..., Kernel]) -> Callable[[], Kernel]:
+    """A kernel of two relations, of which windows of rows come as changes."""
+    slides = slides_of(*stays)
+    known = tuple(None if isinstance(stay, RowStay) else stay for stay in stays)
+
+    def made() -> Kernel:
+        fronts = {
+            side: RowChanges(stay, ("k", "v", "__ms_key", "__ms_side"), slides)
+            for side, stay in enumerate(stays)
+            if isinstance(stay, RowStay)
+        }
+        return Fed(fronts, make(known, slides=slides, signed=bool(fronts)))
+
+    return made
+
+
+def pairs(known: tuple[Stay | None, ...], *, slides: tuple[Slides, ...], signed: bool) -> Kernel:
+    return JoinChanges(PairSpec((known[0], known[1]), ({"a": "v"}, {"b": "v"}), slides, signed))
+
+
+def copies(
+    kind: str, all_: bool, known: tuple[Stay | None, ...], *, slides: tuple[Slides, ...], signed: bool
+) -> Kernel:
+    return Copies(CopiesSpec(kind, all_, ("k",)), known, slides)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("stays", PAIRS, ids=str)
+def test_pairs(stays: tuple[Stay | RowStay, Stay | RowStay], seed: int) -> None:
+    chance = random.Random(seed)
+    tuples = drawn(chance, 24)
+    sides = [[t for t in tuples if t.side == side] for side in (0, 1)]
+    found = check(fed(stays, pairs), batches(tuples, chance))
+    slides = slides_of(*stays)
+    expected = changes([lived(side, stay, slides) for side, stay in zip(sides, stays, strict=True)], joined)
+    assert told(found, "a b") == expected
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("all_", [False, True], ids=["", "ALL"])
+@pytest.mark.parametrize("kind", ["UNION", "INTERSECT", "EXCEPT"])
+@pytest.mark.parametrize("stays", PAIRS[::4], ids=str)
+def test_copies(stays: tuple[Stay | RowStay, Stay | RowStay], kind: str, all_: bool, seed: int) -> None:
+    chance = random.Random(seed)
+    tuples = drawn(chance, 24)
+    sides = [[t for t in tuples if t.side == side] for side in (0, 1)]
+    found = check(fed(stays, partial(copies, kind, all_)), batches(tuples, chance))
+    slides = slides_of(*stays)
+    expected = changes(
+        [lived(side, stay, slides) for side, stay in zip(sides, stays, strict=True)], combined(kind, all_)
+    )
+    assert told(found, "k") == expected
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("stay", [*MOVING, *SLIDING, RowStay(3, 2), RowStay(1, 3)], ids=str)
+def test_tuples_that_enter_and_leave(stay: Stay | RowStay, seed: int) -> None:
+    chance = random.Random(seed)
+    tuples = drawn(chance, 24, sides=1)
+    slides = slides_of(stay)
+    make = (
+        partial(RowChanges, stay, ("v",))
+        if isinstance(stay, RowStay)
+        else partial(Changes, (stay,), ("v",), slides, all_=True)
+    )
+    found = check(make, batches(tuples, chance))
+    expected = changes([lived(tuples, stay, slides)], lambda now: {t.number: (t.value,) for t in now})
+    said = told([{**row, "__ms_until": 2**63 - 1} for row in found], "v")
+    assert said == expected
+
+
+def outer(kind: str, known: tuple[Stay | None, ...], *, slides: tuple[Slides, ...], signed: bool) -> Kernel:
+    spec = PairSpec((known[0], known[1]), ({"a": "v"}, {"b": "v"}), slides, signed=True, parts=True)
+    columns = ("a",) if kind in ("semi", "anti") else ("a", "b")
+    wanted = UnmatchedSpec(columns, kind in ("left", "right", "full"), *WANTED[kind])
+    return Chain(JoinChanges(spec), Unmatched(wanted))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("kind", WANTED)
+@pytest.mark.parametrize("stays", PAIRS[::4], ids=str)
+def test_rows_without_a_match(stays: tuple[Stay | RowStay, Stay | RowStay], kind: str, seed: int) -> None:
+    chance = random.Random(seed)
+    tuples = drawn(chance, 24)
+    sides = [[t for t in tuples if t.side == side] for side in (0, 1)]
+    found = check(fed(stays, partial(outer, kind)), batches(tuples, chance))
+    slides = slides_of(*stays)
+    expected = changes(
+        [lived(side, stay, slides) for side, stay in zip(sides, stays, strict=True)], unmatched(kind)
+    )
+    assert told(found, "a" if kind in ("semi", "anti") else "a b") == expected
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("follows", [True, False], ids=["followed", "from the content"])
+@pytest.mark.parametrize("stay", [Stay(3), Stay(None), *SLIDING], ids=str)
+def test_groups(stay: Stay, follows: bool, seed: int) -> None:
+    """Counts and sums follow what enters and leaves; with a maximum all is computed from the content."""
+    chance = random.Random(seed)
+    tuples = drawn(chance, 24, sides=1)
+    aggregates = [
+        AggregateSpec("count", None, "n", pa.int64()),
+        AggregateSpec("sum", "v", "s", pa.int64()),
+        *([] if follows else [AggregateSpec("max", "v", "m", pa.int64())]),
+    ]
+    spec = GroupSpec(("k",), tuple(aggregates))
+    found = check(lambda: GroupChanges(spec, stay, slides_of(stay)), batches(tuples, chance))
+    columns = 3 if follows else 4
+    expected = changes([lived(tuples, stay, slides_of(stay))], partial(grouped, columns=columns))
+    assert told(found, "k n s" if follows else "k n s m") == expected
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("stay", [Stay(3), Stay(0), *SLIDING[:3]], ids=str)
+def test_all_of_it_every_time(stay: Stay, seed: int) -> None:
+    chance = random.Random(seed)
+    tuples = drawn(chance, 24, sides=1)
+    slides = slides_of(stay)
+    found = check(lambda: Restated(stay, ("v",), slides), batches(tuples, chance))
+    assert Counter((row["time"], row["v"]) for row in found) == restated(lived(tuples, stay, slides), slides)
