@@ -18,6 +18,7 @@ from millstream.analysis.from_items import (
     with_window,
 )
 from millstream.analysis.patterns import analyse_pattern_query
+from millstream.analysis.relations import has_content, is_relation, window_of
 from millstream.analysis.resolved import (
     FromItem,
     JoinClause,
@@ -31,8 +32,8 @@ from millstream.analysis.resolved import (
 )
 from millstream.analysis.resolver import Resolver
 from millstream.analysis.scope import Scope, ScopeRelation
-from millstream.analysis.selects import SelectAnalyser, window_of
-from millstream.analysis.set_operations import require_windows, united, united_facts
+from millstream.analysis.selects import SelectAnalyser
+from millstream.analysis.set_operations import require_windows, united, united_facts, without_keyword
 from millstream.analysis.windows import StreamFacts, WindowAnalyser, implicit_columns
 from millstream.catalog import Catalog
 from millstream.catalog.entries import Relation, Stream, View
@@ -217,6 +218,8 @@ class QueryAnalyser:
         if len(streams) > 1:
             for item in streams:
                 window = window_of(item)
+                if window is None and has_content(item):
+                    continue
                 if window is None:
                     raise AnalysisError(
                         f"'{item.alias}' is joined with another stream and needs a window",
@@ -340,13 +343,20 @@ class QueryAnalyser:
     def _set_operation(self, node: exp.SetOperation) -> SetOperation:
         kind = node.key.upper()
         left, right = self.query(node.this), self.query(node.expression)
+        left, to_stream = without_keyword(left)
+        if without_keyword(right)[1] is not None:
+            raise AnalysisError(
+                f"{without_keyword(right)[1]} behind {kind}",
+                span=right.span,
+                hint="on the first SELECT it is about the whole result",
+            )
         if (left.facts is None) != (right.facts is None):
             raise AnalysisError(
                 f"{kind} of a stream and a table",
                 span=span_of(node),
                 hint="a table has no order to merge by; join the stream with the table instead",
             )
-        if kind in ("INTERSECT", "EXCEPT"):
+        if kind in ("INTERSECT", "EXCEPT") or to_stream or is_relation(left) or is_relation(right):
             for side in (left, right):
                 require_windows(side, kind, node)
         for argument in ("limit", "offset", *(("order",) if left.facts is None else ())):
@@ -366,7 +376,8 @@ class QueryAnalyser:
             all=not node.args.get("distinct"),
             left=left,
             right=right,
-            fields=fields,
+            columns=fields,
+            to_stream=to_stream,
             facts=united_facts(node, left, right),
             span=span_of(node),
         )

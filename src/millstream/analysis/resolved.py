@@ -11,7 +11,7 @@ from millstream.analysis.windows import StreamFacts
 from millstream.catalog.entries import Stream, Table, View
 from millstream.errors import Span
 from millstream.pattern.form import Pattern
-from millstream.types import Field
+from millstream.types import STRING, Field
 from millstream.windows.spec import Window
 
 
@@ -109,6 +109,11 @@ class PatternClause:
 # ---------------------------------------------------------------- queries
 
 
+def with_op(fields: tuple[Field, ...], to_stream: str | None) -> tuple[Field, ...]:
+    """The columns of a result; CHANGES say first what has happened to a row."""
+    return (Field("op", STRING), *fields) if to_stream == "CHANGES" else fields
+
+
 @dataclass(frozen=True)
 class GroupKey:
     """An expression of GROUP BY and the name under which it goes on."""
@@ -156,7 +161,7 @@ class Select:
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        return tuple(output.field for output in self.outputs)
+        return with_op(tuple(output.field for output in self.outputs), self.to_stream)
 
     def items(self) -> Iterator[FromItem]:
         yield self.source
@@ -172,9 +177,14 @@ class SetOperation:
     all: bool
     left: Query
     right: Query
-    fields: tuple[Field, ...]
+    columns: tuple[Field, ...]
+    to_stream: str | None = None
     facts: StreamFacts | None = None
     span: Span | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return with_op(self.columns, self.to_stream)
 
 
 @dataclass(frozen=True)

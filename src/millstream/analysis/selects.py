@@ -9,6 +9,7 @@ from sqlglot import exp
 from millstream.analysis.aggregate_calls import aggregate_call
 from millstream.analysis.calls import COMPLETE, AggregateCall, OverCall, is_running
 from millstream.analysis.expressions import ColumnRef, Expr, of_column, part_of
+from millstream.analysis.from_items import facts_of
 from millstream.analysis.on_tables import (
     arrangement,
     order_of_window,
@@ -16,13 +17,12 @@ from millstream.analysis.on_tables import (
     refuse_other_windows,
 )
 from millstream.analysis.overs import analyse_over, check_together, refuse_on_table
+from millstream.analysis.relations import has_content, window_of
 from millstream.analysis.resolved import (
     FromItem,
     GroupKey,
     JoinClause,
     Output,
-    ReadQuery,
-    ReadStream,
     Select,
 )
 from millstream.analysis.resolver import Resolver, aggregate_name, is_aggregate_call
@@ -36,7 +36,7 @@ from millstream.quantity import Duration
 from millstream.syntax import nodes
 from millstream.syntax.positions import span_of
 from millstream.types import Field, Kind, Type
-from millstream.windows.spec import Window
+from millstream.windows.spec import slides
 
 WINDOW_COLUMNS = ("window_start", "window_end", "wid", "complete")
 
@@ -60,7 +60,12 @@ class SelectAnalyser:
         self.joins = joins
         self.resolver = resolver
         self.facts = facts
-        self.windows = [w for w in map(window_of, (source, *(j.item for j in joins))) if w is not None]
+        items = (source, *(join.item for join in joins))
+        self.windows = [w for w in map(window_of, items) if w is not None]
+        self.has_content = bool(self.windows) or any(map(has_content, items))
+        """Whether there is something at every instant that can be aggregated."""
+
+        self._streams = sum(facts_of(item) is not None for item in items)
         self.aggregates: list[AggregateCall] = []
         self.overs: list[OverCall] = []
         self.group_by: list[GroupKey] = []
@@ -73,6 +78,7 @@ class SelectAnalyser:
             refuse_other_windows(self.node, self._is_own)
         outputs, having = self._columns()
         self._check_aggregation(outputs)
+        self._check_contents()
         check_together(self.overs)
         arranged = None
         if self.facts is None and not self.checked_only:
@@ -106,7 +112,7 @@ class SelectAnalyser:
                 raise AnalysisError(
                     f"{what} on a stream", span=span_of(part) or span_of(self.node), hint=hint
                 )
-        if self.node.args.get("distinct") is not None and not self.windows:
+        if self.node.args.get("distinct") is not None and not self.has_content:
             raise AnalysisError(
                 "DISTINCT on a stream needs a window",
                 span=span_of(self.node),
@@ -279,7 +285,7 @@ class SelectAnalyser:
             raise AnalysisError(f"{modifiers[0].name} is for streams", span=span_of(self.node))
         if len(modifiers) > 1:
             raise AnalysisError("one of ISTREAM, DSTREAM, RSTREAM and CHANGES", span=span_of(self.node))
-        if not self.windows:
+        if not self.has_content:
             raise AnalysisError(
                 f"{modifiers[0].name} needs a window",
                 span=span_of(self.node),
@@ -299,7 +305,7 @@ class SelectAnalyser:
             if self.facts is None:
                 refuse_on_table(node)
                 return self._over_table(node, call) if call.user is not None else None
-            if self.windows:
+            if self.windows or self._streams > 1:
                 raise AnalysisError(
                     "OVER does not go with a window on the stream",
                     span=span_of(node),
@@ -307,7 +313,7 @@ class SelectAnalyser:
                 )
             self.overs.append(analyse_over(node, call, self.facts, self.resolver.with_aggregates(None)))
             return call.result
-        if self.facts is not None and not self.windows:
+        if self.facts is not None and not self.has_content:
             self._check_unwindowed(call)
         if self.facts is None and not self.windows:
             self._check_base_version(call)
@@ -385,7 +391,7 @@ class SelectAnalyser:
                 hint="PARTITION BY inside OVER divides its windows",
             )
         if self.group_by and not self.aggregates:
-            if self.facts is not None and not self.windows:
+            if self.facts is not None and not self.has_content:
                 raise AnalysisError(
                     "GROUP BY on a stream without an aggregate", span=span_of(self.node.args["group"])
                 )
@@ -417,6 +423,17 @@ class SelectAnalyser:
                 hint="write two queries",
             )
 
+    def _check_contents(self) -> None:
+        """Windows that are not aggregated must have a content at every instant."""
+        lacking = [window for window in self.windows if not window.has_state]
+        if self.facts is not None and lacking and not self.aggregates and not self.group_by:
+            raise AnalysisError(
+                f"a {type(lacking[0]).__name__.removesuffix('Window').upper()} window has no content at an"
+                " instant: it can only be aggregated",
+                span=span_of(self.node),
+                hint="use RANGE, ROWS, LANDMARK, NOW or UNBOUNDED, or an aggregate",
+            )
+
     # ------------------------------------------------------------ order
 
     def _result_facts(self, outputs: list[Output], facts: StreamFacts) -> StreamFacts:
@@ -425,9 +442,14 @@ class SelectAnalyser:
         return order_of_tuples(
             outputs,
             facts,
-            unchanged=not (self.overs or self.aggregates or self.joins),
+            unchanged=not (self.overs or self.aggregates or self.joins or self._is_stamped_anew()),
             stamped=any(isinstance(over.emit_every, Duration) for over in self.overs),
         )
+
+    def _is_stamped_anew(self) -> bool:
+        """Whether tuples come at other instants than their own: when a window slides, or they leave it."""
+        keyword = self.node.args.get("operation_modifiers") or self.node.args.get("distinct")
+        return self.has_content and (keyword is not None or any(map(slides, self.windows)))
 
     def _check_order_by(self, outputs: list[Output]) -> None:
         order = self.node.args.get("order")
@@ -460,10 +482,6 @@ _NOT_ON_STREAMS = (
     ("pivots", "PIVOT is not used", None),
     ("connect", "CONNECT BY is not used", None),
 )
-
-
-def window_of(item: FromItem) -> Window | None:
-    return item.window if isinstance(item, ReadStream | ReadQuery) else None
 
 
 def _emits(window: exp.Window) -> bool:

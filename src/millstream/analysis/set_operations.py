@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqlglot import exp
 
 from millstream.analysis.coercion import common_type
 from millstream.analysis.from_items import facts_of, with_bracket
+from millstream.analysis.relations import has_content
 from millstream.analysis.resolved import Query, Select, SetOperation
-from millstream.analysis.selects import window_of
 from millstream.analysis.windows import StreamFacts
 from millstream.catalog.entries import Timestamp, TimestampKind
 from millstream.errors import AnalysisError
@@ -61,6 +63,15 @@ def united_facts(node: exp.SetOperation, left: Query, right: Query) -> StreamFac
     return StreamFacts(timestamp, frozenset(promised), bounded)
 
 
+def without_keyword(query: Query) -> tuple[Query, str | None]:
+    """A query that does not say how it becomes a stream, and what it has said."""
+    match query:
+        case Select(to_stream=str() as kind) | SetOperation(to_stream=str() as kind):
+            return replace(query, to_stream=None), kind
+        case _:
+            return query, None
+
+
 def require_windows(query: Query, kind: str, node: exp.SetOperation) -> None:
     match query:
         case SetOperation():
@@ -68,7 +79,7 @@ def require_windows(query: Query, kind: str, node: exp.SetOperation) -> None:
             require_windows(query.right, kind, node)
         case Select() if query.facts is not None:
             for item in query.items():
-                if facts_of(item) is not None and window_of(item) is None:
+                if facts_of(item) is not None and not has_content(item):
                     raise AnalysisError(
                         f"{kind} needs a window on '{item.alias}'",
                         span=item.span,

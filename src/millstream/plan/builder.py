@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from millstream.analysis.calls import is_running
 from millstream.analysis.from_items import facts_of
+from millstream.analysis.relations import is_relation, takes_relations
 from millstream.analysis.resolved import (
     FromItem,
     Query,
@@ -59,9 +60,9 @@ def _relation(query: Query) -> Node:
 
 
 def _select(query: Select) -> Node:
-    plan = _from_item(query.source)
+    plan = _from_item(query.source, query)
     for join in query.joins:
-        right = _from_item(join.item)
+        right = _from_item(join.item, query)
         if plan.streaming and right.streaming:
             plan = WindowJoin(plan, right, join.kind, join.conditions)
         else:
@@ -86,19 +87,21 @@ def _aggregate(plan: Node, query: Select) -> Node:
         return OverAggregate(plan, query.overs)
     if not query.aggregates and not query.group_by:
         return plan
-    windowed = any(isinstance(node, Windowed) for node in plan.walk())
+    windowed = varies(plan) or any(isinstance(node, Windowed) and not node.streaming for node in plan.walk())
     if query.facts is None and not windowed:
         plan = InOrder(plan)
         windowed = not query.aggregates or not all(map(is_running, query.aggregates))
     return (WindowAggregate if windowed else BaseAggregate)(plan, query.group_by, query.aggregates)
 
 
-def _from_item(item: FromItem) -> Node:
+def _from_item(item: FromItem, query: Select) -> Node:
     match item:
         case ReadTable():
             return TableScan(item.table, item.alias)
         case ReadStream():
             return _windowed(_stream(item.stream, item.alias), item)
+        case ReadQuery(window=None) if is_relation(item.query) and takes_relations(query):
+            return Rename(_relation(item.query), item.alias)
         case ReadQuery():
             return _windowed(Rename(build(item.query), item.alias), item)
 
@@ -126,4 +129,5 @@ def _set_operation(query: SetOperation) -> Node:
     if query.kind == "UNION" and query.facts is not None and not windowed:
         latent = query.facts.timestamp.kind is TimestampKind.LATENT
         return StreamUnion(left, right, query.fields, query.all, latent)
-    return WindowSetOperation(left, right, query.kind, query.all, query.fields)
+    plan = WindowSetOperation(left, right, query.kind, query.all, query.columns)
+    return RelationToStream(plan, query.to_stream) if query.to_stream else plan

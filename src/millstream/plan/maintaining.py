@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from millstream.analysis.expressions import ColumnRef, Expr
 from millstream.plan import nodes
 from millstream.plan.attributes import attribute_beside_time
-from millstream.plan.varying import RSTREAM, maintained, slides, varies
+from millstream.plan.varying import RSTREAM, maintained, runs_dry, varies
 from millstream.plan.window_joins import Equal, bounds, equality
 from millstream.types import Kind
-from millstream.windows.spec import LandmarkWindow, NowWindow, RangeWindow, RowWindow
+from millstream.windows.spec import LandmarkWindow, NowWindow, RangeWindow, RowWindow, slides
 
 _EDGES = ("window_start", "window_end", "wid")
 
@@ -53,7 +53,7 @@ def of_tuples(node: nodes.Node) -> nodes.Windowed | None:
     match node:
         case nodes.Windowed(window=RangeWindow() | LandmarkWindow() | NowWindow()):
             return node
-        case nodes.Filter() | nodes.Project():
+        case nodes.Rename() | nodes.Filter() | nodes.Project():
             return of_tuples(node.input)
         case nodes.TableJoin(kind=kind):
             stream, fits = (
@@ -108,7 +108,7 @@ def why_not_maintained(node: nodes.RelationToStream) -> str | None:
     windowed = [n for n in maintained(node.input) if isinstance(n, nodes.Windowed)]
     reasons = [*map(_window, windowed), *map(_operator, maintained(node.input))]
     reasons += [_beside(windowed), _edges(node.input, windowed)]
-    if node.kind == RSTREAM and _lasts(node.input) and any(slides(w.window) for w in windowed):
+    if node.kind == RSTREAM and not runs_dry(node.input) and any(slides(w.window) for w in windowed):
         reasons.append("RSTREAM of rows that never leave")
     if node.kind == RSTREAM and any(isinstance(w.window, RowWindow) and slides(w.window) for w in windowed):
         reasons.append("RSTREAM of a window of rows that slides")
@@ -165,22 +165,3 @@ def _edges(node: nodes.Node, windowed: Sequence[nodes.Windowed]) -> str | None:
         if column.relation.lower() in aliases and column.name in _EDGES:
             return f"'{column.name}' of a window that is maintained at every instant"
     return None
-
-
-def _lasts(node: nodes.Node) -> bool:
-    """Whether rows of a result may stay for ever."""
-    match node:
-        case nodes.Windowed():
-            return isinstance(node.window, LandmarkWindow | RowWindow)
-        case nodes.WindowJoin(kind="inner" | "cross"):
-            return all(map(_lasts, node.inputs))
-        case nodes.TableJoin():
-            return any(_lasts(side) for side in node.inputs if side.streaming)
-        case nodes.WindowSetOperation(kind="EXCEPT") | nodes.WindowJoin(kind="left" | "semi" | "anti"):
-            return _lasts(node.left)
-        case nodes.WindowSetOperation(kind="INTERSECT"):
-            return all(map(_lasts, node.inputs))
-        case nodes.WindowJoin(kind="right"):
-            return _lasts(node.right)
-        case _:
-            return any(map(_lasts, node.inputs))

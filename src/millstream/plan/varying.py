@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from millstream.plan import nodes
-from millstream.windows.spec import LandmarkWindow, NowWindow, RangeWindow, RowWindow, Window
+from millstream.windows.spec import LandmarkWindow, NowWindow, RangeWindow, Window, slides
 
 _MAINTAINED = (
+    nodes.Rename,
     nodes.Filter,
     nodes.Project,
     nodes.TableJoin,
@@ -32,7 +33,7 @@ def varies(node: nodes.Node) -> bool:
             return _has_window(node) and not is_reported(node)
         case nodes.Distinct() | nodes.WindowSetOperation() | nodes.WindowJoin():
             return _has_window(node)
-        case nodes.Filter() | nodes.Project() | nodes.TableJoin():
+        case nodes.Rename() | nodes.Filter() | nodes.Project() | nodes.TableJoin():
             return any(map(varies, node.inputs))
         case _:
             return False
@@ -78,16 +79,6 @@ def changed_below(node: nodes.Node, change: Callable[[nodes.Node], nodes.Node]) 
 
 def windows_in(node: nodes.Node) -> list[Window]:
     return [n.window for n in maintained(node) if isinstance(n, nodes.Windowed)]
-
-
-def slides(window: Window) -> bool:
-    match window:
-        case RangeWindow(slide=slide) | LandmarkWindow(slide=slide):
-            return slide is not None
-        case RowWindow(slide=slide):
-            return slide.count > 1
-        case _:
-            return False
 
 
 def is_logical(window: Window) -> bool:

@@ -52,6 +52,8 @@ class States:
         if id(node) in self.tables:
             return self.tables[id(node)]
         match node:
+            case nodes.Rename():
+                return self.at(node.input, instant)
             case nodes.Filter():
                 conditions = [holds(condition, node.input.schema) for condition in node.conditions]
                 below = self.at(node.input, instant)

@@ -104,6 +104,9 @@ class Maintenance:
         match node:
             case nodes.Windowed():
                 return self._of_rows(node)
+            case nodes.Rename():
+                below = self._relation(node.input, last=last)
+                return replace(below, flow=below.flow.alias(node.alias), schema=node.schema)
             case nodes.Filter():
                 below = self._relation(node.input, last=last)
                 return below.map(lambda leg: leg.where(node.conditions))

@@ -145,3 +145,14 @@ class PredicateWindow(Window):
 
     def headline(self) -> str:
         return f"START WHEN {self.start_when} END WHEN {self.end_when}"
+
+
+def slides(window: Window) -> bool:
+    """Whether the content of a window changes only every so often."""
+    match window:
+        case RangeWindow(slide=slide) | LandmarkWindow(slide=slide):
+            return slide is not None
+        case RowWindow(slide=slide):
+            return slide.count > 1
+        case _:
+            return False

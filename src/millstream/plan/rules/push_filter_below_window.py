@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from millstream.analysis.expressions import ColumnRef, Expr
 from millstream.plan.nodes import Filter, Node, RelationToStream, Windowed, filtered
-from millstream.plan.varying import RSTREAM, changed_below, is_logical, runs_dry, slides, windows_in
+from millstream.plan.varying import RSTREAM, changed_below, is_logical, runs_dry, windows_in
+from millstream.windows.spec import slides
 
 
 def push_filter_below_window(node: Node) -> Node:

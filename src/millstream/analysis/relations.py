@@ -1,0 +1,52 @@
+"""Queries whose results are relations that vary with time, and not streams (semantics, section 6)."""
+
+from __future__ import annotations
+
+from millstream.analysis.calls import is_running
+from millstream.analysis.from_items import facts_of
+from millstream.analysis.resolved import FromItem, Query, ReadQuery, ReadStream, Select, SetOperation
+from millstream.windows.spec import RangeWindow, Window
+
+
+def is_relation(query: Query) -> bool:
+    """Whether a query gives what is made of the current contents of windows, and does not say as a stream."""
+    match query:
+        case Select():
+            return (
+                query.facts is not None
+                and query.to_stream is None
+                and takes_relations(query)
+                and any(map(has_content, query.items()))
+                and not _is_reported(query)
+            )
+        case SetOperation():
+            return query.to_stream is None and (is_relation(query.left) or is_relation(query.right))
+        case _:
+            return False
+
+
+def takes_relations(query: Select) -> bool:
+    """Whether a SELECT works on relations: OVER, patterns and running aggregates are about streams."""
+    return query.pattern is None and not query.overs and not any(map(is_running, query.aggregates))
+
+
+def has_content(item: FromItem) -> bool:
+    """Whether an item of FROM has a content at every instant: a window, or a query over windows."""
+    if window_of(item) is not None:
+        return facts_of(item) is not None
+    return isinstance(item, ReadQuery) and is_relation(item.query)
+
+
+def window_of(item: FromItem) -> Window | None:
+    return item.window if isinstance(item, ReadStream | ReadQuery) else None
+
+
+def _is_reported(query: Select) -> bool:
+    """Whether windows are reported when they end: an aggregate over one window that has ends."""
+    if not query.aggregates and not query.group_by:
+        return False
+    streams = [item for item in query.items() if facts_of(item) is not None]
+    window = window_of(streams[0])
+    if len(streams) > 1 or window is None:
+        return False
+    return not (isinstance(window, RangeWindow) and window.slide is None)
