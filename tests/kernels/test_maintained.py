@@ -25,15 +25,17 @@ from varying import (
 )
 
 from millstream.kernels import chunks
-from millstream.kernels.base import Kernel
+from millstream.kernels.base import END, KEY, Frontier, Kernel, Tuples
 from millstream.kernels.changes import Changes, RowChanges
 from millstream.kernels.copies import Copies
 from millstream.kernels.group_changes import GroupChanges
 from millstream.kernels.join_changes import JoinChanges
 from millstream.kernels.restated import Restated
-from millstream.kernels.specs import AggregateSpec, CopiesSpec, GroupSpec, PairSpec, UnmatchedSpec
+from millstream.kernels.specs import AggregateSpec, CopiesSpec, GroupSpec, JoinSpec, PairSpec, UnmatchedSpec
 from millstream.kernels.stays import RowStay, Slides, Stay
+from millstream.kernels.tuples import cut
 from millstream.kernels.unmatched import Unmatched
+from millstream.kernels.window_join import WindowJoin
 
 EVERY_TWO, EVERY_THREE = Slides(2), Slides(3)
 SLIDING = [Stay(4, EVERY_TWO), Stay(3, EVERY_TWO), Stay(6, EVERY_THREE), Stay(None, EVERY_TWO)]
@@ -150,6 +152,22 @@ def test_rows_without_a_match(stays: tuple[Stay | RowStay, Stay | RowStay], kind
     assert told(found, "a" if kind in ("semi", "anti") else "a b") == expected
 
 
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        WindowJoin(JoinSpec((3, 3), ({"a": "v"}, {"b": "v"}))),
+        pairs((Stay(3), Stay(3)), slides=(), signed=False),
+    ],
+)
+def test_a_batch_may_say_that_there_are_no_nulls_and_another_one_not(kernel: Kernel) -> None:
+    """Spark does so: a batch of nothing is made by hand, and does not know."""
+    tuples = batches(drawn(random.Random(1), 24), random.Random(1))[0][0]
+    strict = pa.schema([pa.field(f.name, f.type, nullable=f.name != KEY) for f in tuples.columns.schema])
+    told_so = Tuples(tuples.columns.cast(strict), tuples.time, tuples.origin, tuples.number)
+    kernel.process(cut(tuples, 0, 0), Frontier(0, 0))
+    assert len(kernel.process(told_so, END)) > 0
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("follows", [True, False], ids=["followed", "from the content"])
 @pytest.mark.parametrize("stay", [Stay(3), Stay(None), *SLIDING], ids=str)
@@ -177,3 +195,15 @@ def test_all_of_it_every_time(stay: Stay, seed: int) -> None:
     slides = slides_of(stay)
     found = check(lambda: Restated(stay, ("v",), slides), batches(tuples, chance))
     assert Counter((row["time"], row["v"]) for row in found) == restated(lived(tuples, stay, slides), slides)
+
+
+@pytest.mark.parametrize("stay", [Stay(None), Stay(1000)], ids=str)
+def test_of_equal_rows_only_one_is_kept(stay: Stay) -> None:
+    """A landmark window has no end, and its distinct values are few."""
+    spec = CopiesSpec("UNION", False, ("k",))
+    kernel = Copies(spec, (stay,))
+    for tuples, frontier in batches(drawn(random.Random(2), 60, sides=1), random.Random(2))[:-1]:
+        kernel.process(tuples, frontier)
+        kernel.snapshot()
+    # Three keys, and what is not complete yet.
+    assert kernel.rows <= 3 + 4

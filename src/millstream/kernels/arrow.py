@@ -16,6 +16,11 @@ def single(column: pa.ChunkedArray | pa.Array) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
+def plain(table: pa.Table) -> pa.Table:
+    """A table that says of no column that it has no NULLs: only those that say the same go together."""
+    return pa.table(table.columns, names=table.column_names)
+
+
 def validity(array: pa.Array) -> Bytes:
     """1 for values, 0 for NULLs."""
     if array.null_count == 0:

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 from numba import njit
 
-from millstream.kernels.arrays import Array, Buffer, Codes, Integers, frozen
+from millstream.kernels.arrays import Array, Buffer, Bytes, Codes, Integers, frozen
 from millstream.kernels.base import Tuples
-from millstream.kernels.maintained import ID, ID2, OP, UNTIL, Maintained, mixed
+from millstream.kernels.maintained import ID, ID2, IS_GONE, OP, UNTIL, Maintained, mixed
 from millstream.kernels.specs import CopiesSpec
 from millstream.kernels.stays import Slides, Stay
 from millstream.kernels.times import MOST
@@ -22,7 +22,8 @@ class Copies(Maintained):
     """Counts the copies of each row (the key) in one relation or two.
 
     The result has k1 + k2, min(k1, k2) or max(0, k1 - k2) copies, and without ALL one if there are any. A row
-    stays as long as there are copies, so that its end is not known when it enters.
+    stays as long as there are copies, so that its end is not known when it enters. Without ALL the copy of a
+    window of time that stays longest stands for the others, which are forgotten.
     """
 
     def __init__(self, spec: CopiesSpec, stays: Sequence[Stay | None], slides: Sequence[Slides] = ()) -> None:
@@ -32,17 +33,22 @@ class Copies(Maintained):
     def _start_over(self) -> None:
         self._counts = Buffer(np.int64, 0)
         self._shown = Buffer(np.int64, 0)
+        self._longest = Buffer(np.int32, -1)
+        """Of each code the copy that stands for all, where one does."""
 
     def _resume(self, rows: Array) -> None:
         self._count(np.zeros(len(rows), np.int64), np.ones(len(rows), np.int8), rows)
 
     def _count(self, instants: Integers, ops: Array, rows: Array) -> tuple[Codes, Integers, Array]:
         sides = len(self._stays)
-        self._counts.resize(sides * len(self._keys))
+        for of_side in (self._counts, self._longest):
+            of_side.resize(sides * len(self._keys))
         self._shown.resize(len(self._keys))
+        one_stands = np.array([not self._spec.all and stay is not None for stay in self._stays])
         how = _KINDS[self._spec.kind], self._spec.all, sides
-        given = frozen(instants), frozen(ops), frozen(rows), self._codes.view
-        return _count(*given, self._counts.data, self._shown.data, how)
+        given = frozen(instants), frozen(ops), frozen(rows), self._codes.view, self._until.view
+        kept = self._counts.data, self._shown.data, self._longest.data, self._status.data
+        return _count(*given, kept, how, frozen(one_stands))
 
     def _apply(self, instants: Integers, ops: Array, rows: Array) -> Tuples:
         events, copies, signs = self._count(instants, ops, rows)
@@ -76,12 +82,14 @@ def _count(
     ops: Array,
     rows: Array,
     codes: Codes,
-    counts: Integers,
-    shown: Integers,
+    until: Integers,
+    kept: tuple[Integers, Integers, Codes, Bytes],
     how: tuple[int, bool, int],
+    one_stands: Array,
 ) -> tuple[Codes, Integers, Array]:
     """Copies that enter and leave: by which event, the number of the copy, and 1 or -1."""
     kind, all_, sides = how
+    counts, shown, longest, status = kept
     room = len(rows)
     events, copies, signs = np.empty(room, np.int32), np.empty(room, np.int64), np.empty(room, np.int8)
     count = 0
@@ -89,7 +97,21 @@ def _count(
     while i < len(rows):
         first, now = i, instants[i]
         while i < len(rows) and instants[i] == now:
-            counts[codes[rows[i]]] += ops[i]
+            row, code = rows[i], codes[rows[i]]
+            if not one_stands[code % sides]:
+                counts[code] += ops[i]
+            elif ops[i] < 0:
+                if longest[code] == row:
+                    longest[code] = -1
+                    counts[code] = 0
+            elif longest[code] < 0:
+                longest[code] = row
+                counts[code] = 1
+            elif until[longest[code]] < until[row]:
+                status[longest[code]] = IS_GONE
+                longest[code] = row
+            else:
+                status[row] = IS_GONE
             i += 1
         for event in range(first, i):
             key = codes[rows[event]] // sides

@@ -42,7 +42,7 @@ CHANGE = (OP, UNTIL, ID, ID2)
 _SERIAL, _FORESEEN, _ENTER, _TOLD = "__ms_serial", "__ms_foreseen", "__ms_enter", "__ms_told"
 _KEPT = (_SERIAL, _FORESEEN, _ENTER, UNTIL, _TOLD)
 _LAST_ORIGIN = 2**31 - 1
-_WAITS, _IS_IN, _IS_GONE = 0, 1, 2
+_WAITS, _IS_IN, IS_GONE = 0, 1, 2
 
 
 class Maintained(Kernel):
@@ -162,7 +162,7 @@ class Maintained(Kernel):
         self._told.extend(np.zeros(count, np.uint8))
         self._serials.extend(np.arange(self._serial, self._serial + count))
         self._serial += count
-        columns = _without_marks(columns).combine_chunks()
+        columns = arrow.plain(_without_marks(columns)).combine_chunks()
         known = self._columns
         together = columns if known is None else pa.concat_tables([known, columns]).combine_chunks()
         self._columns = together
@@ -198,8 +198,8 @@ class Maintained(Kernel):
         entering = np.flatnonzero((status == _WAITS) & (enter <= last) & visible)
         status[entering] = _IS_IN
         leaving = np.flatnonzero((status == _IS_IN) & (until < last))
-        status[leaving] = _IS_GONE
-        status[(status == _WAITS) & ~visible & (until < last)] = _IS_GONE
+        status[leaving] = IS_GONE
+        status[(status == _WAITS) & ~visible & (until < last)] = IS_GONE
         instants = np.concatenate([until[leaving] + 1, enter[entering]])
         ops = np.repeat(np.array([-1, 1], np.int8), [len(leaving), len(entering)])
         rows = np.concatenate([leaving, entering])
@@ -228,7 +228,7 @@ class Maintained(Kernel):
     # ------------------------------------------------------------ what is gone
 
     def _forget(self) -> None:
-        alive = self._status.view != _IS_GONE
+        alive = self._status.view != IS_GONE
         count = int(np.count_nonzero(alive))
         if self._frontier.is_end or not count:
             schema = None if self._columns is None else self._columns.schema
@@ -270,7 +270,7 @@ class Maintained(Kernel):
 
     def snapshot(self) -> Change:
         kept, moves = self._ledgers
-        alive = self._status.view != _IS_GONE
+        alive = self._status.view != IS_GONE
         rows = self._saved + np.flatnonzero(alive[self._saved :])
         moved, self._moved = self._moved, []
         self._saved = len(alive)
@@ -320,15 +320,15 @@ class Maintained(Kernel):
             for values, new in zip((enter, until, told), news, strict=True):
                 values[found[known]] = new[known]
         status = np.where((enter <= self._last) & (until >= enter), _IS_IN, _WAITS).astype(np.uint8)
-        status[until < self._last] = _IS_GONE
-        rows = order[status[order] != _IS_GONE]
+        status[until < self._last] = IS_GONE
+        rows = order[status[order] != IS_GONE]
         for name, values in zip(_KEPT[2:], (enter, until, told), strict=True):
             table = table.set_column(table.column_names.index(name), name, pa.array(values))
         self._import(table.take(pa.array(rows)), status[rows])
 
     @property
     def rows(self) -> int:
-        return int(np.count_nonzero(self._status.view != _IS_GONE))
+        return int(np.count_nonzero(self._status.view != IS_GONE))
 
 
 def _without_marks(columns: pa.Table) -> pa.Table:

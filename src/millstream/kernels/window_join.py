@@ -79,7 +79,7 @@ class WindowJoin(Kernel):
         self._following.resize(len(self._until))
         for ends in (self._heads, self._tails):
             ends.resize(2 * len(self._keys))
-        columns = columns.combine_chunks()
+        columns = arrow.plain(columns).combine_chunks()
         known = self._columns
         self._columns = columns if known is None else pa.concat_tables([known, columns]).combine_chunks()
 
