@@ -1,4 +1,4 @@
-"""An equi-join of two streams over windows of a minute, from files to results: Millstream, Spark and Flink."""
+"""An equi-join over windows of a minute, from files to results: Millstream, Spark and Flink."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ WANTED = {"spark_join": 3, "flink_join": 2}
 BATCHES = 8
 TIMEOUT = 1200
 ABOUT = f"""\
-`FROM s [RANGE {WINDOW_SECONDS} SECONDS] AS a JOIN t [RANGE {WINDOW_SECONDS} SECONDS] AS b ON a.k = b.k`, two streams
-of as many rows each, {KEYS:,} keys, so that a row meets two or three of the other stream. As in
-`python -m benchmarks engine`, which tells how contestants are set up: each alone in a process of its own, once over
-a quarter of the rows, then timed over all; results into nothing; Spark and Millstream in {BATCHES} micro-batches with
-their state in RocksDB and checkpoints, Flink with its state on the heap and none. Windows are half open, so that two
-rows meet if they are less than {WINDOW_SECONDS} s apart, whichever came first: peers ask for just that. What all pairs
-come to (how many, the sum of the products of their values, and of the squares of that) is compared with a
-recomputation. Rows a second are those of each stream."""
+`FROM s [RANGE {WINDOW_SECONDS} SECONDS] AS a JOIN t [RANGE {WINDOW_SECONDS} SECONDS] AS b ON a.k = b.k`, two
+streams of as many rows each, {KEYS:,} keys, so that a row meets two or three of the other stream. As in
+`python -m benchmarks engine`, which tells how contestants are set up: each alone in a process of its own,
+once over a quarter of the rows, then timed over all; results into nothing; Spark and Millstream in {BATCHES}
+micro-batches with their state in RocksDB and checkpoints, Flink with its state on the heap and none. Windows
+are half open, so that two rows meet if they are less than {WINDOW_SECONDS} s apart, whichever came first:
+peers ask for just that. What all pairs come to (how many, the sum of the products of their values, and of
+the squares of that) is compared with a recomputation. Rows a second are those of each stream."""
 
 
 def measure(size: Size, directory: Path) -> Section:
