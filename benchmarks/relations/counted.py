@@ -15,7 +15,7 @@ from benchmarks.relations.operators import MAINTAINED, Operator, Window, rows
 from benchmarks.relations.traces import SESSIONS, first_sessions, most_frequent
 from benchmarks.relations.waves import CYCLES, Batches, Cost, arrivals, cost, rate_of, sides_of
 
-ROWS, REPEATS = SESSIONS, 3
+ROWS, REPEATS = SESSIONS, 1
 TENTHS = (1, 2, 5, 10, 50, 100)
 """Sizes of windows, in tenths of what comes in a cycle: 1,000 to 100,000 at the paper's size."""
 PARTITIONS = 5
