@@ -13,7 +13,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 # Prefix of whatever starts Spark.
 WITH_JAVA = JAVA_HOME=$$(scripts/java) && export JAVA_HOME &&
 
-.PHONY: help demo test bench bench-engine bench-growth bench-slides bench-windows bench-aggregates bench-patterns soak lint venv clean java
+.PHONY: help demo test bench bench-engine bench-growth bench-slides bench-windows bench-aggregates bench-patterns bench-relations soak lint venv clean java
 
 help: ## list the targets (default)
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,6 +47,9 @@ bench-aggregates: java $(VENV)/.installed-bench ## aggregates of the user's besi
 
 bench-patterns: java $(VENV)/.installed-bench ## searches for sequence patterns, their memory, and peers
 	@$(WITH_JAVA) $(BIN)/python -m benchmarks patterns
+
+bench-relations: java $(VENV)/.installed-bench ## results maintained at every instant: a paper's experiments, and joins beside peers
+	@$(WITH_JAVA) $(BIN)/python -m benchmarks relations
 
 soak: java venv ## the long tests: many kills, millions of rows, hours of stream time
 	@$(WITH_JAVA) $(BIN)/python -m soak

@@ -7,6 +7,7 @@ python -m benchmarks slides [--rows N] [--only NAME ...] [--help]              w
 python -m benchmarks windows [--rows N] [--only NAME ...] [--resume] [--help]  the papers' experiments
 python -m benchmarks aggregates [--rows N] [--only NAME ...] [--resume]        aggregates of the user's
 python -m benchmarks patterns [--rows N] [--only NAME ...] [--resume] [--stocks DIR]  sequence patterns
+python -m benchmarks relations [--rows N] [--only NAME ...] [--resume]         joins, DISTINCT, aggregates
 """
 
 from __future__ import annotations
@@ -37,6 +38,11 @@ PAGES = (
         ("search", "peer", "memory", "large"),
         {"stocks": ROOT.parent / "shared" / "data" / "stocks"},
     ),
+    Page(
+        "relations",
+        "Results maintained at every instant: the paper's experiments, state, and a join beside peers",
+        ("sliding", "counted", "removal", "landmark", "state", "peers"),
+    ),
 )
 BENCHMARKS = {"start_up": start_up, "csv_to_out": csv_to_out}
 
@@ -61,7 +67,7 @@ def main() -> None:
         prog="python -m benchmarks",
         description="Measure Millstream.",
         epilog="The long ones: python -m benchmarks engine --help, and growth, slides, windows, aggregates, "
-        "patterns",
+        "patterns, relations",
     )
     parser.add_argument("names", nargs="*", choices=[[], *BENCHMARKS], help="which ones (default: all)")
     parser.add_argument("--quick", action="store_true", help="a tenth of the size, to see that they work")

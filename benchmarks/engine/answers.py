@@ -105,6 +105,27 @@ def _rows(shape: Shape) -> Totals:
     return _totals(_by_key(shape).rolling(ROWS_PRECEDING + 1, min_periods=1)["v"].sum())
 
 
+def _join(shape: Shape) -> Totals:
+    """For each row of one stream, what the rows of the other near it come to: sums up to places in it."""
+    one, two = (_by_key_and_time(each) for each in (shape, shape.other))
+    reach = np.timedelta64(WINDOW_SECONDS, "s") // np.timedelta64(1, "ms")
+    first = np.searchsorted(two[0], one[0] - reach, "right")
+    last = np.searchsorted(two[0], one[0] + reach, "left")
+    sums = [np.concatenate([[0.0], np.cumsum(values)]) for values in (two[1], two[1] ** 2)]
+    total, squares = (
+        float((one[1] ** power * (of[last] - of[first])).sum()) for power, of in enumerate(sums, 1)
+    )
+    return Totals(int((last - first).sum()), total, squares)
+
+
+def _by_key_and_time(shape: Shape) -> tuple[np.ndarray, np.ndarray]:
+    """Values in the order of key and time, which are one number: between keys there is more than a window."""
+    k, ts, v = columns(shape)
+    places = k * np.int64(shape.seconds + 10 * WINDOW_SECONDS) * 1000 + (ts - START).astype(np.int64)
+    order = np.argsort(places)
+    return places[order], v[order]
+
+
 def _matches(query: str) -> Callable[[Shape], Totals]:
     def totals(shape: Shape) -> Totals:
         k, ts, v = columns(shape)
@@ -153,6 +174,7 @@ _RECOMPUTE: dict[str, Callable[[Shape], Totals]] = {
     "cumulate": _cumulate,
     "session": _session,
     **{query: _matches(query) for query in ATTEMPTS},
+    "join": _join,
     "scan": _scan,
     "micro_batch_count": _tiny_count,
     "micro_batch_window": _tiny_window,

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from benchmarks.engine import answers, data
 from benchmarks.engine.contestants import CONTESTANTS
-from benchmarks.engine.contract import FILES, IF_ASKED, ROOT, Contestant, Totals
+from benchmarks.engine.contract import FILES, IF_ASKED, ROOT, SIDES, Contestant, Totals
 from benchmarks.engine.data import Shape
 from benchmarks.engine.environment import cores, environment, megabytes
 from benchmarks.engine.results import Results, described
@@ -79,9 +79,10 @@ def _round(
     console: Console,
 ) -> None:
     """Every contestant once, over the data of one shape."""
+    sides = _sides(chosen)
     arguments = [
-        *("--data", str(data.make(shape, options.parallelism))),
-        *("--warm-up", str(data.make(small, options.parallelism))),
+        *("--data", str(data.make(shape, options.parallelism, sides))),
+        *("--warm-up", str(data.make(small, options.parallelism, sides))),
         *_common(options),
         *([] if options.skip_answers else ["--answers"]),
     ]
@@ -103,7 +104,8 @@ def _round(
 
 def check(chosen: list[Contestant], options: argparse.Namespace, console: Console) -> int:
     """Run all over little data and compare their answers with a recomputation; 1 if one is not right."""
-    arguments = ["--data", str(data.make(CHECK, options.parallelism)), *_common(options), "--answers"]
+    directory = data.make(CHECK, options.parallelism, _sides(chosen))
+    arguments = ["--data", str(directory), *_common(options), "--answers"]
     table = Table("", "results", "sum", "sum of squares", "")
     failures = 0
     for contestant in chosen:
@@ -127,6 +129,11 @@ def _verdict(outcome: Outcome, right: Totals) -> str:
     if outcome.totals is None:
         return "no answer: it printed a line without results"
     return "right" if outcome.totals.agrees(right) else f"wrong: {outcome.totals} and not {right}"
+
+
+def _sides(chosen: list[Contestant]) -> int:
+    """How many streams somebody reads."""
+    return max((SIDES.get(contestant.query, 1) for contestant in chosen), default=1)
 
 
 def _common(options: argparse.Namespace) -> list[str]:

@@ -101,6 +101,14 @@ PEERS = (
         "--query=double_bottom",
         note="groupBy(k).applyInPandasWithState with a search in Python, state in RocksDB",
     ),
+    _spark(
+        "spark_join",
+        "join",
+        "spark_join",
+        note="join of two streams with watermarks, by k and a condition on both timestamps, state in RocksDB",
+    ),
+    flink("join", note="interval join, by k and a condition on both timestamps"),
+    flink("join", note=_DURABLE, durable=True),
     _spark("map_in_arrow", "scan", "map_in_arrow", note="rows from Spark into Python, counted there"),
     flink("scan", note="csv into the blackhole: what of Flink's times is reading"),
     _spark(

@@ -39,13 +39,20 @@ QUERIES = {
     "recovery": "a high value, some that fall, one that does not, one above the first: (A, *B, C, D)",
     "double_bottom": f"falls, rises, falls and rises, {LEAST} rows or more each: (A, *W, *X, *Y, *Z, E)",
     "six_stars": f"three falls and rises in turn, {LEAST} rows or more each: (*A, *B, *C, *D, *E, *F)",
+    "join": f"pairs of two streams with the same k, less than {WINDOW_SECONDS} s apart; rows/s of each",
     "scan": "only read the rows and count them: what nobody can be faster than",
     "micro_batch_count": f"how long a micro-batch of {TINY_ROWS} rows takes: running count by k",
     "micro_batch_window": f"how long a micro-batch of {TINY_ROWS} rows takes: count by k and ended second",
 }
 
-IF_ASKED = ("tumbling", "cumulate", "session", "recovery", "double_bottom", "six_stars")
-"""Queries that run only if they are asked for: `python -m benchmarks windows` and `patterns` do so."""
+IF_ASKED = ("tumbling", "cumulate", "session", "recovery", "double_bottom", "six_stars", "join")
+"""Queries that run only if they are asked for, as `windows`, `patterns` and `relations` do."""
+
+OTHER = "other"
+"""In the data of a query of two streams, the directory with the second one's."""
+
+SIDES = {"join": 2}
+"""Queries of more than one stream, and of how many."""
 
 _STARTED = time.perf_counter()
 

@@ -9,6 +9,7 @@ multiple of 0.25, so that sums are exact in whatever order they are made.
                      without it Spark's watermark never passes the last windows, and they are not results
     csv-N/           N files that take turns row by row, as N ordered partitions would: one for each reader
                      of Flink, since readers take files in no order and could not merge stretches of it
+    other/           all that again for a second stream, of the same shape, for queries of two
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv, parquet
 
-from benchmarks.engine.contract import FILES, ROOT
+from benchmarks.engine.contract import FILES, OTHER, ROOT
 
 BUILD = ROOT / "build" / "benchmarks"
 START = np.datetime64("2026-01-01T00:00:00", "ms")
@@ -43,6 +44,8 @@ class Shape:
     rows: int
     keys: int
     seconds: int = 0
+    stream: int = 0
+    """Which of several streams of that shape."""
 
     def __post_init__(self) -> None:
         if not self.seconds:
@@ -61,12 +64,19 @@ class Shape:
 
     @property
     def directory(self) -> Path:
-        return BUILD / "engine" / f"{self.rows}-rows-{self.keys}-keys-{self.seconds}-s"
+        first = BUILD / "engine" / f"{self.rows}-rows-{self.keys}-keys-{self.seconds}-s"
+        return first / OTHER if self.stream else first
+
+    @property
+    def other(self) -> Shape:
+        """The second stream of that shape."""
+        return replace(self, stream=1)
 
 
 def columns(shape: Shape) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Keys, timestamps in milliseconds, and values."""
-    random = np.random.default_rng([shape.rows, shape.keys, shape.seconds])
+    seed = [shape.rows, shape.keys, shape.seconds]
+    random = np.random.default_rng([*seed, shape.stream] if shape.stream else seed)
     number = np.arange(shape.rows, dtype=np.int64)
     millisecond = number * (shape.seconds * 1000) // shape.rows
     # Rows of one millisecond get keys at equal distances from a random one.
@@ -78,8 +88,10 @@ def columns(shape: Shape) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return k, START + millisecond.astype("timedelta64[ms]"), v
 
 
-def make(shape: Shape, partitions: int) -> Path:
+def make(shape: Shape, partitions: int, sides: int = 1) -> Path:
     """The directory with the data of that shape, the csv in so many files; only what is missing is made."""
+    if sides > 1:
+        make(shape.other, partitions)
     closed, in_csv = shape.directory / "parquet_closed", shape.directory / f"csv-{partitions}"
     if closed.exists() and in_csv.exists():
         return shape.directory

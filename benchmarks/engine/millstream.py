@@ -50,6 +50,12 @@ CONTESTANTS: tuple[Contestant, ...] = (
         note="FROM s PARTITION BY k AS (*A, *B, *C, *D, *E, *F)",
     ),
     _own(
+        "join",
+        "queries",
+        "--query=join",
+        note="FROM s [RANGE 60 SECONDS] AS a JOIN t [RANGE 60 SECONDS] AS b ON a.k = b.k",
+    ),
+    _own(
         "micro_batch_count",
         "micro_batch",
         "--way=count",

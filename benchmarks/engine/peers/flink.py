@@ -21,7 +21,9 @@ from benchmarks.engine.contract import (
     HIGH,
     LEAST,
     MIDDLE,
+    OTHER,
     ROWS_PRECEDING,
+    SIDES,
     SLIDE_SECONDS,
     TUMBLE_SECONDS,
     WINDOW_SECONDS,
@@ -56,7 +58,7 @@ STATE = {
 }
 
 SOURCE = """
-    CREATE TABLE s (k INT, ms BIGINT, v DOUBLE, ts AS TO_TIMESTAMP_LTZ(ms, 3), WATERMARK FOR ts AS ts)
+    CREATE TABLE {name} (k INT, ms BIGINT, v DOUBLE, ts AS TO_TIMESTAMP_LTZ(ms, 3), WATERMARK FOR ts AS ts)
     WITH ('connector' = 'filesystem', 'path' = '{path}', 'format' = 'csv')
 """
 
@@ -113,6 +115,10 @@ QUERIES = {
             ]
         ),
     ),
+    "join": f"""
+        SELECT a.k, a.ts, a.v * b.v AS total FROM s AS a JOIN t AS b
+        ON a.k = b.k AND a.ts > b.ts - {WINDOW} AND a.ts < b.ts + {WINDOW}
+    """,
     "scan": "SELECT k, ts, v AS total FROM s",
 }
 
@@ -139,7 +145,9 @@ def tables(options: argparse.Namespace, data: Path) -> TableEnvironment:
         configuration.set_string(name, value)
     streaming = EnvironmentSettings.new_instance().in_streaming_mode()
     environment = TableEnvironment.create(streaming.with_configuration(configuration).build())
-    environment.execute_sql(SOURCE.format(path=(data / f"csv-{options.parallelism}").as_uri()))
+    files = f"csv-{options.parallelism}"
+    for name, directory in zip(("s", "t")[: SIDES.get(options.query, 1)], (data, data / OTHER), strict=False):
+        environment.execute_sql(SOURCE.format(name=name, path=(directory / files).as_uri()))
     query = QUERIES[options.query]
     if options.in_python:
         in_python = udaf(lambda values: values.sum(), result_type=DataTypes.DOUBLE(), func_type="pandas")

@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 
-from benchmarks.engine.contract import FILES, Totals, answer
+from benchmarks.engine.contract import FILES, OTHER, Totals, answer
 
 SCHEMA = "k INT, ts TIMESTAMP, v DOUBLE"
 
@@ -68,12 +68,13 @@ def by_row() -> Sequence[Column]:
 
 def compete(
     options: argparse.Namespace,
-    query: Callable[[DataFrame], DataFrame],
+    query: Callable[..., DataFrame],
     provider: str = "rocksdb",
     data: str = "parquet",
     measures: Callable[[], Sequence[Column]] = by_row,
+    sides: int = 1,
 ) -> None:
-    """Run `query`, a function of the stream, over the parquet files of the data.
+    """Run `query`, a function of the stream, or of both, over the parquet files of the data.
 
     `data` is the directory in the data: that of all rows, or the one with the row that closes all windows.
     `measures` are how the results are counted, unless they are rows with a `total`.
@@ -82,7 +83,8 @@ def compete(
 
     def run(directory: Path, batches: int) -> tuple[float, list[StreamingQueryProgress]]:
         reader = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", FILES // batches)
-        result = counted(query(reader.parquet(str(directory / data))), measures)
+        streams = [directory / data, directory / OTHER / data][:sides]
+        result = counted(query(*(reader.parquet(str(path)) for path in streams)), measures)
         writer = result.writeStream.format("noop").outputMode("append").trigger(availableNow=True)
         writer = writer.option("checkpointLocation", tempfile.mkdtemp(dir=options.scratch))
         start = time.perf_counter()
@@ -92,7 +94,7 @@ def compete(
 
     warm_up_seconds = run(options.warm_up, batches=8)[0] if options.warm_up else 0.0
     seconds, progress = run(options.data, options.batches)
-    rows = sum(batch.numInputRows for batch in progress) - (data == "parquet_closed")
+    rows = sum(batch.numInputRows for batch in progress) // sides - (data == "parquet_closed")
     answer(rows, seconds, totals_of(progress), warm_up_seconds=warm_up_seconds)
     spark.stop()
 

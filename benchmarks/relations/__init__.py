@@ -1,0 +1,1 @@
+"""Results that are maintained at every instant: a paper's experiments, state, and joins beside peers."""
