@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from millstream.runtime.beginnings import BEGINNINGS
 from millstream.runtime.checkpoints import Checkpoint
 from millstream.runtime.conductor import Conductor
 from millstream.runtime.query import RunningQuery
@@ -41,7 +42,7 @@ class Group:
     def start(self, conductor: Conductor, *, bounded: bool) -> None:
         writer = self._shared.frame.writeStream.foreachBatch(self._collect)
         writer = writer.option("checkpointLocation", self._checkpoint.spark).outputMode("append")
-        self._streaming = writer.trigger(processingTime="0 seconds").start()
+        self._streaming = BEGINNINGS.start(writer.trigger(processingTime="0 seconds"))
         conductor.start(self._streaming)
         for i, member in enumerate(self._members):
             member.query.on_end(lambda i=i: self._release(i, conductor))  # type: ignore[misc]

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from millstream.errors import MillstreamError
+from millstream.runtime.beginnings import BEGINNINGS
 from millstream.runtime.checkpoints import Checkpoint
 from millstream.runtime.conductor import Conductor
 from millstream.runtime.progress import Progress, ProgressCounter
@@ -86,7 +87,7 @@ class RunningQuery:
                 if to_the_end
                 else writer.trigger(processingTime="0 seconds")
             )
-            self._streaming = writer.start()
+            self._streaming = BEGINNINGS.start(writer)
             if conductor is not None:
                 self._failure = lambda: conductor.failure
                 conductor.start(self._streaming)

@@ -14,6 +14,7 @@ from functools import partial
 import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own custom)
+from pyspark.sql import types as T  # noqa: N812
 
 from millstream.analysis.calls import AggregateCall
 from millstream.analysis.expressions import ColumnRef, Expr, of_column
@@ -27,6 +28,7 @@ from millstream.plan.varying import CHANGES, DSTREAM, ISTREAM, RSTREAM, maintain
 from millstream.plan.window_joins import Equal
 from millstream.spark.aggregates import aggregate
 from millstream.spark.flows import Flow, Leg, named, united
+from millstream.spark.hidden import SORT, column, is_hidden
 from millstream.spark.shipments import Slots, arrow_fields
 from millstream.spark.stages import Stages
 from millstream.spark.stays import row_stay, slides_of, stay_of
@@ -88,7 +90,7 @@ class Maintenance:
             op = Output("op", Expr((f"IF(`{OP}` > 0, '+', '-')",), STRING))
             outputs = [op, *(Output(c.name, of_column(c)) for c in self.root.input.schema)]
             flow = flow.map(lambda leg: leg.project(outputs))
-        return flow.map(_without_marks)
+        return flow if relation.stay is not None else flow.map(_in_order)
 
     # ------------------------------------------------------------ relations
 
@@ -464,8 +466,16 @@ def _projected(leg: Leg, outputs: Sequence[Output]) -> Leg:
     return leg.project(outputs)
 
 
-def _without_marks(leg: Leg) -> Leg:
-    return replace(leg, frame=leg.frame.drop(*_MARKS))
+def _in_order(leg: Leg) -> Leg:
+    """What happens at one instant is shown in an order of its own: what leaves first, then by values."""
+    frame = leg.frame
+    shown = [
+        f.name for f in frame.schema.fields if not is_hidden(f.name) and isinstance(f.dataType, T.AtomicType)
+    ]
+    keys = [F.col(OP)] if OP in frame.columns else []
+    keys += [column(name) for name in shown if frame.columns.count(name) == 1]
+    sorting = [key.alias(f"{SORT}{i:03}") for i, key in enumerate(keys)]
+    return replace(leg, frame=frame.select("*", *sorting).drop(*_MARKS))
 
 
 def _own_conditions(node: nodes.WindowJoin) -> tuple[tuple[list[Expr], list[Expr]], list[Expr]]:
@@ -486,6 +496,6 @@ def _is_there(column: ColumnRef) -> Expr:
 def _absent(columns: Sequence[ColumnRef], number: int) -> Expr:
     """A number of its own for rows of a side that have no key, and 0 for all others."""
     parts: list[str | ColumnRef] = ["CAST(IF("]
-    for i, column in enumerate(columns):
-        parts += [*([" OR "] if i else []), column, " IS NULL"]
+    for i, ref in enumerate(columns):
+        parts += [*([" OR "] if i else []), ref, " IS NULL"]
     return Expr((*parts, f", {number}, 0) AS TINYINT)"), TINYINT)

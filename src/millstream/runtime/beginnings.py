@@ -1,0 +1,59 @@
+"""Queries begin a few at a time.
+
+When a query begins, Spark starts a Python process for each of its stages and gives it ten seconds. If all
+queries of a long script begin at once on a small machine, some processes are not there in time.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+_AT_ONCE = max(2, (os.cpu_count() or 1) // 2)
+_PATIENCE_SECONDS = 20.0
+"""A query that takes longer to begin does not keep the others waiting."""
+
+_IDLE = ("Waiting for data to arrive", "Waiting for next trigger")
+
+
+class Beginnings:
+    """Those queries that have been started and not yet finished a batch."""
+
+    def __init__(self, at_once: int = _AT_ONCE, clock: Callable[[], float] = time.monotonic) -> None:
+        self._at_once = at_once
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._beginning: list[tuple[StreamingQuery, float]] = []
+
+    def start(self, writer: DataStreamWriter) -> StreamingQuery:
+        """Start a query when it is its turn."""
+        with self._lock:
+            while len(self._still()) >= self._at_once:
+                time.sleep(0.1)
+            query = writer.start()
+            self._beginning.append((query, self._clock()))
+            return query
+
+    def _still(self) -> list[tuple[StreamingQuery, float]]:
+        now = self._clock()
+        self._beginning = [
+            (query, since)
+            for query, since in self._beginning
+            if now - since < _PATIENCE_SECONDS and not _has_begun(query)
+        ]
+        return self._beginning
+
+
+def _has_begun(query: StreamingQuery) -> bool:
+    return not query.isActive or query.lastProgress is not None or query.status["message"] in _IDLE
+
+
+BEGINNINGS = Beginnings()
