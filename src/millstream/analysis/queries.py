@@ -36,7 +36,7 @@ from millstream.analysis.selects import SelectAnalyser
 from millstream.analysis.set_operations import require_windows, united, united_facts, without_keyword
 from millstream.analysis.windows import StreamFacts, WindowAnalyser, implicit_columns
 from millstream.catalog import Catalog
-from millstream.catalog.entries import Relation, Stream, View
+from millstream.catalog.entries import Relation, Stream
 from millstream.errors import AnalysisError, Source, did_you_mean
 from millstream.syntax import nodes
 from millstream.syntax.plain_spark import is_plain_spark
@@ -70,13 +70,13 @@ class QueryAnalyser:
     def query(self, node: exp.Expr) -> Query:
         while isinstance(node, exp.Subquery) and not isinstance(node, nodes.WindowedSubquery):
             node = node.this
-        if is_plain_spark(node) and self._reads(node, Stream, View):
+        if is_plain_spark(node) and self._reads(node, Stream):
             raise AnalysisError(
                 "this query uses a part of Spark SQL that is for tables only",
                 span=span_of(node),
                 hint="PIVOT, time travel, pipes and paths into variants do not go with streams",
             )
-        if not self._reads(node, Stream, View) and self._is_plain(node):
+        if not self._reads(node, Stream) and self._is_plain(node):
             return self._table_query(node)
         inner = self._with(node)
         if isinstance(node, exp.SetOperation):

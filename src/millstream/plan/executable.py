@@ -39,8 +39,8 @@ def why_not(plan: nodes.Node) -> str | None:
     """The first thing in a plan that cannot be run yet, in words, or None."""
     for node in plan.walk():
         match node:
-            case nodes.TableScan(table=View()):
-                reason: str | None = "reading a view"
+            case nodes.TableScan(table=View()) if plan.streaming:
+                reason: str | None = "a stream beside a view"
             case nodes.BaseAggregate():
                 reason = next(filter(None, map(_user, node.aggregates)), None) or _input(node)
             case nodes.OverAggregate():

@@ -28,12 +28,14 @@ from millstream.catalog.entries import (
     FILE_FORMATS,
     Entry,
     Registered,
+    Relation,
     ScalarFunction,
     Sink,
     Stream,
     Table,
     Timestamp,
     TimestampKind,
+    View,
 )
 from millstream.errors import (
     AnalysisError,
@@ -44,10 +46,13 @@ from millstream.errors import (
     Span,
     did_you_mean,
 )
+from millstream.plan.builder import build
+from millstream.plan.views import build_kept, build_view
 from millstream.runtime.explaining import EXPLAINED
 from millstream.runtime.housekeeping import answer, explanation
 from millstream.runtime.query import RunningQuery
 from millstream.runtime.starting import Asked, Starter, explained, lowered, planned, silently
+from millstream.runtime.views import Views, enter
 from millstream.syntax import ParsedStatement, parse_script
 
 if TYPE_CHECKING:
@@ -74,6 +79,7 @@ class Mill:
         checkpoint: Path | None = None,
         allow_python: bool = True,
         compiling: Compiling = silently,
+        views_at_end: bool = False,
     ) -> None:
         self.catalog = Catalog(elsewhere=self._table_of_spark, allow_python=allow_python)
         self._given = spark
@@ -88,6 +94,7 @@ class Mill:
         self._entered: dict[str, Entry] = {}
         self._directory: tempfile.TemporaryDirectory[str] | None = None
         self._names = 0
+        self._views = Views(self._relation, until_stopped=views_at_end)
         self.queries: list[RunningQuery] = []
         for key, value in (settings or {}).items():
             self._set(analyse_setting(key, value), Source("<settings>", f"{key}={value}"), (0, len(key) - 1))
@@ -122,13 +129,28 @@ class Mill:
         from millstream.spark.hidden import shown
 
         asked = Asked(resolved, statement.source, statement.span, "")
-        return shown(lowered(asked, self._lowerer(), self._compiling))
+        for view in self._views.unfinished(self._views.read_by(asked.plan)):
+            view.wait()
+        with self._views.entering:
+            return shown(lowered(asked, self._lowerer(asked), self._compiling))
 
-    def start(self, query: str, name: str | None = None) -> RunningQuery:
-        """Start a query and return it; ``query.results()`` yields its rows."""
+    def start(self, query: str, name: str | None = None, *, snapshot: bool = False) -> RunningQuery:
+        """Start a query and return it; ``query.results()`` yields its rows.
+
+        With ``snapshot``, the current result of a query over windows is kept: ``query.snapshot()`` gives it.
+        """
         statement, resolved = self._single_query(query)
-        asked = Asked(resolved, statement.source, statement.span, name or self._next_name())
+        form = build_kept if snapshot else build
+        asked = Asked(resolved, statement.source, statement.span, name or self._next_name(), form=form)
         return self._start_all([asked])[0]
+
+    def stop_views(self) -> None:
+        """Let all views end where they are; queries that wait for that read them now."""
+        self._views.stop()
+
+    def view(self, name: str) -> RunningQuery:
+        """The query behind a view: ``mill.view("v").snapshot()`` is its current result."""
+        return self._views.running(name)
 
     def explain(self, query: str, mode: str = "logical") -> str:
         """A query as text: its plan, its sequence patterns, its stages, or the code of its aggregates.
@@ -250,6 +272,9 @@ class Mill:
                 planned(statement.meaning.query, statement.source)
             if isinstance(statement.meaning, InsertQuery):
                 _write_once(statement.meaning.sink, written, statement)
+            if isinstance(statement.meaning, Definition):
+                for _, query in statement.meaning.views:
+                    planned(query, statement.source, build_view)
         self.catalog = scratch
         return statements
 
@@ -272,7 +297,15 @@ class Mill:
                     case InsertQuery(sink, query):
                         target = None if collect_sinks(sink) else sink
                         waiting.append(Asked(query, statement.source, statement.span, sink.name, target))
-                    case Definition() | Dropped():
+                    case Definition() as definition:
+                        for name, query in definition.views:
+                            self._start_view(name, query, statement)
+                    case Dropped(entries) if any(isinstance(entry, View) for entry in entries):
+                        outcomes += self._start_all(waiting)
+                        waiting = []
+                        for entry in entries:
+                            self._views.drop(entry.name)
+                    case Dropped():
                         pass
                     case _:
                         # A setting is for what follows it, and SHOW QUERIES about what stands before it.
@@ -303,7 +336,9 @@ class Mill:
         try:
             if wanted.mode not in EXPLAINED:
                 return explanation(wanted)
-            return EXPLAINED[wanted.mode](Asked(wanted.query, source, span, ""), self._lowerer())
+            asked = Asked(wanted.query, source, span, "")
+            with self._views.entering:
+                return EXPLAINED[wanted.mode](asked, self._lowerer(asked))
         except MillstreamError as error:
             raise error.locate(source) from None
 
@@ -345,16 +380,25 @@ class Mill:
     def _start_all(self, asked: Sequence[Asked]) -> list[RunningQuery]:
         if not asked:
             return []
-        started = Starter(self.spark, self._lowerer, self._checkpoint, self._compiling).start_all(asked)
+        starter = Starter(self.spark, self._lowerer, self._checkpoint, self._views, self._compiling)
+        started = starter.start_all(asked)
         self.queries += started
         return started
 
-    def _lowerer(self, control: Control | None = None) -> Lowerer:
+    def _start_view(self, name: str, query: Query, statement: AnalysedStatement) -> None:
+        """A view runs from its definition on; one that it replaces has come to its end."""
+        self._views.drop(name)
+        asked = Asked(query, statement.source, statement.span, name, form=build_view)
+        self._views.add(self._start_all([asked])[0])
+
+    def _lowerer(self, asked: Asked, control: Control | None = None) -> Lowerer:
+        """What turns the plan of a query into a DataFrame; views that it reads are as they are now."""
         from millstream.spark.lower import Lowerer
         from millstream.spark.translate import FAILURES, translate
 
         try:
             self._enter_into_spark()
+            enter(self._views.read_by(asked.plan), self.spark)
         except FAILURES as error:
             raise translate(error) from None
         functions = self.catalog.entries(ScalarFunction)
@@ -387,6 +431,9 @@ class Mill:
 
     def _frame(self, entry: Table) -> DataFrame | None:
         return self._frames.get(entry.name.lower())
+
+    def _relation(self, name: str) -> Relation | None:
+        return self.catalog.relation(name)
 
     def _stream(self, name: str) -> Stream | None:
         entry = self.catalog.relation(name)

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 (Spark's own custom)
 from millstream.analysis.calls import COMPLETE, OverCall
 from millstream.analysis.expressions import ColumnRef, Expr
 from millstream.analysis.resolved import Output
-from millstream.catalog.entries import Derived, Registered, Rejected, Stream, Table
+from millstream.catalog.entries import Derived, Registered, Rejected, Stream, Table, View
 from millstream.errors import ExecutionError, NotExecutableError
 from millstream.plan import nodes
 from millstream.plan.attributes import arrives, attribute_beside_time, sources_of
@@ -102,6 +102,9 @@ class Lowerer:
         match node:
             case nodes.StreamScan():
                 return self._scan(node.stream, above).alias(node.alias)
+            case nodes.TableScan(table=View() as view):
+                # Whoever lowers a query has entered the views that it reads, as they are now.
+                return Flow((Leg(self.spark.table(view.name)),)).alias(node.alias)
             case nodes.TableScan():
                 assert isinstance(node.table, Table)
                 return Flow((Leg(self.table(node.table)),)).alias(node.alias)
