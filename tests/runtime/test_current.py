@@ -28,9 +28,8 @@ def _batch(instant: int, changes: list[Change]) -> pa.Table:
 
 def _draw(chance: random.Random, present: dict[int, int]) -> list[Change]:
     """Some rows leave, some are replaced at the same instant, and some are new."""
-    changes: list[Change] = []
-    for identity in chance.sample(sorted(present), chance.randint(0, len(present))):
-        changes.append((identity, present.pop(identity), -1))
+    leaving = chance.sample(sorted(present), chance.randint(0, len(present)))
+    changes: list[Change] = [(identity, present.pop(identity), -1) for identity in leaving]
     for identity in {chance.randrange(400) for _ in range(chance.randrange(60))} - set(present):
         present[identity] = chance.randrange(1000)
         changes.append((identity, present[identity], 1))

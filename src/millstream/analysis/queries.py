@@ -36,7 +36,7 @@ from millstream.analysis.selects import SelectAnalyser
 from millstream.analysis.set_operations import require_windows, united, united_facts, without_keyword
 from millstream.analysis.windows import StreamFacts, WindowAnalyser, implicit_columns
 from millstream.catalog import Catalog
-from millstream.catalog.entries import Relation, Stream
+from millstream.catalog.entries import Relation, Stream, View
 from millstream.errors import AnalysisError, Source, did_you_mean
 from millstream.syntax import nodes
 from millstream.syntax.plain_spark import is_plain_spark
@@ -61,7 +61,12 @@ class QueryAnalyser:
         source: Source,
         named: dict[str, Query] | None = None,
         outer: Scope | None = None,
+        *,
+        for_spark: bool = False,
     ) -> None:
+        self.for_spark = for_spark
+        """Whether Spark gets the query as it is written, and it is only checked here."""
+
         self.catalog = catalog
         self.source = source
         self.named = named or {}
@@ -167,7 +172,8 @@ class QueryAnalyser:
                 Field(item.alias_or_name or "column", resolver.type_of(item.unalias()))
                 for item in node.expressions
             )
-        select = self._select(node, checked_only=True)
+        checking = QueryAnalyser(self.catalog, self.source, self.named, self.outer, for_spark=True)
+        select = checking._select(node, checked_only=True)
         return None if any(columns_of(item) is None for item in select.items()) else select.fields
 
     # ------------------------------------------------------------ SELECT
@@ -198,6 +204,12 @@ class QueryAnalyser:
                 "a stream cannot be read inside an expression",
                 span=span_of(node),
                 hint="join the two streams over windows instead",
+            )
+        if not self.for_spark and self._reads(node, View):
+            raise AnalysisError(
+                "a view cannot be read inside an expression of this query",
+                span=span_of(node),
+                hint="join with the view instead: JOIN, SEMI JOIN or ANTI JOIN",
             )
         for part in node.find_all(exp.Anonymous):
             if self.catalog.has_aggregate(part.name):

@@ -15,7 +15,7 @@ from millstream.analysis.resolved import Query, Select
 from millstream.analysis.resolver import Resolver
 from millstream.analysis.scope import Scope, ScopeRelation
 from millstream.analysis.shipped import shipped
-from millstream.analysis.streams import analyse_sink, analyse_stream, analyse_table, columns
+from millstream.analysis.streams import analyse_sink, analyse_stream, analyse_table, columns, refresh_of
 from millstream.catalog import Catalog, kind_of
 from millstream.catalog.entries import (
     Aggregate,
@@ -240,7 +240,7 @@ class _StatementAnalyser:
                     span=span_of(read),
                     hint=f"read the view where '{node.name}' would be read",
                 )
-        return Table(node.name, query.fields, Derived(query, is_bounded=True))
+        return Table(node.name, query.fields, Derived(query, is_bounded=True), refresh=refresh_of(node))
 
     def _view(self, node: nodes.CreateView) -> View:
         query = self._query(node.args["query"])

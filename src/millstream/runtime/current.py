@@ -69,9 +69,7 @@ class CurrentResult:
         self._stored: list[pa.Table] = []
         self._stored_rows = 0
         self._batch = -1
-        self.applied = 0
-        """How many batches have been applied: another number means that the result may be another."""
-
+        self._followers: list[Callable[[pa.Table], None]] = []
         self._book = None if kept_in is None else _Book(kept_in)
         if self._book is not None:
             for batch_id, table in self._book.read():
@@ -97,11 +95,18 @@ class CurrentResult:
                 self._book.note(batch_id, table)
             self._take(table)
             self._batch = batch_id
-            self.applied += 1
             if self._stored_rows > 2 * len(self._places) + _FEW:
                 self._tidy()
             if self._book is not None and self._book.noted > 2 * len(self._places) + _FEW:
                 self._book.begin_anew(batch_id, self._present())
+        if table.num_rows:
+            for take in self._followers:
+                take(self.snapshot())
+
+    def follow(self, take: Callable[[pa.Table], None]) -> None:
+        """Give somebody the result as it is now, and after every batch that changes it."""
+        take(self.snapshot())
+        self._followers.append(take)
 
     def snapshot(self) -> pa.Table:
         """All rows that are there, in the order in which they entered."""

@@ -26,10 +26,8 @@ from millstream.analysis.statements import (
 from millstream.catalog import Catalog
 from millstream.catalog.entries import (
     FILE_FORMATS,
-    Entry,
     Registered,
     Relation,
-    ScalarFunction,
     Sink,
     Stream,
     Table,
@@ -48,11 +46,13 @@ from millstream.errors import (
 )
 from millstream.plan.builder import build
 from millstream.plan.views import build_kept, build_view
+from millstream.runtime.entering import Entrance
 from millstream.runtime.explaining import EXPLAINED
 from millstream.runtime.housekeeping import answer, explanation
+from millstream.runtime.live import LiveRelations
 from millstream.runtime.query import RunningQuery
 from millstream.runtime.starting import Asked, Starter, explained, lowered, planned, silently
-from millstream.runtime.views import Views, enter
+from millstream.runtime.views import Views
 from millstream.syntax import ParsedStatement, parse_script
 
 if TYPE_CHECKING:
@@ -91,10 +91,13 @@ class Mill:
         self._frames: dict[str, DataFrame] = {}
         self._ports: dict[int, PortListener] = {}
         self._port_directories: dict[int, Path] = {}
-        self._entered: dict[str, Entry] = {}
         self._directory: tempfile.TemporaryDirectory[str] | None = None
         self._names = 0
+        self._live = LiveRelations()
         self._views = Views(self._relation, until_stopped=views_at_end)
+        self._entrance = Entrance(
+            lambda: self.catalog, self._frames, self._read_port, self._views, self._live
+        )
         self.queries: list[RunningQuery] = []
         for key, value in (settings or {}).items():
             self._set(analyse_setting(key, value), Source("<settings>", f"{key}={value}"), (0, len(key) - 1))
@@ -235,10 +238,20 @@ class Mill:
         self._port_directories[listener.port] = directory
         return listener.port
 
+    def refresh(self, table: str) -> None:
+        """Read a table with REFRESH EVERY again now; streaming queries meet it from their next batch on."""
+        self._live.refresh(table)
+
+    @property
+    def stale_tables(self) -> dict[str, MillstreamError]:
+        """Tables that could not be read again, and why; queries use the last version that was read."""
+        return self._live.problems()
+
     def stop(self) -> None:
         """Stop all queries, and Spark too if it was started here."""
         for query in self.queries:
             query.close()
+        self._live.stop()
         for port in self._ports.values():
             port.close()
         self._ports.clear()
@@ -391,53 +404,17 @@ class Mill:
         asked = Asked(query, statement.source, statement.span, name, form=build_view)
         self._views.add(self._start_all([asked])[0])
 
-    def _lowerer(self, asked: Asked, control: Control | None = None) -> Lowerer:
-        """What turns the plan of a query into a DataFrame; views that it reads are as they are now."""
-        from millstream.spark.lower import Lowerer
-        from millstream.spark.translate import FAILURES, translate
-
-        try:
-            self._enter_into_spark()
-            enter(self._views.read_by(asked.plan), self.spark)
-        except FAILURES as error:
-            raise translate(error) from None
-        functions = self.catalog.entries(ScalarFunction)
-        python = (f.name.lower() for f in functions if isinstance(f, ScalarFunction) and f.python)
-        said = None if control is None else control.frame
-        return Lowerer(self.spark, self._read_port, self._frames, self._stream, said, frozenset(python))
+    def _lowerer(self, *asked: Asked, control: Control | None = None) -> Lowerer:
+        return self._entrance.lowerer([one.plan for one in asked], self.spark, control)
 
     def _next_name(self) -> str:
         self._names += 1
         return f"q{self._names}"
 
-    # ------------------------------------------------------------ what Spark must know
-
-    def _enter_into_spark(self) -> None:
-        """Functions and tables of the catalog under their names in Spark, for expressions and plain SQL."""
-        from millstream.spark.functions import register_function
-        from millstream.spark.lower import Lowerer
-
-        for entry in self.catalog.entries(ScalarFunction, Table):
-            if self._entered.get(entry.name.lower()) is entry:
-                continue
-            if isinstance(entry, ScalarFunction):
-                register_function(entry, self.spark)
-            elif isinstance(entry, Table) and (
-                not isinstance(entry.origin, Registered) or self._frame(entry)
-            ):
-                lowerer = Lowerer(self.spark, self._read_port, self._frames, self._stream)
-                lowerer.table(entry).createOrReplaceTempView(entry.name)
-            self._entered[entry.name.lower()] = entry
-
-    def _frame(self, entry: Table) -> DataFrame | None:
-        return self._frames.get(entry.name.lower())
+    # ------------------------------------------------------------ what queries read
 
     def _relation(self, name: str) -> Relation | None:
         return self.catalog.relation(name)
-
-    def _stream(self, name: str) -> Stream | None:
-        entry = self.catalog.relation(name)
-        return entry if isinstance(entry, Stream) else None
 
     def _register(self, entry: Stream | Table, frame: DataFrame) -> None:
         self._frames[entry.name.lower()] = frame

@@ -101,6 +101,8 @@ class ScriptRun:
                 else:
                     ended = self._follow(queries, mill)
             self._report(queries, mill.catalog)
+            for table, problem in mill.stale_tables.items():
+                self._say(f"warning: the last good version of table {table} was used: {problem.message}")
             if ended or not bounded:
                 self._give_out(queries, whole=bounded)
             return ended or not bounded

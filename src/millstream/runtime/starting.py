@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
@@ -127,12 +127,18 @@ def explained(error: BaseException, source: Source, span: Span) -> MillstreamErr
     return translated.locate(source)
 
 
+class MakeLowerer(Protocol):
+    """Makes what turns the plans of queries into DataFrames."""
+
+    def __call__(self, *asked: Asked, control: Control | None = None) -> Lowerer: ...
+
+
 @dataclass(frozen=True)
 class Starter:
     """Starts queries on a session; ``lowerer`` makes what turns their plans into DataFrames."""
 
     spark: SparkSession
-    lowerer: Callable[[Asked, Control | None], Lowerer]
+    lowerer: MakeLowerer
     checkpoint: Path | None
     views: Views
     compiling: Compiling = silently
@@ -163,8 +169,10 @@ class Starter:
         query, sink = asked.query, asked.sink
         checkpoint = self._checkpoint_of(asked.name)
         control = Control(self.spark, checkpoint.control) if query.facts is not None else None
+        if query.facts is not None:
+            self.views.wait_for_ends(asked.plan)
         with self.views.entering:
-            lowerer = self.lowerer(asked, control)
+            lowerer = self.lowerer(asked, control=control)
             frame = lowered(asked, lowerer, self.compiling)
         if sink is not None and checkpoint.is_new:
             check_sink(sink, self.spark)
@@ -207,7 +215,7 @@ class Starter:
         for view in unfinished:
             view.wait()
         with self.views.entering:
-            return lowered(asked, self.lowerer(asked, None), self.compiling)
+            return lowered(asked, self.lowerer(asked), self.compiling)
 
     def _start_group(self, asked: Sequence[Asked]) -> list[RunningQuery]:
         from millstream.spark.control import Control
@@ -217,7 +225,7 @@ class Starter:
 
         checkpoint = self._checkpoint_of(*(one.name for one in asked))
         control = Control(self.spark, checkpoint.control)
-        first = self.lowerer(asked[0], control)
+        first = self.lowerer(*asked, control=control)
         wanted: list[Wanted] = []
         frames: list[DataFrame] = []
         for one in asked:

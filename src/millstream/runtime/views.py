@@ -61,6 +61,12 @@ class Views:
             elif isinstance(node, nodes.SparkQuery):
                 yield from (name for name in node.tables if isinstance(self._relation(name), View))
 
+    def wait_for_ends(self, plan: nodes.Node) -> None:
+        """A stream meets a view whose input ends when it has ended."""
+        for view in self.read_by(plan):
+            if view.is_bounded:
+                view.wait()
+
     def unfinished(self, views: Iterable[RunningQuery]) -> list[RunningQuery]:
         """Those that a query has to wait for.
 

@@ -78,6 +78,9 @@ class Lowerer:
     streams: Callable[[str], Stream | None]
     control: DataFrame | None = None
     python_functions: frozenset[str] = frozenset()
+    live: Mapping[str, DataFrame] = field(default_factory=dict)
+    """Tables and views that every micro-batch reads anew, by name in lower case."""
+
     metrics: dict[str, Stream] = field(default_factory=dict)
     stages: Stages = field(init=False)
     _read: dict[str, StreamFrames] = field(default_factory=dict)
@@ -104,7 +107,8 @@ class Lowerer:
                 return self._scan(node.stream, above).alias(node.alias)
             case nodes.TableScan(table=View() as view):
                 # Whoever lowers a query has entered the views that it reads, as they are now.
-                return Flow((Leg(self.spark.table(view.name)),)).alias(node.alias)
+                frame = self.live.get(view.name.lower()) or self.spark.table(view.name)
+                return Flow((Leg(frame),)).alias(node.alias)
             case nodes.TableScan():
                 assert isinstance(node.table, Table)
                 return Flow((Leg(self.table(node.table)),)).alias(node.alias)
@@ -169,6 +173,8 @@ class Lowerer:
 
     def table(self, table: Table) -> DataFrame:
         """A table of the catalog."""
+        if table.name.lower() in self.live:
+            return self.live[table.name.lower()]
         with _at(table):
             return self._table(table)
 
