@@ -77,7 +77,7 @@ def test_what_a_view_shows(bids: Streams, query: str, expected: list[tuple[objec
     assert _rows(view) == expected
 
 
-def test_a_view_can_be_looked_at_while_it_runs(growing: Growing) -> None:
+def test_a_view_can_be_looked_at_while_it_runs(growing: Growing, capsys: pytest.CaptureFixture[str]) -> None:
     mill = growing.mill
     mill.execute("CREATE VIEW total AS SELECT item, sum(price) AS total FROM Bid [RANGE 10] GROUP BY item")
     view = mill.view("total")
@@ -92,6 +92,9 @@ def test_a_view_can_be_looked_at_while_it_runs(growing: Growing) -> None:
     until(lambda: _rows(view) == [(1, 5), (2, 20), (3, 7)], view)
     assert mill.sql("SELECT sum(total) AS s FROM total").collect()[0].s == 32
     assert mill.view("TOTAL").progress.rows_out == 3
+    mill.execute("SHOW VIEWS; EXPLAIN PHYSICAL SELECT total FROM total")
+    said = capsys.readouterr().out
+    assert said.startswith("total (item int, total bigint): running, 3 rows\n== Physical Plan ==")
     mill.execute("DROP VIEW total")
     assert not view.is_active
     with pytest.raises(MillstreamError, match="unknown stream or table 'total'"):

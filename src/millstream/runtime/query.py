@@ -292,6 +292,10 @@ class RunningQuery:
             rows_out = self.current.rows
         return replace(self.counter.progress, rows_out=rows_out)
 
+    @property
+    def state(self) -> str:
+        """Whether it is running, has ended or has failed."""
+        return "running" if self.is_active else ("failed" if self._error else "ended")
+
     def __repr__(self) -> str:
-        state = "running" if self.is_active else ("failed" if self._error else "ended")
-        return f"<RunningQuery {self.name}: {state}>"
+        return f"<RunningQuery {self.name}: {self.state}>"
