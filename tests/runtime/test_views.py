@@ -117,6 +117,26 @@ def test_a_view_goes_on_after_an_interruption(spark: SparkSession, tmp_path: Pat
         until(lambda: _rows(mill.view("best")) == [(1, 5), (2, 20)], mill.view("best"))
 
 
+def test_a_view_of_a_run_that_has_ended_is_there_again(spark: SparkSession, tmp_path: Path) -> None:
+    # Values of many types come back as they were.
+    (tmp_path / "sent.csv").write_text(
+        "letter,1.10,2026-01-01 10:00:00\nparcel,11.99,2026-01-01 10:00:50\n,0.55,2026-01-01 10:01:10\n"
+    )
+    for _ in range(2):
+        with ms.connect(spark, checkpoint=tmp_path / "checkpoint") as mill:
+            mill.execute(f"""
+                CREATE STREAM Sent (what STRING, price DECIMAL(8, 2), t TIMESTAMP) ORDER BY t
+                USING csv OPTIONS (path '{tmp_path / "sent.csv"}');
+                CREATE VIEW lately AS SELECT *, array(what) AS all_of FROM Sent [RANGE 1 MINUTE];
+            """)
+            lately = "SELECT what, price, t, size(all_of) AS n FROM lately ORDER BY t"
+            assert Streams(mill, tmp_path).run(lately) == table("""
+                what   | price | t                   | n
+                parcel | 11.99 | 2026-01-01 10:00:50 | 1
+                       | 0.55  | 2026-01-01 10:01:10 | 1
+            """)
+
+
 def test_a_query_may_keep_its_current_result_beside_its_rows(bids: Streams) -> None:
     query = bids.mill.start("SELECT DISTINCT item FROM Bid [RANGE 8]", snapshot=True)
     plain = bids.mill.start("SELECT DISTINCT item FROM Bid [RANGE 8]")
