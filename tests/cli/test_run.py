@@ -90,6 +90,27 @@ def test_a_live_stream_from_a_port_until_ctrl_c(tmp_path: Path) -> None:
     assert err == "warning: 1 bad record in stream s (BAD INTO makes a stream of them)\n"
 
 
+def test_a_view_over_a_live_stream_is_shown_when_the_run_is_stopped(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "1.csv").write_text("5,1\n6,2\n7,3\n")
+    (tmp_path / "view.esl").write_text(
+        "CREATE STREAM s (n INT, t INT) ORDER BY t USING csv OPTIONS (path 'in', follow 'true');\n"
+        "CREATE VIEW v AS SELECT count(*) AS c, max(n) AS most FROM s [UNBOUNDED];\n"
+        "SELECT c, most FROM v;\n"
+    )
+    process = millstream(tmp_path, "run", "view.esl", "--format", "json", "--checkpoint", "kept", *QUICK)
+    deadline = time.monotonic() + 120
+    while not list(tmp_path.glob("kept/v/current/*.arrow")):
+        assert process.poll() is None, process.stderr and process.stderr.read()
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    # More of 3 may come, so that all is known of 1 and 2.
+    assert json.loads(out) == {"c": 2, "most": 6}
+
+
 def _connect(port: int, process: subprocess.Popen[str]) -> socket.socket:
     """The port is open when the query has been started."""
     deadline = time.monotonic() + 120

@@ -89,6 +89,12 @@ def test_derived_streams_tables_views(again: Check) -> None:
         assert isinstance(tree.args["query"], exp.Select)
 
 
+def test_a_table_that_is_read_again(again: Check) -> None:
+    tree = again("CREATE TABLE t (a INT) REFRESH EVERY 10 SECONDS USING csv OPTIONS (path 'x')")
+    assert isinstance(tree.args["refresh"], exp.Interval)
+    assert again("CREATE TABLE t REFRESH EVERY INTERVAL 2 DAYS AS SELECT a FROM u").args["query"]
+
+
 def test_a_sink(again: Check) -> None:
     tree = again("CREATE SINK out USING csv OPTIONS (path 'x')")
     assert (tree.name, tree.args["format"].name) == ("out", "csv")

@@ -61,7 +61,12 @@ class QueryAnalyser:
         source: Source,
         named: dict[str, Query] | None = None,
         outer: Scope | None = None,
+        *,
+        for_spark: bool = False,
     ) -> None:
+        self.for_spark = for_spark
+        """Whether Spark gets the query as it is written, and it is only checked here."""
+
         self.catalog = catalog
         self.source = source
         self.named = named or {}
@@ -70,13 +75,13 @@ class QueryAnalyser:
     def query(self, node: exp.Expr) -> Query:
         while isinstance(node, exp.Subquery) and not isinstance(node, nodes.WindowedSubquery):
             node = node.this
-        if is_plain_spark(node) and self._reads(node, Stream, View):
+        if is_plain_spark(node) and self._reads(node, Stream):
             raise AnalysisError(
                 "this query uses a part of Spark SQL that is for tables only",
                 span=span_of(node),
                 hint="PIVOT, time travel, pipes and paths into variants do not go with streams",
             )
-        if not self._reads(node, Stream, View) and self._is_plain(node):
+        if not self._reads(node, Stream) and self._is_plain(node):
             return self._table_query(node)
         inner = self._with(node)
         if isinstance(node, exp.SetOperation):
@@ -167,7 +172,8 @@ class QueryAnalyser:
                 Field(item.alias_or_name or "column", resolver.type_of(item.unalias()))
                 for item in node.expressions
             )
-        select = self._select(node, checked_only=True)
+        checking = QueryAnalyser(self.catalog, self.source, self.named, self.outer, for_spark=True)
+        select = checking._select(node, checked_only=True)
         return None if any(columns_of(item) is None for item in select.items()) else select.fields
 
     # ------------------------------------------------------------ SELECT
@@ -198,6 +204,12 @@ class QueryAnalyser:
                 "a stream cannot be read inside an expression",
                 span=span_of(node),
                 hint="join the two streams over windows instead",
+            )
+        if not self.for_spark and self._reads(node, View):
+            raise AnalysisError(
+                "a view cannot be read inside an expression of this query",
+                span=span_of(node),
+                hint="join with the view instead: JOIN, SEMI JOIN or ANTI JOIN",
             )
         for part in node.find_all(exp.Anonymous):
             if self.catalog.has_aggregate(part.name):

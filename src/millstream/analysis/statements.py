@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -14,7 +15,7 @@ from millstream.analysis.resolved import Query, Select
 from millstream.analysis.resolver import Resolver
 from millstream.analysis.scope import Scope, ScopeRelation
 from millstream.analysis.shipped import shipped
-from millstream.analysis.streams import analyse_sink, analyse_stream, analyse_table, columns
+from millstream.analysis.streams import analyse_sink, analyse_stream, analyse_table, columns, refresh_of
 from millstream.catalog import Catalog, kind_of
 from millstream.catalog.entries import (
     Aggregate,
@@ -31,7 +32,7 @@ from millstream.errors import AnalysisError, MillstreamError, Source, Span, did_
 from millstream.library import shelf
 from millstream.syntax import ParsedStatement, nodes
 from millstream.syntax.positions import span_of
-from millstream.types import Type
+from millstream.types import Field, Type
 
 SETTINGS = {"millstream.on_error": ("stop", "bad")}
 """Our own settings and the values that they take."""
@@ -42,6 +43,14 @@ class Definition:
     """Something new in the catalog."""
 
     entries: tuple[Entry, ...]
+
+    @property
+    def views(self) -> Iterator[tuple[str, Query]]:
+        """The names of views, and what they show."""
+        for entry in self.entries:
+            if isinstance(entry, View):
+                assert isinstance(entry.definition, Query)
+                yield entry.name, entry.definition
 
 
 @dataclass(frozen=True)
@@ -207,14 +216,7 @@ class _StatementAnalyser:
                 span=span_of(node),
                 hint=f"CREATE TABLE {name.name} AS ...",
             )
-        fields = query.fields or ()
-        for i, field in enumerate(fields):
-            if any(field.name.lower() == other.name.lower() for other in fields[:i]):
-                raise AnalysisError(
-                    f"two columns of '{name.name}' are called '{field.name}'",
-                    span=query.outputs[i].expr.span if isinstance(query, Select) else span_of(node),
-                    hint="rename one of them with AS",
-                )
+        fields = _told_apart(name.name, query, node)
         return Stream(name.name, fields, Derived(query, query.facts.bounded), query.facts.timestamp)
 
     def _table(self, node: nodes.CreateTable) -> Table:
@@ -231,7 +233,14 @@ class _StatementAnalyser:
                 span=span_of(node.args["query"]),
                 hint=f"CREATE STREAM {node.name} AS ..., or CREATE VIEW over a window",
             )
-        return Table(node.name, query.fields, Derived(query, is_bounded=True))
+        for read in node.args["query"].find_all(exp.Table):
+            if isinstance(self.catalog.named(read.name), View):
+                raise AnalysisError(
+                    f"'{node.name}' would not be a table, because view '{read.name}' changes",
+                    span=span_of(read),
+                    hint=f"read the view where '{node.name}' would be read",
+                )
+        return Table(node.name, query.fields, Derived(query, is_bounded=True), refresh=refresh_of(node))
 
     def _view(self, node: nodes.CreateView) -> View:
         query = self._query(node.args["query"])
@@ -246,7 +255,7 @@ class _StatementAnalyser:
                 "a view needs a window: the current result of a bare stream would grow for ever",
                 span=span_of(node.args["query"]),
             )
-        return View(node.name, query.fields or (), query)
+        return View(node.name, _told_apart(node.name, query, node.args["query"]), query)
 
     def _function(self, node: nodes.CreateFunction) -> ScalarFunction:
         if builtin(node.name) is not None:
@@ -378,6 +387,19 @@ class _StatementAnalyser:
             raise
         self.catalog.settings[setting.key] = setting.value
         return setting
+
+
+def _told_apart(name: str, query: Query, node: exp.Expr) -> tuple[Field, ...]:
+    """The columns of a query, if others can tell them apart."""
+    fields = query.fields or ()
+    for i, field in enumerate(fields):
+        if any(field.name.lower() == other.name.lower() for other in fields[:i]):
+            raise AnalysisError(
+                f"two columns of '{name}' are called '{field.name}'",
+                span=query.outputs[i].expr.span if isinstance(query, Select) else span_of(node),
+                hint="rename one of them with AS",
+            )
+    return fields
 
 
 def analyse_setting(key: str, value: str) -> Setting:

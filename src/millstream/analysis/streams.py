@@ -33,7 +33,7 @@ from millstream.catalog.entries import (
     TimestampKind,
 )
 from millstream.errors import AnalysisError, Source, did_you_mean
-from millstream.quantity import Rows
+from millstream.quantity import Duration, Rows
 from millstream.syntax import nodes
 from millstream.syntax.positions import span_of
 from millstream.types import STRING, TIMESTAMP, UNKNOWN, Field, Kind
@@ -97,6 +97,12 @@ def analyse_table(node: nodes.CreateTable) -> Table:
                 span=span_of(node.this),
                 hint="CREATE TABLE t (a INT) USING csv OPTIONS (path 't.csv'), or CREATE TABLE t AS ...",
             )
+        if node.args.get("refresh") is not None:
+            raise AnalysisError(
+                f"table '{node.name}' cannot be read again, because it has no source",
+                span=span_of(node.args["refresh"]),
+                hint="add USING format OPTIONS (...)",
+            )
         # Old listings declare tables without saying where they are.
         return Table(node.name, schema, Registered(is_bounded=True))
     reader = Reader(node.args["format"].name, options(node.args.get("options")))
@@ -107,7 +113,18 @@ def analyse_table(node: nodes.CreateTable) -> Table:
         raise AnalysisError(
             f"a {reader.format} table needs its columns", span=span_of(node.this), hint="name them with types"
         )
-    return Table(node.name, schema, reader)
+    return Table(node.name, schema, reader, refresh=refresh_of(node))
+
+
+def refresh_of(node: nodes.CreateTable) -> Duration | None:
+    """REFRESH EVERY: how often a table is read again."""
+    every = node.args.get("refresh")
+    if every is None:
+        return None
+    interval = positive_duration(every, "REFRESH EVERY")
+    if interval.months:
+        raise AnalysisError("REFRESH EVERY counts days and less, not months", span=span_of(every))
+    return interval
 
 
 def analyse_sink(node: nodes.CreateSink) -> Sink:

@@ -200,6 +200,8 @@ class Table:
     name: str
     schema: tuple[Field, ...] | None
     origin: Origin
+    refresh: Duration | None = None
+    """How often it is read again while streams are joined with it."""
     place: Place | None = field(default=None, compare=False, repr=False)
 
 

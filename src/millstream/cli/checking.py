@@ -6,13 +6,23 @@ import sys
 from pathlib import Path
 
 from millstream.analysis.resolved import Query
-from millstream.analysis.statements import AnalysedStatement, ExplainQuery, InsertQuery, RunQuery, analyse
+from millstream.analysis.statements import (
+    AnalysedStatement,
+    Definition,
+    ExplainQuery,
+    InsertQuery,
+    RunQuery,
+    analyse,
+)
 from millstream.catalog import Catalog
+from millstream.errors import MillstreamError
 from millstream.plan.builder import build
 from millstream.plan.executable import in_words, why_not
 from millstream.plan.explain import explained
 from millstream.plan.explain_patterns import MODES, explained_patterns
+from millstream.plan.nodes import Node
 from millstream.plan.optimize import optimize
+from millstream.plan.views import build_view
 from millstream.syntax import parse_script
 
 
@@ -25,7 +35,7 @@ def check_script(text: str, name: str) -> None:
         if query is None:
             continue
         queries += 1
-        reason = why_not(optimize(build(query)))
+        reason = why_not(_plan(statement, query))
         if isinstance(statement.meaning, ExplainQuery):
             reason = None if statement.meaning.mode in ("LOGICAL", *MODES) else reason
         if reason is not None:
@@ -48,11 +58,13 @@ def explain_script(text: str, name: str) -> None:
                 title = f"INSERT INTO {sink.name}"
             case ExplainQuery(mode, _):
                 title = f"EXPLAIN {mode}"
+            case Definition() as definition:
+                title = f"VIEW {next(definition.views)[0]}"
             case _:
                 number += 1
                 title = f"q{number}"
         print(f"-- {title}")  # noqa: T201
-        plan = optimize(build(query))
+        plan = _plan(statement, query)
         mode = statement.meaning.mode if isinstance(statement.meaning, ExplainQuery) else "LOGICAL"
         print(explained_patterns(plan, mode) if mode in MODES else explained(plan))  # noqa: T201
 
@@ -65,8 +77,19 @@ def _analysed(text: str, name: str) -> list[AnalysedStatement]:
 
 
 def _query(statement: AnalysedStatement) -> Query | None:
+    """What a statement asks for, or shows as a view."""
     meaning = statement.meaning
+    if isinstance(meaning, Definition):
+        return next((query for _, query in meaning.views), None)
     return meaning.query if isinstance(meaning, RunQuery | InsertQuery | ExplainQuery) else None
+
+
+def _plan(statement: AnalysedStatement, query: Query) -> Node:
+    form = build_view if isinstance(statement.meaning, Definition) else build
+    try:
+        return optimize(form(query))
+    except MillstreamError as error:
+        raise error.locate(statement.source) from None
 
 
 def _count(number: int, one: str, many: str | None = None) -> str:

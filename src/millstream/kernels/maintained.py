@@ -164,6 +164,9 @@ class Maintained(Kernel):
         self._serial += count
         columns = arrow.plain(_without_marks(columns)).combine_chunks()
         known = self._columns
+        if known is not None and columns.schema != known.schema:
+            # What was shipped may be known to have values, where nothing has come there is nothing known.
+            columns = columns.cast(known.schema)
         together = columns if known is None else pa.concat_tables([known, columns]).combine_chunks()
         self._columns = together
 

@@ -44,11 +44,11 @@ from millstream.plan.varying import default_stream, varies
 
 def build(query: Query) -> Node:
     """The plan that says exactly what the query says; rules make it better afterwards."""
-    plan = _relation(query)
+    plan = relation(query)
     return RelationToStream(plan, default_stream(plan)) if varies(plan) else plan
 
 
-def _relation(query: Query) -> Node:
+def relation(query: Query) -> Node:
     """What a query gives, which may vary with time."""
     match query:
         case TableQuery():
@@ -101,7 +101,7 @@ def _from_item(item: FromItem, query: Select) -> Node:
         case ReadStream():
             return _windowed(_stream(item.stream, item.alias), item)
         case ReadQuery(window=None) if is_relation(item.query) and takes_relations(query):
-            return Rename(_relation(item.query), item.alias)
+            return Rename(relation(item.query), item.alias)
         case ReadQuery():
             return _windowed(Rename(build(item.query), item.alias), item)
 
@@ -124,7 +124,7 @@ def _stream(stream: Stream, alias: str) -> Node:
 
 
 def _set_operation(query: SetOperation) -> Node:
-    left, right = _relation(query.left), _relation(query.right)
+    left, right = relation(query.left), relation(query.right)
     windowed = any(isinstance(node, Windowed) for side in (left, right) for node in side.walk())
     if query.kind == "UNION" and query.facts is not None and not windowed:
         latent = query.facts.timestamp.kind is TimestampKind.LATENT

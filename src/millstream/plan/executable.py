@@ -7,7 +7,6 @@ from fractions import Fraction
 
 from millstream.analysis.calls import AggregateCall, OverCall
 from millstream.analysis.resolved import Query
-from millstream.catalog.entries import View
 from millstream.errors import NotExecutableError
 from millstream.plan import nodes
 from millstream.plan.maintaining import why_not_maintained
@@ -39,10 +38,8 @@ def why_not(plan: nodes.Node) -> str | None:
     """The first thing in a plan that cannot be run yet, in words, or None."""
     for node in plan.walk():
         match node:
-            case nodes.TableScan(table=View()):
-                reason: str | None = "reading a view"
             case nodes.BaseAggregate():
-                reason = next(filter(None, map(_user, node.aggregates)), None) or _input(node)
+                reason: str | None = next(filter(None, map(_user, node.aggregates)), None) or _input(node)
             case nodes.OverAggregate():
                 reason = next(filter(None, map(_over, node.calls)), None) or _input(node)
             case nodes.WindowAggregate():

@@ -311,6 +311,8 @@ class WindowAggregate(Node):
     input: Node
     group_by: tuple[GroupKey, ...]
     aggregates: tuple[AggregateCall, ...]
+    current: bool = False
+    """Whether the aggregates of the current content are wanted at every instant, and no report of windows."""
 
     def validate(self) -> None:
         self.require(*(key.expr for key in self.group_by))
@@ -456,7 +458,7 @@ class WindowSetOperation(Node):
 
 @dataclass(frozen=True)
 class RelationToStream(Node):
-    """ISTREAM, DSTREAM, RSTREAM or CHANGES of a result that varies with time."""
+    """ISTREAM, DSTREAM, RSTREAM or CHANGES of a result that varies with time, or (VIEW) the result itself."""
 
     input: Node
     kind: str

@@ -18,6 +18,11 @@ _MAINTAINED = (
     nodes.WindowAggregate,
 )
 ISTREAM, DSTREAM, RSTREAM, CHANGES = "ISTREAM", "DSTREAM", "RSTREAM", "CHANGES"
+VIEW = "VIEW"
+"""Changes for somebody who keeps the result: each with what its row is found by again."""
+
+WITH_ENDS = (DSTREAM, CHANGES, VIEW)
+"""What cannot be told without saying of every row that it leaves."""
 
 
 def varies(node: nodes.Node) -> bool:
@@ -45,6 +50,8 @@ def _has_window(node: nodes.Node) -> bool:
 
 def is_reported(node: nodes.WindowAggregate) -> bool:
     """Whether windows are reported when they end: there is one, and it has ends."""
+    if node.current:
+        return False
     below = node.input
     while isinstance(below, nodes.Filter | nodes.TableJoin):
         below = next((side for side in below.inputs if _has_window(side)), below.inputs[0])

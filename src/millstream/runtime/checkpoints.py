@@ -65,6 +65,11 @@ class Checkpoint:
         return self.directory / "results" if self.durable else None
 
     @property
+    def current(self) -> Path | None:
+        """Where the current result of the query is kept, if anybody may ask for it."""
+        return self.directory / "current" if self.durable else None
+
+    @property
     def is_new(self) -> bool:
         """Whether no run has been here before."""
         return not (self.directory / _MANIFEST).exists()

@@ -30,12 +30,23 @@ def answer(meaning: Meaning, catalog: Catalog, queries: Sequence[RunningQuery] =
     match meaning:
         case ShowList("QUERIES"):
             return "\n".join(map(repr, queries)) or "no queries"
+        case ShowList("VIEWS"):
+            return "\n".join(_view(e, queries) for e in catalog.entries(View)) or "no views"
         case ShowList(what):
             return "\n".join(summary(e) for e in catalog.entries(_KINDS[what])) or f"no {what.lower()}"
         case DescribeOne(entries):
             return "\n".join(description(entry) for entry in entries)
         case _:
             return None
+
+
+def _view(entry: Entry, queries: Sequence[RunningQuery]) -> str:
+    """A view in a line, with how it is doing: the last one of its name is the one that there is."""
+    behind = [query for query in queries if query.name == entry.name and query.current is not None]
+    if not behind:
+        return summary(entry)
+    rows = behind[-1].progress.rows_out
+    return f"{summary(entry)}: {behind[-1].state}, {rows} {'row' if rows == 1 else 'rows'}"
 
 
 def explanation(wanted: ExplainQuery) -> str:

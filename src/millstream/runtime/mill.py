@@ -26,14 +26,14 @@ from millstream.analysis.statements import (
 from millstream.catalog import Catalog
 from millstream.catalog.entries import (
     FILE_FORMATS,
-    Entry,
     Registered,
-    ScalarFunction,
+    Relation,
     Sink,
     Stream,
     Table,
     Timestamp,
     TimestampKind,
+    View,
 )
 from millstream.errors import (
     AnalysisError,
@@ -44,10 +44,15 @@ from millstream.errors import (
     Span,
     did_you_mean,
 )
+from millstream.plan.builder import build
+from millstream.plan.views import build_kept, build_view
+from millstream.runtime.entering import Entrance
 from millstream.runtime.explaining import EXPLAINED
 from millstream.runtime.housekeeping import answer, explanation
+from millstream.runtime.live import LiveRelations
 from millstream.runtime.query import RunningQuery
 from millstream.runtime.starting import Asked, Starter, explained, lowered, planned, silently
+from millstream.runtime.views import Views
 from millstream.syntax import ParsedStatement, parse_script
 
 if TYPE_CHECKING:
@@ -74,6 +79,7 @@ class Mill:
         checkpoint: Path | None = None,
         allow_python: bool = True,
         compiling: Compiling = silently,
+        views_at_end: bool = False,
     ) -> None:
         self.catalog = Catalog(elsewhere=self._table_of_spark, allow_python=allow_python)
         self._given = spark
@@ -85,9 +91,13 @@ class Mill:
         self._frames: dict[str, DataFrame] = {}
         self._ports: dict[int, PortListener] = {}
         self._port_directories: dict[int, Path] = {}
-        self._entered: dict[str, Entry] = {}
         self._directory: tempfile.TemporaryDirectory[str] | None = None
         self._names = 0
+        self._live = LiveRelations()
+        self._views = Views(self._relation, until_stopped=views_at_end)
+        self._entrance = Entrance(
+            lambda: self.catalog, self._frames, self._read_port, self._views, self._live
+        )
         self.queries: list[RunningQuery] = []
         for key, value in (settings or {}).items():
             self._set(analyse_setting(key, value), Source("<settings>", f"{key}={value}"), (0, len(key) - 1))
@@ -122,13 +132,28 @@ class Mill:
         from millstream.spark.hidden import shown
 
         asked = Asked(resolved, statement.source, statement.span, "")
-        return shown(lowered(asked, self._lowerer(), self._compiling))
+        for view in self._views.unfinished(self._views.read_by(asked.plan)):
+            view.wait()
+        with self._views.entering:
+            return shown(lowered(asked, self._lowerer(asked), self._compiling))
 
-    def start(self, query: str, name: str | None = None) -> RunningQuery:
-        """Start a query and return it; ``query.results()`` yields its rows."""
+    def start(self, query: str, name: str | None = None, *, snapshot: bool = False) -> RunningQuery:
+        """Start a query and return it; ``query.results()`` yields its rows.
+
+        With ``snapshot``, the current result of a query over windows is kept: ``query.snapshot()`` gives it.
+        """
         statement, resolved = self._single_query(query)
-        asked = Asked(resolved, statement.source, statement.span, name or self._next_name())
+        form = build_kept if snapshot else build
+        asked = Asked(resolved, statement.source, statement.span, name or self._next_name(), form=form)
         return self._start_all([asked])[0]
+
+    def stop_views(self) -> None:
+        """Let all views end where they are; queries that wait for that read them now."""
+        self._views.stop()
+
+    def view(self, name: str) -> RunningQuery:
+        """The query behind a view: ``mill.view("v").snapshot()`` is its current result."""
+        return self._views.running(name)
 
     def explain(self, query: str, mode: str = "logical") -> str:
         """A query as text: its plan, its sequence patterns, its stages, or the code of its aggregates.
@@ -213,10 +238,20 @@ class Mill:
         self._port_directories[listener.port] = directory
         return listener.port
 
+    def refresh(self, table: str) -> None:
+        """Read a table with REFRESH EVERY again now; streaming queries meet it from their next batch on."""
+        self._live.refresh(table)
+
+    @property
+    def stale_tables(self) -> dict[str, MillstreamError]:
+        """Tables that could not be read again, and why; queries use the last version that was read."""
+        return self._live.problems()
+
     def stop(self) -> None:
         """Stop all queries, and Spark too if it was started here."""
         for query in self.queries:
             query.close()
+        self._live.stop()
         for port in self._ports.values():
             port.close()
         self._ports.clear()
@@ -250,6 +285,9 @@ class Mill:
                 planned(statement.meaning.query, statement.source)
             if isinstance(statement.meaning, InsertQuery):
                 _write_once(statement.meaning.sink, written, statement)
+            if isinstance(statement.meaning, Definition):
+                for _, query in statement.meaning.views:
+                    planned(query, statement.source, build_view)
         self.catalog = scratch
         return statements
 
@@ -272,7 +310,15 @@ class Mill:
                     case InsertQuery(sink, query):
                         target = None if collect_sinks(sink) else sink
                         waiting.append(Asked(query, statement.source, statement.span, sink.name, target))
-                    case Definition() | Dropped():
+                    case Definition() as definition:
+                        for name, query in definition.views:
+                            self._start_view(name, query, statement)
+                    case Dropped(entries) if any(isinstance(entry, View) for entry in entries):
+                        outcomes += self._start_all(waiting)
+                        waiting = []
+                        for entry in entries:
+                            self._views.drop(entry.name)
+                    case Dropped():
                         pass
                     case _:
                         # A setting is for what follows it, and SHOW QUERIES about what stands before it.
@@ -303,7 +349,9 @@ class Mill:
         try:
             if wanted.mode not in EXPLAINED:
                 return explanation(wanted)
-            return EXPLAINED[wanted.mode](Asked(wanted.query, source, span, ""), self._lowerer())
+            asked = Asked(wanted.query, source, span, "")
+            with self._views.entering:
+                return EXPLAINED[wanted.mode](asked, self._lowerer(asked))
         except MillstreamError as error:
             raise error.locate(source) from None
 
@@ -345,52 +393,28 @@ class Mill:
     def _start_all(self, asked: Sequence[Asked]) -> list[RunningQuery]:
         if not asked:
             return []
-        started = Starter(self.spark, self._lowerer, self._checkpoint, self._compiling).start_all(asked)
+        starter = Starter(self.spark, self._lowerer, self._checkpoint, self._views, self._compiling)
+        started = starter.start_all(asked)
         self.queries += started
         return started
 
-    def _lowerer(self, control: Control | None = None) -> Lowerer:
-        from millstream.spark.lower import Lowerer
-        from millstream.spark.translate import FAILURES, translate
+    def _start_view(self, name: str, query: Query, statement: AnalysedStatement) -> None:
+        """A view runs from its definition on; one that it replaces has come to its end."""
+        self._views.drop(name)
+        asked = Asked(query, statement.source, statement.span, name, form=build_view)
+        self._views.add(self._start_all([asked])[0])
 
-        try:
-            self._enter_into_spark()
-        except FAILURES as error:
-            raise translate(error) from None
-        functions = self.catalog.entries(ScalarFunction)
-        python = (f.name.lower() for f in functions if isinstance(f, ScalarFunction) and f.python)
-        said = None if control is None else control.frame
-        return Lowerer(self.spark, self._read_port, self._frames, self._stream, said, frozenset(python))
+    def _lowerer(self, *asked: Asked, control: Control | None = None) -> Lowerer:
+        return self._entrance.lowerer([one.plan for one in asked], self.spark, control)
 
     def _next_name(self) -> str:
         self._names += 1
         return f"q{self._names}"
 
-    # ------------------------------------------------------------ what Spark must know
+    # ------------------------------------------------------------ what queries read
 
-    def _enter_into_spark(self) -> None:
-        """Functions and tables of the catalog under their names in Spark, for expressions and plain SQL."""
-        from millstream.spark.functions import register_function
-        from millstream.spark.lower import Lowerer
-
-        for entry in self.catalog.entries(ScalarFunction, Table):
-            if self._entered.get(entry.name.lower()) is entry:
-                continue
-            if isinstance(entry, ScalarFunction):
-                register_function(entry, self.spark)
-            elif isinstance(entry, Table) and (
-                not isinstance(entry.origin, Registered) or self._frame(entry)
-            ):
-                lowerer = Lowerer(self.spark, self._read_port, self._frames, self._stream)
-                lowerer.table(entry).createOrReplaceTempView(entry.name)
-            self._entered[entry.name.lower()] = entry
-
-    def _frame(self, entry: Table) -> DataFrame | None:
-        return self._frames.get(entry.name.lower())
-
-    def _stream(self, name: str) -> Stream | None:
-        entry = self.catalog.relation(name)
-        return entry if isinstance(entry, Stream) else None
+    def _relation(self, name: str) -> Relation | None:
+        return self.catalog.relation(name)
 
     def _register(self, entry: Stream | Table, frame: DataFrame) -> None:
         self._frames[entry.name.lower()] = frame

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -74,7 +75,15 @@ class ProgressCounter:
         self._rows: dict[str, int] = {}
         self._bad: dict[str, int] = {}
         self._last_batch = -1
+        self._updating = threading.Lock()
         self.progress = Progress()
+
+    def newest(self) -> list[str]:
+        """The newest timestamp of each stream, the batch included whose results are being taken."""
+        with self._updating:
+            for stage in self._stages:
+                stage.update()
+            return [time for stage in self._stages for time in stage.newest.values() if time is not None]
 
     def update(self, query: StreamingQuery) -> None:
         """Take in the batches that have ended since the last call."""
@@ -101,7 +110,8 @@ class ProgressCounter:
             if counts.get("newest") is not None:
                 newest = str(counts["newest"])
         for stage in self._stages:
-            stage.update()
+            with self._updating:
+                stage.update()
             newest = next(filter(None, stage.newest.values()), newest)
         # Whoever reads the same stream counts the same rows.
         rows = _most([self._rows, *(stage.counts["seen"] for stage in self._stages)])

@@ -13,6 +13,7 @@ from millstream.errors import MillstreamError
 from millstream.runtime.beginnings import BEGINNINGS
 from millstream.runtime.checkpoints import Checkpoint
 from millstream.runtime.conductor import Conductor
+from millstream.runtime.current import CurrentResult
 from millstream.runtime.progress import Progress, ProgressCounter
 from millstream.runtime.results import ResultLog
 
@@ -42,9 +43,11 @@ class RunningQuery:
         explain: Explain,
         counter: ProgressCounter,
         checkpoint: Checkpoint | None = None,
+        current: CurrentResult | None = None,
     ) -> None:
         self.name = name
         self.log = log
+        self.current = current
         self.is_bounded = True
         self._explain = explain
         self.counter = counter
@@ -70,7 +73,7 @@ class RunningQuery:
         sink: Callable[[DataFrame], DataStreamWriter],
         conductor: Conductor | None = None,
     ) -> None:
-        """Run a streaming DataFrame into a sink, or into the log where there is one.
+        """Run a streaming DataFrame into a sink, or where its rows are kept here.
 
         With a conductor it is that who ends the query, when all windows have been closed.
         """
@@ -79,7 +82,8 @@ class RunningQuery:
         self.is_bounded = bounded
         self._conductor = conductor
         try:
-            writer = frame.writeStream.foreachBatch(self._collect) if self.log is not None else sink(frame)
+            taken = self.log is not None or self.current is not None
+            writer = frame.writeStream.foreachBatch(self._collect) if taken else sink(frame)
             writer = writer.option("checkpointLocation", self._checkpoint.spark).outputMode("append")
             to_the_end = bounded and conductor is None
             writer = (
@@ -136,9 +140,12 @@ class RunningQuery:
     def _collect(self, frame: DataFrame, batch_id: int) -> None:
         from millstream.spark.sources import numbered
 
-        assert self.log is not None
         try:
-            self.log.append(batch_id, numbered(frame).toArrow())
+            table = numbered(frame).toArrow()
+            if self.current is not None:
+                self.current.apply(batch_id, table)
+            if self.log is not None:
+                self.log.append(batch_id, table if self.current is None else self.current.told(table))
         except Exception as error:
             # Out of foreachBatch only the text of an exception comes back.
             self._error = self._error or self._explain(error)
@@ -193,7 +200,7 @@ class RunningQuery:
     def arrow(self) -> Iterator[pa.Table]:
         """Results as Arrow tables, as they come."""
         if self.log is None:
-            raise MillstreamError(f"the results of '{self.name}' go to its sink")
+            raise self._no_rows()
         return self.log.follow()
 
     def collect(self) -> pa.Table:
@@ -204,17 +211,39 @@ class RunningQuery:
         import pyarrow as pa
 
         if self.log is None:
-            raise MillstreamError(f"the results of '{self.name}' go to its sink")
+            raise self._no_rows()
         self.wait()
         return pa.concat_tables([self.schema.empty_table(), *self.log.read()])
+
+    def snapshot(self) -> pa.Table:
+        """The current result, as it is at one instant: all changes of the micro-batches that have ended.
+
+        Views have it, and queries that were started with ``snapshot=True``. Once the input has ended, it is
+        the result at the instant of the newest tuple. Raises the query's error.
+        """
+        if self.current is None:
+            raise MillstreamError(
+                f"the current result of '{self.name}' is not kept",
+                hint="start it with mill.start(query, snapshot=True), or CREATE VIEW",
+            )
+        if self._error is not None:
+            raise self._error
+        return self.current.snapshot()
 
     @property
     def schema(self) -> pa.Schema:
         """The columns of the results."""
+        if self.log is None and self.current is not None:
+            return self.current.schema
         schema = self.log.schema if self.log is not None else None
         if schema is None:
-            raise MillstreamError(f"the results of '{self.name}' go to its sink")
+            raise self._no_rows()
         return schema
+
+    def _no_rows(self) -> MillstreamError:
+        if self.current is not None:
+            return MillstreamError(f"view '{self.name}' has a current result and no rows", hint="snapshot()")
+        return MillstreamError(f"the results of '{self.name}' go to its sink")
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait for the end of the query; False if it is still running after ``timeout`` seconds.
@@ -260,8 +289,14 @@ class RunningQuery:
     def progress(self) -> Progress:
         """How far the query has come."""
         rows_out = self.log.rows if self.log is not None else self._rows_written
+        if self.log is None and self.current is not None:
+            rows_out = self.current.rows
         return replace(self.counter.progress, rows_out=rows_out)
 
+    @property
+    def state(self) -> str:
+        """Whether it is running, has ended or has failed."""
+        return "running" if self.is_active else ("failed" if self._error else "ended")
+
     def __repr__(self) -> str:
-        state = "running" if self.is_active else ("failed" if self._error else "ended")
-        return f"<RunningQuery {self.name}: {state}>"
+        return f"<RunningQuery {self.name}: {self.state}>"

@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 import pyarrow as pa
 
-from millstream.analysis.statements import InsertQuery, RunQuery
+from millstream.analysis.statements import Definition, InsertQuery, RunQuery
 from millstream.catalog import Catalog
 from millstream.catalog.entries import Sink, Stream
 from millstream.errors import ExecutionError, MillstreamError
@@ -79,11 +79,13 @@ class ScriptRun:
             settings=options.settings,
             checkpoint=options.checkpoint,
             compiling=self._compiling,
+            views_at_end=True,
         ) as mill:
             statements = mill.analyse(text, name)
             meanings = [statement.meaning for statement in statements]
-            asked = [m for m in meanings if isinstance(m, RunQuery | InsertQuery)]
-            bounded = all(m.query.facts is None or m.query.facts.bounded for m in asked)
+            asked = [m.query for m in meanings if isinstance(m, RunQuery | InsertQuery)]
+            asked += [query for m in meanings if isinstance(m, Definition) for _, query in m.views]
+            bounded = all(query.facts is None or query.facts.bounded for query in asked)
             self._prepare_output()
             if self._stopping.is_set():
                 return not bounded
@@ -95,10 +97,12 @@ class ScriptRun:
             self._waiting = True
             with self._display(queries):
                 if bounded or self._options.out is not None:
-                    ended = self._wait(queries)
+                    ended = self._wait(queries, mill)
                 else:
-                    ended = self._follow(queries)
+                    ended = self._follow(queries, mill)
             self._report(queries, mill.catalog)
+            for table, problem in mill.stale_tables.items():
+                self._say(f"warning: the last good version of table {table} was used: {problem.message}")
             if ended or not bounded:
                 self._give_out(queries, whole=bounded)
             return ended or not bounded
@@ -116,7 +120,7 @@ class ScriptRun:
 
     # ------------------------------------------------------------ waiting
 
-    def _wait(self, queries: Sequence[RunningQuery]) -> bool:
+    def _wait(self, queries: Sequence[RunningQuery], mill: Mill) -> bool:
         """Until all queries have ended (True) or somebody has stopped them; the first error ends them all."""
         try:
             while any(query.is_active for query in queries):
@@ -130,10 +134,12 @@ class ScriptRun:
                 query.wait()
             return True
         finally:
+            # First those that others wait for.
+            mill.stop_views()
             for query in queries:
                 query.stop()
 
-    def _follow(self, queries: Sequence[RunningQuery]) -> bool:
+    def _follow(self, queries: Sequence[RunningQuery], mill: Mill) -> bool:
         """Give out rows as they come."""
         shown = [query for query in queries if query.log is not None]
         turn = threading.Lock()
@@ -162,7 +168,7 @@ class ScriptRun:
         threads = [threading.Thread(target=run, args=(q,), daemon=True) for q in shown]
         for thread in threads:
             thread.start()
-        ended = self._wait(queries)
+        ended = self._wait(queries, mill)
         for thread in threads:
             thread.join(5)
         if self._broken is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
@@ -26,14 +26,18 @@ from millstream.plan.executable import require_executable
 from millstream.plan.explain import tree
 from millstream.plan.optimize import optimize
 from millstream.plan.sharing import shareable
+from millstream.plan.varying import ISTREAM
+from millstream.plan.views import build_view, rows_beside
 from millstream.quantity import Duration
 from millstream.runtime.checkpoints import Checkpoint
 from millstream.runtime.conductor import Beat, Conductor
+from millstream.runtime.current import CurrentResult, latest
 from millstream.runtime.groups import Group, Member
 from millstream.runtime.progress import ProgressCounter
 from millstream.runtime.query import RunningQuery
 from millstream.runtime.results import ResultLog
 from millstream.runtime.sinks import check_sink, stream_writer, write_batch
+from millstream.runtime.views import Views
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -42,6 +46,9 @@ if TYPE_CHECKING:
     from millstream.spark.lower import Lowerer
     from millstream.stage.programs import Compiling
     from millstream.stage.spec import Pipeline
+
+
+Form = Callable[[Query], nodes.Node]
 
 
 @dataclass(frozen=True)
@@ -53,10 +60,17 @@ class Asked:
     span: Span
     name: str
     sink: Sink | None = None
+    form: Form = build
+    """What its plan is to be: that of its rows, or of its current result."""
 
     @property
     def plan(self) -> nodes.Node:
-        return planned(self.query, self.source)
+        return planned(self.query, self.source, self.form)
+
+    @property
+    def is_view(self) -> bool:
+        """Whether it is asked for its current result only."""
+        return self.form is build_view
 
     @property
     def bounded(self) -> bool:
@@ -67,10 +81,10 @@ class Asked:
         return explained(error, self.source, self.span)
 
 
-def planned(query: Query, source: Source) -> nodes.Node:
+def planned(query: Query, source: Source, form: Form = build) -> nodes.Node:
     """The plan of a query, if it can be run."""
-    plan = optimize(build(query))
     try:
+        plan = optimize(form(query))
         require_executable(plan, query)
     except MillstreamError as error:
         raise error.locate(source) from None
@@ -113,13 +127,20 @@ def explained(error: BaseException, source: Source, span: Span) -> MillstreamErr
     return translated.locate(source)
 
 
+class MakeLowerer(Protocol):
+    """Makes what turns the plans of queries into DataFrames."""
+
+    def __call__(self, *asked: Asked, control: Control | None = None) -> Lowerer: ...
+
+
 @dataclass(frozen=True)
 class Starter:
     """Starts queries on a session; ``lowerer`` makes what turns their plans into DataFrames."""
 
     spark: SparkSession
-    lowerer: Callable[[Control | None], Lowerer]
+    lowerer: MakeLowerer
     checkpoint: Path | None
+    views: Views
     compiling: Compiling = silently
 
     def start_all(self, asked: Sequence[Asked]) -> list[RunningQuery]:
@@ -148,19 +169,25 @@ class Starter:
         query, sink = asked.query, asked.sink
         checkpoint = self._checkpoint_of(asked.name)
         control = Control(self.spark, checkpoint.control) if query.facts is not None else None
-        lowerer = self.lowerer(control)
-        frame = lowered(asked, lowerer, self.compiling)
+        if query.facts is not None:
+            self.views.wait_for_ends(asked.plan)
+        with self.views.entering:
+            lowerer = self.lowerer(asked, control=control)
+            frame = lowered(asked, lowerer, self.compiling)
         if sink is not None and checkpoint.is_new:
             check_sink(sink, self.spark)
-        identity = _identity(query, lowerer.stages.pipelines)
+        identity = _identity(asked.plan, lowerer.stages.pipelines)
         checkpoint.claim(asked.name, identity, self._partitions())
         metrics = {metric: stream.name for metric, stream in lowerer.metrics.items()}
         counter = ProgressCounter(metrics, lowerer.stages.reports)
         try:
-            log = _log(frame, checkpoint.results, streaming=frame.isStreaming) if sink is None else None
+            current = _current(frame, asked, checkpoint, counter)
+            log = None
+            if sink is None and not asked.is_view:
+                log = _log(frame, checkpoint.results, streaming=frame.isStreaming, told=current)
         except FAILURES as error:
             raise asked.explain(error) from None
-        running = RunningQuery(asked.name, log, asked.explain, counter, checkpoint)
+        running = RunningQuery(asked.name, log, asked.explain, counter, checkpoint, current)
         running.on_end(lambda: _forget(lowerer.stages.tokens))
         if frame.isStreaming:
             conductor = None
@@ -175,10 +202,20 @@ class Starter:
                 conductor,
             )
         elif sink is None:
-            running.start_batch(frame.toArrow)
+            running.start_batch(lambda: self._complete(asked, frame).toArrow())
         else:
-            running.start_batch(lambda: write_batch(frame, sink))
+            running.start_batch(lambda: write_batch(self._complete(asked, frame), sink))
         return running
+
+    def _complete(self, asked: Asked, frame: DataFrame) -> DataFrame:
+        """A query over tables, when the views among them are what they are to be read as."""
+        unfinished = self.views.unfinished(self.views.read_by(asked.plan))
+        if not unfinished:
+            return frame
+        for view in unfinished:
+            view.wait()
+        with self.views.entering:
+            return lowered(asked, self.lowerer(asked), self.compiling)
 
     def _start_group(self, asked: Sequence[Asked]) -> list[RunningQuery]:
         from millstream.spark.control import Control
@@ -188,7 +225,7 @@ class Starter:
 
         checkpoint = self._checkpoint_of(*(one.name for one in asked))
         control = Control(self.spark, checkpoint.control)
-        first = self.lowerer(control)
+        first = self.lowerer(*asked, control=control)
         wanted: list[Wanted] = []
         frames: list[DataFrame] = []
         for one in asked:
@@ -204,7 +241,7 @@ class Starter:
                 return [self._start(one) for one in asked]
             wanted += mine
         plans = "\n".join(
-            _identity(one.query, [want.pipeline]) for one, want in zip(asked, wanted, strict=True)
+            _identity(one.plan, [want.pipeline]) for one, want in zip(asked, wanted, strict=True)
         )
         checkpoint.claim(", ".join(one.name for one in asked), plans, self._partitions())
         whole = shared(wanted, control.frame)
@@ -279,7 +316,8 @@ def _groups(asked: Sequence[Asked]) -> list[list[int]]:
     """Queries by number; those that have a stream in common, directly or through others, together."""
     groups: list[tuple[set[str], list[int]]] = []
     for i, one in enumerate(asked):
-        streams = set() if one.sink is not None else shareable(one.plan)
+        alone = one.sink is not None or one.form is not build
+        streams = set() if alone else shareable(one.plan)
         mine = [group for group in groups if group[0] & streams]
         together = (
             streams.union(*(g[0] for g in mine)),
@@ -297,27 +335,57 @@ def _slack(promises: Iterable[Promise]) -> int:
     return 0
 
 
-def _log(frame: DataFrame, directory: Path | None, *, streaming: bool) -> ResultLog:
+def _schema(frame: DataFrame, *, streaming: bool) -> pa.Schema:
+    """What comes, known before the first row does, so that an empty result has a header too."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    from millstream.spark.hidden import ROW, hidden, sort_keys
+    from millstream.spark.hidden import ROW
 
-    # Known before the first row comes, so that an empty result has a header too.
     zone = frame.sparkSession.conf.get("spark.sql.session.timeZone")
     schema = to_arrow_schema(frame.schema, timezone=zone)
-    if streaming:
-        schema = schema.append(pa.field(ROW, pa.int64()))
+    return schema.append(pa.field(ROW, pa.int64())) if streaming else schema
+
+
+def _log(
+    frame: DataFrame, directory: Path | None, *, streaming: bool, told: CurrentResult | None = None
+) -> ResultLog:
+    """Where rows are kept; those that are ``told`` of a result are not all that come."""
+    from millstream.spark.hidden import hidden, sort_keys
+
+    schema = _schema(frame, streaming=streaming)
+    schema = schema if told is None else told.told(schema.empty_table()).schema
     return ResultLog(schema, keys=sort_keys(schema.names), hidden=hidden(schema.names), kept_in=directory)
 
 
-def _identity(query: Query, pipelines: Iterable[Pipeline]) -> str:
+def _current(
+    frame: DataFrame, asked: Asked, checkpoint: Checkpoint, counter: ProgressCounter
+) -> CurrentResult | None:
+    """What keeps the current result, where somebody may ask for it."""
+    from millstream.kernels.maintained import ID, ID2, OP
+    from millstream.spark.hidden import TIME, hidden, sort_keys
+
+    if OP not in frame.columns:
+        return None
+    schema = _schema(frame, streaming=True)
+    kind = schema.field(TIME).type
+    return CurrentResult(
+        schema,
+        sort_keys(schema.names),
+        (OP, ID, ID2),
+        hidden(schema.names),
+        rows=ISTREAM if asked.is_view else rows_beside(asked.query),
+        newest=(lambda: latest(counter.newest(), kind)) if asked.bounded else None,
+        kept_in=checkpoint.current,
+    )
+
+
+def _identity(plan: nodes.Node, pipelines: Iterable[Pipeline]) -> str:
     """What a query is, for its checkpoint.
 
     That is the plan, the streams at its leaves as they are declared, and the aggregates of the user's.
     """
     from millstream.stage.programs import programs
 
-    plan = optimize(build(query))
     lines = [tree(plan)]
     for node in plan.walk():
         if isinstance(node, nodes.StreamScan):

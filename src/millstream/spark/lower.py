@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 (Spark's own custom)
 from millstream.analysis.calls import COMPLETE, OverCall
 from millstream.analysis.expressions import ColumnRef, Expr
 from millstream.analysis.resolved import Output
-from millstream.catalog.entries import Derived, Registered, Rejected, Stream, Table
+from millstream.catalog.entries import Derived, Registered, Rejected, Stream, Table, View
 from millstream.errors import ExecutionError, NotExecutableError
 from millstream.plan import nodes
 from millstream.plan.attributes import arrives, attribute_beside_time, sources_of
@@ -78,6 +78,9 @@ class Lowerer:
     streams: Callable[[str], Stream | None]
     control: DataFrame | None = None
     python_functions: frozenset[str] = frozenset()
+    live: Mapping[str, DataFrame] = field(default_factory=dict)
+    """Tables and views that every micro-batch reads anew, by name in lower case."""
+
     metrics: dict[str, Stream] = field(default_factory=dict)
     stages: Stages = field(init=False)
     _read: dict[str, StreamFrames] = field(default_factory=dict)
@@ -102,6 +105,10 @@ class Lowerer:
         match node:
             case nodes.StreamScan():
                 return self._scan(node.stream, above).alias(node.alias)
+            case nodes.TableScan(table=View() as view):
+                # Whoever lowers a query has entered the views that it reads, as they are now.
+                frame = self.live.get(view.name.lower()) or self.spark.table(view.name)
+                return Flow((Leg(frame),)).alias(node.alias)
             case nodes.TableScan():
                 assert isinstance(node.table, Table)
                 return Flow((Leg(self.table(node.table)),)).alias(node.alias)
@@ -166,6 +173,8 @@ class Lowerer:
 
     def table(self, table: Table) -> DataFrame:
         """A table of the catalog."""
+        if table.name.lower() in self.live:
+            return self.live[table.name.lower()]
         with _at(table):
             return self._table(table)
 

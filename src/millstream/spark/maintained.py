@@ -24,7 +24,7 @@ from millstream.kernels.maintained import ID, ID2, OP, SIDE, UNTIL
 from millstream.kernels.stays import Slides, Stay
 from millstream.plan import nodes
 from millstream.plan.maintaining import bounded, conditions_of, mentioned, merged, of_tuples
-from millstream.plan.varying import CHANGES, DSTREAM, ISTREAM, RSTREAM, maintained
+from millstream.plan.varying import CHANGES, DSTREAM, ISTREAM, RSTREAM, VIEW, WITH_ENDS, maintained
 from millstream.plan.window_joins import Equal
 from millstream.spark.aggregates import aggregate
 from millstream.spark.flows import Flow, Leg, named, united
@@ -90,7 +90,16 @@ class Maintenance:
             op = Output("op", Expr((f"IF(`{OP}` > 0, '+', '-')",), STRING))
             outputs = [op, *(Output(c.name, of_column(c)) for c in self.root.input.schema)]
             flow = flow.map(lambda leg: leg.project(outputs))
+        if kind == VIEW:
+            return self._kept(flow)
         return flow if relation.stay is not None else flow.map(_in_order)
+
+    def _kept(self, flow: Flow) -> Flow:
+        """Changes with their marks, for somebody who keeps the result."""
+        if not any(leg.marked for leg in flow.legs):
+            return flow
+        marks = [ColumnRef("", name, type_) for name, type_ in _MARKS.items()]
+        return self.stages.settled(flow, [*self.root.input.schema, *marks], marked=False)
 
     # ------------------------------------------------------------ relations
 
@@ -163,7 +172,7 @@ class Maintenance:
         names = tuple(one.name for one in fields)
         flow, shipped = self._together(sides, fields)
         stays = tuple(side.stay for side in sides)
-        every = last and self.root.kind in (DSTREAM, CHANGES)
+        every = last and self.root.kind in WITH_ENDS
         kernels: list[MakeKernel] = [partial(Changes, stays, names, self.slides, all_=every)]
         if last and self._restates:
             kernels.append(partial(Restated, None, names, self.slides))
@@ -256,7 +265,7 @@ class Maintenance:
             keys=keys,
             keep=0,
             add=arrow_fields(slots.columns()),
-            signed=signed or (last and self.root.kind in (DSTREAM, CHANGES)),
+            signed=signed or (last and self.root.kind in WITH_ENDS),
             last=last,
         )
         return pairs.map(lambda leg: leg.where(conditions.rest)) if conditions.rest else pairs
@@ -351,7 +360,7 @@ class Maintenance:
 
         if last and self._restates:
             return [partial(Restated, None, tuple(names), self.slides)]
-        if last and self.root.kind in (DSTREAM, CHANGES) and not explicit:
+        if last and self.root.kind in WITH_ENDS and not explicit:
             return [partial(Changes, (None,), tuple(names), all_=True)]
         return []
 

@@ -55,6 +55,19 @@ def arrive_together(path: str, spark: SparkSession) -> bool:
     return len(set(times)) < len(times)
 
 
+def state_of(path: str, spark: SparkSession) -> frozenset[tuple[str, int, int]]:
+    """The files at a path with their sizes and times; while these are the same, so is what they hold."""
+    target, files = _locate(path, spark)
+    found = [files.getFileStatus(target)] if files.exists(target) else list(files.globStatus(target) or ())
+    state: set[tuple[str, int, int]] = set()
+    for status in found:
+        entries = files.listFiles(status.getPath(), True)
+        while entries.hasNext():
+            entry = entries.next()
+            state.add((entry.getPath().toString(), entry.getLen(), entry.getModificationTime()))
+    return frozenset(state)
+
+
 def is_occupied(path: str, spark: SparkSession) -> bool:
     """Whether there is a file, or a directory with something in it."""
     target, files = _locate(path, spark)

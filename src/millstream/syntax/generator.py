@@ -54,6 +54,7 @@ class EslGenerator(PlainSqlGenerator):
                 self.created(expression, "TABLE"),
                 f" ({self.listed(columns)})" if columns else "",
                 self.sourced(expression),
+                self.clause(expression, "refresh", "REFRESH EVERY"),
                 self.clause(expression, "query", "AS"),
             )
         )

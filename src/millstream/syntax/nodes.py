@@ -43,6 +43,7 @@ class CreateTable(Statement):
         "columns": False,
         "format": False,
         "options": False,
+        "refresh": False,
         "query": False,
         "replace": False,
         "exists": False,

@@ -200,9 +200,13 @@ class EslParser(AggregateParser):
             if self.at("AS"):
                 node.set("query", self._as_query())
                 break
-            if not self._source_clause(node):
-                hint = "its clauses are USING format, OPTIONS (...) and AS query"
-                self._fail_in("CREATE TABLE", ("USING", "OPTIONS", "AS"), hint)
+            clause = self.current
+            if self.take("REFRESH"):
+                self.expect("EVERY")
+                self.set_once(node, "refresh", self.quantity("REFRESH EVERY"), clause)
+            elif not self._source_clause(node):
+                hint = "its clauses are USING format, OPTIONS (...), REFRESH EVERY and AS query"
+                self._fail_in("CREATE TABLE", ("USING", "OPTIONS", "REFRESH", "AS"), hint)
         return self.spanned(node, first)
 
     def _sink(self, first: Token) -> nodes.CreateSink:

@@ -1,0 +1,61 @@
+"""Results that somebody keeps, to be asked for at any time: views, and queries that are started so."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from millstream.analysis.resolved import Query
+from millstream.errors import AnalysisError
+from millstream.plan.builder import build, relation
+from millstream.plan.nodes import Node, RelationToStream, WindowAggregate
+from millstream.plan.varying import RSTREAM, VIEW, changed_below, varies
+
+
+def build_view(query: Query) -> RelationToStream:
+    """The plan of a view: the current result of its query.
+
+    Aggregates over one window that slides are reported window by window in a query. In a view they are those
+    of the current content, so that a group goes when nothing of it is left.
+    """
+    plan = relation(query)
+    if isinstance(plan, RelationToStream):
+        raise AnalysisError(
+            f"a view shows a result as it is, and {plan.kind} makes a stream of it",
+            span=query.span,
+            hint=f"leave {plan.kind} out",
+        )
+    plan = changed_below(_current(plan), _current)
+    if not varies(plan):
+        raise AnalysisError(
+            "a view shows the current contents of windows, and this query gives a stream",
+            span=query.span,
+            hint="put a window behind every stream: FROM s [RANGE 1 MINUTE]",
+        )
+    return RelationToStream(plan, VIEW)
+
+
+def build_kept(query: Query) -> RelationToStream:
+    """The plan of a query whose current result is kept beside its rows."""
+    return replace(_with_rows(query), kind=VIEW)
+
+
+def rows_beside(query: Query) -> str:
+    """What the rows of such a query are: ISTREAM, DSTREAM or CHANGES of its result."""
+    return _with_rows(query).kind
+
+
+def _with_rows(query: Query) -> RelationToStream:
+    plan = build(query)
+    if not isinstance(plan, RelationToStream) or plan.kind == RSTREAM:
+        raise AnalysisError(
+            "the current result of this query cannot be kept beside its rows",
+            span=query.span,
+            hint="its rows are reports of windows, or a stream: make a view of it, CREATE VIEW v AS ...",
+        )
+    return plan
+
+
+def _current(node: Node) -> Node:
+    if isinstance(node, WindowAggregate) and node.streaming:
+        return replace(node, current=True)
+    return node

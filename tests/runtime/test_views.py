@@ -1,0 +1,199 @@
+"""Views: the current result of a windowed query, to be read like a table at any time (semantics, 9)."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.runtime.growing import Growing, appear, until
+
+import millstream as ms
+from millstream.errors import MillstreamError
+from millstream.runtime.query import RunningQuery
+from millstream.testing import Streams, table
+
+pytestmark = pytest.mark.spark
+
+BIDS = """
+    item | price | t
+    1    | 10    | 1
+    2    | 20    | 4
+    1    | 30    | 7
+    3    | 40    | 12
+    2    | 50    | 14
+"""
+
+
+@pytest.fixture
+def bids(streams: Streams) -> Streams:
+    streams.add("CREATE STREAM Bid (item INT, price INT, t INT) ORDER BY t", BIDS)
+    streams.add("CREATE STREAM Sale (item INT, t INT) ORDER BY t", "item | t \n 1 | 8 \n 3 | 13")
+    return streams
+
+
+@pytest.fixture
+def growing(spark: SparkSession, tmp_path: Path) -> Growing:
+    return Growing(ms.connect(spark), tmp_path / "bids")
+
+
+def _rows(query: RunningQuery) -> list[tuple[object, ...]]:
+    return sorted(tuple(row.values()) for row in query.snapshot().to_pylist())
+
+
+def test_at_the_end_of_the_input_a_view_is_as_of_the_newest_tuple(bids: Streams) -> None:
+    # At 14 there is what is younger than 10: the bids at 7, 12 and 14.
+    assert bids.run_all("""
+        CREATE VIEW latest AS SELECT item, price, t FROM Bid [RANGE 10];
+        SELECT item, price FROM latest ORDER BY t;
+        SELECT count(*) AS n, sum(price) AS total, max(t) - min(t) AS span FROM latest;
+        SELECT item FROM latest WHERE price = (SELECT max(price) FROM latest);
+    """) == [
+        table("item | price \n 1 | 30 \n 3 | 40 \n 2 | 50"),
+        table("n | total | span \n 3 | 120 | 7"),
+        table("item \n 2"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        # 1: 30 at 7; 2: 50 at 14, 20 has left; 3: 40.
+        ("SELECT item, sum(price) AS total FROM Bid [RANGE 10] GROUP BY item", [(1, 30), (2, 50), (3, 40)]),
+        # The extent that ends at 10 is [2, 10) until 15; of a group that is gone nothing is shown.
+        ("SELECT item, count(*) AS n FROM Bid [RANGE 8 SLIDE 5] GROUP BY item", [(1, 1), (2, 1)]),
+        ("SELECT count(*) AS n, max(price) AS most FROM Bid [UNBOUNDED]", [(5, 50)]),
+        ("SELECT item, price FROM Bid [ROWS 2]", [(2, 50), (3, 40)]),
+        ("SELECT item, price FROM Bid [ROWS 1 PARTITION BY item] WHERE price > 35", [(2, 50), (3, 40)]),
+        ("SELECT DISTINCT item FROM Bid [UNBOUNDED]", [(1,), (2,), (3,)]),
+        ("SELECT b.item, price FROM Bid [RANGE 10] b JOIN Sale [RANGE 10] USING (item)", [(1, 30), (3, 40)]),
+        ("SELECT price FROM Bid [RANGE 10] b ANTI JOIN Sale [RANGE 2] s ON b.item = s.item", [(30,), (50,)]),
+        ("SELECT item FROM Bid [UNBOUNDED] EXCEPT ALL SELECT item FROM Sale [UNBOUNDED]", [(1,), (2,), (2,)]),
+        ("SELECT item FROM Bid [NOW] UNION ALL SELECT item FROM Sale [RANGE 7]", [(1,), (2,), (3,)]),
+    ],
+)  # fmt: skip
+def test_what_a_view_shows(bids: Streams, query: str, expected: list[tuple[object, ...]]) -> None:
+    bids.mill.execute(f"CREATE VIEW v AS {query}")
+    view = bids.mill.view("v")
+    view.wait()
+    assert _rows(view) == expected
+
+
+def test_a_view_can_be_looked_at_while_it_runs(growing: Growing, capsys: pytest.CaptureFixture[str]) -> None:
+    mill = growing.mill
+    mill.execute("CREATE VIEW total AS SELECT item, sum(price) AS total FROM Bid [RANGE 10] GROUP BY item")
+    view = mill.view("total")
+    assert view.snapshot().to_pydict() == {"item": [], "total": []}
+    growing.write("1,10,1", "2,20,3", "1,5,4")
+    # At 4 there may be more to come, so that everything is known up to 3.
+    until(lambda: _rows(view) == [(1, 10), (2, 20)], view)
+    assert mill.start("SELECT total FROM total ORDER BY total DESC").collect().to_pydict() == {
+        "total": [20, 10]
+    }
+    growing.write("3,7,12", "3,1,13")
+    until(lambda: _rows(view) == [(1, 5), (2, 20), (3, 7)], view)
+    assert mill.sql("SELECT sum(total) AS s FROM total").collect()[0].s == 32
+    assert mill.view("TOTAL").progress.rows_out == 3
+    mill.execute("SHOW VIEWS; EXPLAIN PHYSICAL SELECT total FROM total")
+    said = capsys.readouterr().out
+    assert said.startswith("total (item int, total bigint): running, 3 rows\n== Physical Plan ==")
+    mill.execute("DROP VIEW total")
+    assert not view.is_active
+    with pytest.raises(MillstreamError, match="unknown stream or table 'total'"):
+        mill.start("SELECT * FROM total")
+    mill.stop()
+
+
+def test_a_view_goes_on_after_an_interruption(spark: SparkSession, tmp_path: Path) -> None:
+    view = "CREATE VIEW best AS SELECT item, max(price) AS best FROM Bid [RANGE 10] GROUP BY item"
+    with ms.connect(spark, checkpoint=tmp_path / "checkpoint") as mill:
+        growing = Growing(mill, tmp_path / "bids")
+        mill.execute(view)
+        growing.write("1,10,1", "2,20,3", "1,5,4")
+        until(lambda: _rows(mill.view("best")) == [(1, 10), (2, 20)], mill.view("best"))
+    with ms.connect(spark, checkpoint=tmp_path / "checkpoint") as mill:
+        growing = Growing(mill, tmp_path / "bids")
+        mill.execute(view)
+        assert _rows(mill.view("best")) == [(1, 10), (2, 20)]
+        growing.write("2,7,12", "3,1,13")
+        until(lambda: _rows(mill.view("best")) == [(1, 5), (2, 20)], mill.view("best"))
+
+
+def test_a_view_of_a_run_that_has_ended_is_there_again(spark: SparkSession, tmp_path: Path) -> None:
+    # Values of many types come back as they were.
+    (tmp_path / "sent.csv").write_text(
+        "letter,1.10,2026-01-01 10:00:00\nparcel,11.99,2026-01-01 10:00:50\n,0.55,2026-01-01 10:01:10\n"
+    )
+    for _ in range(2):
+        with ms.connect(spark, checkpoint=tmp_path / "checkpoint") as mill:
+            mill.execute(f"""
+                CREATE STREAM Sent (what STRING, price DECIMAL(8, 2), t TIMESTAMP) ORDER BY t
+                USING csv OPTIONS (path '{tmp_path / "sent.csv"}');
+                CREATE VIEW lately AS SELECT *, array(what) AS all_of FROM Sent [RANGE 1 MINUTE];
+            """)
+            lately = "SELECT what, price, t, size(all_of) AS n FROM lately ORDER BY t"
+            assert Streams(mill, tmp_path).run(lately) == table("""
+                what   | price | t                   | n
+                parcel | 11.99 | 2026-01-01 10:00:50 | 1
+                       | 0.55  | 2026-01-01 10:01:10 | 1
+            """)
+
+
+def test_a_query_may_keep_its_current_result_beside_its_rows(bids: Streams) -> None:
+    query = bids.mill.start("SELECT DISTINCT item FROM Bid [RANGE 8]", snapshot=True)
+    plain = bids.mill.start("SELECT DISTINCT item FROM Bid [RANGE 8]")
+    assert query.collect() == plain.collect()
+    assert _rows(query) == [(1,), (2,), (3,)]
+    changes = "SELECT CHANGES item, price FROM Bid [RANGE 8]"
+    kept, alone = bids.mill.start(changes, snapshot=True), bids.mill.start(changes)
+    assert kept.collect().to_pydict() == alone.collect().to_pydict()
+    with pytest.raises(MillstreamError, match="the current result of 'q2' is not kept"):
+        plain.snapshot()
+    with pytest.raises(MillstreamError, match="cannot be kept beside its rows"):
+        bids.mill.start("SELECT item FROM Bid", snapshot=True)
+
+
+def test_a_stream_meets_a_view_as_it_is(growing: Growing, tmp_path: Path) -> None:
+    mill = growing.mill
+    mill.execute(f"""
+        CREATE STREAM Visit (item INT, t INT) ORDER BY t
+        USING csv OPTIONS (path '{tmp_path / "visits"}', follow 'true');
+    """)
+    (tmp_path / "visits").mkdir()
+    mill.execute("CREATE VIEW best AS SELECT item, max(price) AS best FROM Bid [UNBOUNDED] GROUP BY item")
+    growing.write("1,10,1", "2,20,2", "1,0,3")
+    until(lambda: mill.view("best").snapshot().num_rows == 2, mill.view("best"))
+    visits = mill.start("SELECT v.item, best FROM Visit v LEFT JOIN best b ON v.item = b.item")
+    appear(tmp_path / "visits" / "1.csv", "1,1", "3,2")
+    until(lambda: visits.progress.rows_out == 2, visits)
+    growing.write("3,7,12", "1,15,12", "1,0,13")
+    until(lambda: (3, 7) in _rows(mill.view("best")), mill.view("best"))
+    appear(tmp_path / "visits" / "2.csv", "3,10", "1,11")
+    until(lambda: visits.progress.rows_out == 4, visits)
+    visits.stop()
+    assert visits.collect().to_pydict() == {"item": [1, 3, 3, 1], "best": [10, None, 7, 15]}
+    mill.stop()
+
+
+def test_a_view_may_be_replaced(bids: Streams) -> None:
+    bids.mill.execute("CREATE VIEW v AS SELECT item FROM Bid [RANGE 1]")
+    before = bids.mill.view("v")
+    bids.mill.execute("CREATE OR REPLACE VIEW v AS SELECT price FROM Bid [RANGE 1]")
+    assert not before.is_active
+    assert bids.run("SELECT * FROM v") == table("price \n 50")
+    with pytest.raises(MillstreamError, match="view 'v' has a current result and no rows"):
+        bids.mill.view("v").collect()
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("SELECT ISTREAM item FROM Bid [RANGE 5]", "ISTREAM makes a stream of it"),
+        ("SELECT count(*) AS n FROM Bid [SESSION GAP 5]", "SESSION GAP 5 WATTR t. cannot be run"),
+        ("SELECT window_end, count(*) AS n FROM Bid [TUMBLE 5]", "'window_end' of a window that is"),
+        ("SELECT item, item FROM Bid [RANGE 5]", "two columns of 'v' are called 'item'"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_a_view(bids: Streams, query: str, message: str) -> None:
+    with pytest.raises(MillstreamError, match=message):
+        bids.mill.execute(f"CREATE VIEW v AS {query}")
+    with pytest.raises(MillstreamError, match="there is no view 'v'"):
+        bids.mill.view("v")
