@@ -7,6 +7,7 @@ import pickle
 import sys
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from itertools import pairwise
 from types import ModuleType
 from typing import Any
 
@@ -70,7 +71,13 @@ def _compiled(name: str, source: str) -> Functions:
 
 
 def _defined(source: str) -> list[str]:
-    return [line[4 : line.index("(")] for line in source.splitlines() if line.startswith("def ")]
+    """The functions of a program that are called from outside."""
+    lines = ["", *source.splitlines()]
+    return [
+        line[4 : line.index("(")]
+        for before, line in pairwise(lines)
+        if line.startswith("def ") and before != "@apart"
+    ]
 
 
 def _imported(place: Kept) -> ModuleType:

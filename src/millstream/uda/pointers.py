@@ -12,16 +12,18 @@ from __future__ import annotations
 from typing import Any
 
 from llvmlite import ir  # type: ignore[import-untyped]
-from numba import types
+from numba import njit, types
+from numba.core.compiler import Compiler
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
 from millstream.uda.failures import StoppedError
-from millstream.uda.registry import COMPILED, PLAIN, for_programs
+from millstream.uda.registry import COMPILED, PLAIN, Function, for_programs
 
 # Numba says nothing of their types.
 _POINTER: Any = types.CPointer
 _MADE: Any = make_array
+_INSIDE: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
 @intrinsic
@@ -32,6 +34,31 @@ def pointer(context: Any, array: Any) -> Any:  # pragma: no cover
         return _MADE(signature.args[0])(context, builder, arguments[0]).data
 
     return _POINTER(array.dtype)(array), written
+
+
+@intrinsic
+def address(context: Any, array: Any) -> Any:  # pragma: no cover
+    """Of the first element. What is read through it is read anew each time."""
+
+    def written(context: Any, builder: Any, signature: Any, arguments: Any) -> ir.Value:
+        data = _MADE(signature.args[0])(context, builder, arguments[0]).data
+        return builder.ptrtoint(data, ir.IntType(64))
+
+    return types.int64(array), written
+
+
+class _Apart(Compiler):
+    """For functions whose pointers all lead to different places, or to such as are never written to."""
+
+    def define_pipelines(self) -> Any:
+        self.state.flags.noalias = True
+        return super().define_pipelines()  # type: ignore[no-untyped-call]
+
+
+def apart(function: Function) -> Function:
+    """The tables, the outputs and the tuples of a program are arrays of their own."""
+    compiled: Function = njit(pipeline_class=_Apart, **_INSIDE)(function)
+    return compiled
 
 
 def _pointer_to(dtype: Any) -> Any:
@@ -71,7 +98,8 @@ def _itself(array: Any) -> Any:
     return array
 
 
-COMPILED["pointer"], PLAIN["pointer"] = pointer, _itself
+for _name, _function in (("pointer", pointer), ("address", address), ("apart", apart)):
+    COMPILED[_name], PLAIN[_name] = _function, _itself
 for _dtype in (types.uint8, types.int32, types.int64, types.float64):
     COMPILED[f"{_dtype}_at"], PLAIN[f"{_dtype}_at"] = _pointer_to(_dtype), _itself
 PLAIN["more_room"] = lambda grow, place: grow(place)

@@ -2,6 +2,9 @@
 
 They are given the addresses of all of them, then that of the function that makes more room, and how many rows
 there is room for among those that are returned. A program that is not compiled gets the arrays themselves.
+
+Each function only calls another one with pointers, which may then assume that no two of them lead to the same
+place: what it has just written can stay in a register.
 """
 
 from __future__ import annotations
@@ -9,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-START, END = "    UNPACK", "return out, returned"
+START, END = "arrays):\n    UNPACK", "return out, returned"
 """The lines with which functions are written, when nobody knows yet which arrays they will need."""
 
 _PLACE, _GROW, _ROOM = "PLACE_OF_", "more", "returned"
@@ -29,8 +32,16 @@ def larger(arrays: Mapping[str, str]) -> list[str]:
 
 def with_arrays(source: str, arrays: Mapping[str, str]) -> str:
     """A source whose functions take these arrays, given by name and type."""
-    lines = ["arrays = pointer(arrays)", *(_taken(name, dtype) for name, dtype in arrays.items())]
-    source = source.replace(START, "\n".join(f"    {line}" for line in lines)).replace(END, "return out")
+    pointers = ", ".join(f"{dtype}_at(at[{place}])" for place, dtype in enumerate(arrays.values()))
+
+    def divided(found: re.Match[str]) -> str:
+        name, others = found["name"], found["others"]
+        given = ["    at = pointer(arrays)", f"    return {name}_loop({others}, address(arrays), {pointers})"]
+        own = f"def {name}_loop({others}, arrays, {', '.join(arrays)}):\n    arrays = int64_at(arrays)"
+        return "\n".join([f"def {name}({others}, arrays):", *given, "", "", "@apart", own])
+
+    head = rf"def (?P<name>\w+)\((?P<others>.*), {re.escape(START)}"
+    source = re.sub(head, divided, source).replace(END, "return out")
     places = _places((*arrays, _GROW, _ROOM))
     # A draft names arrays that are found to be needed while it is written.
     return re.sub(rf"{_PLACE}(\w+)", lambda found: places.get(found[1], found[0]), source)
