@@ -20,8 +20,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from millstream.uda import checked
-from millstream.uda.bodies import BodyCode, Shared, most_added
+from millstream.uda.bodies import BodyCode, Shared
 from millstream.uda.emitting import Value, truth
+from millstream.uda.forms import most_added
 from millstream.uda.kinds import TRUTH, kind_of
 from millstream.uda.program import Given, Program, dtype_of
 from millstream.uda.unpacking import larger, room, with_arrays
