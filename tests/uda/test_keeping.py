@@ -133,7 +133,7 @@ def test_nothing_is_compiled_when_tuples_come(cache: Path, mode: str) -> None:
             again.restore(change.meta, change.added)
             batch = batch.take(np.zeros(0, np.int64))
     for function in loading.functions(program(mode, BODY)).values():
-        assert isinstance(function, loading._Cached)
+        assert isinstance(function, loading._Compiled)
         assert len(function.compiled.signatures) <= 1
         assert not function.compiled.stats.cache_misses
 
@@ -153,7 +153,7 @@ def test_nothing_is_compiled_when_windows_end(cache: Path) -> None:
         Elements(windows, 4, columns, [e[0] for e in encoded], [e[1] for e in encoded])
     )
     run = loading.functions(program("content"))["run"]
-    assert isinstance(run, loading._Cached)
+    assert isinstance(run, loading._Compiled)
     assert len(run.compiled.signatures) == 1
     assert not run.compiled.stats.cache_misses
 

@@ -16,6 +16,7 @@ from millstream.kernels.user_tables import ID, TableState, read, written
 from millstream.kernels.user_words import KnownWords
 from millstream.types import Field, Type
 from millstream.uda.failures import MESSAGES, OutsideError, StoppedError
+from millstream.uda.handed import Handed
 from millstream.uda.kinds import DOUBLE, kind_of
 from millstream.uda.loading import functions
 from millstream.uda.outside import Boxes, outside_functions
@@ -178,14 +179,16 @@ class Machine:
         """The same, with what was returned before it failed. Functions that are not compiled raise."""
         outputs = self._outputs(count + more)
         given = self._arrays({**(parameters or self.nothing()), **outputs})
+        handed = Handed(self.program, given, len(outputs["o_src"]), lambda name: self._larger(name, outputs))
         fail = np.zeros(3, np.int64)
         try:
-            *grown, returned = self._functions[function](count, *arguments, fail, given)
+            returned = self._functions[function](count, *arguments, fail, handed)
         except OutsideError as failure:
             raise self._failure(str(failure), fail) from None
         except StoppedError:
+            if handed.problem is not None:
+                raise handed.problem from None
             raise self._failure(MESSAGES[int(fail[0])], fail) from None
-        self._take_back(grown, outputs)
         columns = tuple(
             written(outputs[f"o_c{i}"][:returned], outputs[f"o_n{i}"][:returned], column, self.column)
             for i, column in enumerate(self.program.returns)
@@ -218,7 +221,7 @@ class Machine:
             outputs[f"o_n{i}"] = np.empty(size, np.uint8)
         return outputs
 
-    def _arrays(self, given: Mapping[str, Array]) -> tuple[Array, ...]:
+    def _arrays(self, given: Mapping[str, Array]) -> dict[str, Array]:
         if len(self._words) < len(self.program.words):
             self._words = np.array(
                 [self._word(value, type_) for value, type_ in self.program.words], np.int64
@@ -229,20 +232,23 @@ class Machine:
         for i, (function, type_) in enumerate(self.program.hashed):
             known[f"hashes{i}"] = self._known_words(type_).hashes(function, self.program.is_compiled)
         for table in self.tables:
-            known |= {f"{table.layout.prefix}_{name}": array for name, array in table.arrays.items()}
-        return tuple(known[name] for name in self.program.arrays)
+            known |= table.named()
+        return known
 
     def _word(self, value: object, type_: Any) -> int:
         array = pa.array([value], arrow_type(type_))
         return int(self.column(array.type).encode(array)[0][0])
 
-    def _take_back(self, grown: Sequence[Array], outputs: dict[str, Array]) -> None:
-        for name, array in zip(self.program.growing, grown, strict=True):
-            if name in outputs:
-                outputs[name] = array
-                continue
-            prefix, _, own = name.partition("_")
-            next(t for t in self.tables if t.layout.prefix == prefix).arrays[own] = array
+    def _larger(self, name: str, outputs: dict[str, Array]) -> tuple[Mapping[str, Array], int]:
+        """More room where one of the arrays is full, and how many rows can be returned then."""
+        if name not in outputs:
+            table = next(t for t in self.tables if name.startswith(f"{t.layout.prefix}_"))
+            table.reserve(table.size, 0)
+            return table.named(), len(outputs["o_src"])
+        for own, array in outputs.items():
+            outputs[own] = np.empty(2 * len(array), array.dtype)
+            outputs[own][: len(array)] = array
+        return outputs, len(outputs["o_src"])
 
     # ------------------------------------------------------------ state
 

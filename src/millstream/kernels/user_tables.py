@@ -15,7 +15,7 @@ from millstream.types import Field
 from millstream.uda.kinds import DOUBLE, kind_of
 from millstream.uda.program import TableLayout
 from millstream.uda.registry import COMPILED
-from millstream.uda.rows import CHANGED, FREE, GONE, META, NEXT_ID, SIZE, TOUCHED, WRITTEN
+from millstream.uda.rows import CHANGED, FREE, GONE, META, NEXT_ID, ROOM, SIZE, TOUCHED, WRITTEN
 
 ID, PLACE = "__ms_id", "__ms_place"
 
@@ -48,7 +48,7 @@ class TableState:
             size = META if array.per == "meta" else array.width
             self.arrays[array.name] = np.full(size, array.fill, array.dtype)
         if not layout.single:
-            self.arrays["meta"][FREE] = -1
+            self.arrays["meta"][FREE], self.arrays["meta"][ROOM] = -1, 1
             self.arrays["id"][:] = -1
         if layout.hashes:
             self._chain_again()
@@ -57,6 +57,10 @@ class TableState:
 
     def __getitem__(self, name: str) -> Array:
         return self.arrays[name]
+
+    def named(self) -> dict[str, Array]:
+        """The arrays by the names that programs have for them."""
+        return {f"{self.layout.prefix}_{name}": array for name, array in self.arrays.items()}
 
     def nulls(self, column: int) -> Array:
         """For each row, or instance: 1 where there is no value."""
@@ -124,6 +128,7 @@ class TableState:
         self._grow("instance", instances)
         if not self.layout.single:
             self._grow("row", self.size + rows + 1)
+            self["meta"][ROOM] = len(self["next"])
             if self.size + rows > self._buckets and self.layout.hashes:
                 self._buckets = 1 << int(self.size + rows).bit_length()
                 self._chain_again()

@@ -34,7 +34,7 @@ class AttemptCode:
     @property
     def full(self) -> str:
         """A condition: there is no room for another one."""
-        return f"at_meta[{META['free']}] < 0 and at_meta[{META['size']}] >= len(at_next)"
+        return f"at_meta[{META['free']}] < 0 and at_meta[{META['size']}] >= at_meta[{META['room']}]"
 
     def allocate(self) -> None:
         """Another one, which gets the name ``row``."""

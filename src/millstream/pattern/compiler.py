@@ -39,7 +39,8 @@ from millstream.pattern.cells import Needs
 from millstream.pattern.form import Pattern
 from millstream.pattern.search import SearchCode
 from millstream.uda.bodies import Shared
-from millstream.uda.program import Given, Program, TableLayout
+from millstream.uda.program import Given, Program, TableLayout, dtype_of
+from millstream.uda.unpacking import with_arrays
 from millstream.uda.writer import Writer
 
 MODE = "pattern"
@@ -72,31 +73,32 @@ def _program(
         TableLayout(PARTITIONS, needs.partition.prefix, partitions, True, bound=0),
         *shared.layouts.values(),
     )
-    names = [f"{p}{i}" for i in range(len(needs.columns)) for p in ("p", "pn")]
-    names += ["words", *(f"labels{i}" for i in range(len(shared.labelled)))]
-    names += [f"hashes{i}" for i in range(len(shared.hashed))]
-    names += ["o_src", *(f"{p}{i}" for i in range(len(pattern.returns)) for p in ("o_c", "o_n"))]
-    names += ["o_time", "o_origin", "o_number", "alive"]
-    names += [f"{layout.prefix}_{array.name}" for layout in layouts for array in layout.arrays()]
-    source = shared.writer.text().replace("    UNPACK", f"    ({', '.join(names)},) = arrays")
-    growing = [
-        f"{t.prefix}_{a.name}" for t in layouts if t.bound is None for a in t.arrays() if a.per == "row"
-    ]
-    source = source.replace("return out, returned", f"return ({', '.join([*growing, 'out'])},)")
+    arrays: dict[str, str] = {}
+    for i, index in enumerate(needs.columns):
+        arrays |= {f"p{i}": dtype_of(pattern.fields[index].type), f"pn{i}": "uint8"}
+    arrays["words"] = "int64"
+    arrays |= {f"labels{i}": "int64" for i in range(len(shared.labelled))}
+    arrays |= {f"hashes{i}": "int64" for i in range(len(shared.hashed))}
+    arrays["o_src"] = "int64"
+    for i, column in enumerate(pattern.returns):
+        arrays |= {f"o_c{i}": dtype_of(column.type), f"o_n{i}": "uint8"}
+    arrays |= {"o_time": "int64", "o_origin": "int64", "o_number": "int64", "alive": "uint8"}
+    for layout in layouts:
+        arrays |= {f"{layout.prefix}_{array.name}": array.dtype for array in layout.arrays()}
     return Program(
         name,
         MODE,
         tuple(pattern.fields[index] for index in needs.columns),
         pattern.returns,
         layouts,
-        source,
+        with_arrays(shared.writer.text(), arrays),
         tuple(shared.texts),
         tuple(shared.words),
         tuple(shared.labelled),
         tuple(shared.hashed),
         tuple(shared.outside),
-        arrays=tuple(names),
-        growing=tuple(growing),
+        arrays=arrays,
+        grows=any(layout.bound is None for layout in layouts),
         returned=1,
         given=tuple(Given(t.name, t.fields) for t in shared.layouts.values() if t.given),
     )

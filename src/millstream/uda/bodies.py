@@ -12,14 +12,15 @@ from millstream.uda import checked
 from millstream.uda.access import InOrder, access
 from millstream.uda.accumulators import Accumulator, User
 from millstream.uda.aggregates import ACCUMULATORS
-from millstream.uda.emitting import Surroundings, Value, either, truth
+from millstream.uda.emitting import Surroundings, Value, truth
 from millstream.uda.expressions import Expressions
 from millstream.uda.failures import UnsupportedError
+from millstream.uda.forms import is_always_there, is_single, most_added, reads
 from millstream.uda.kinds import DOUBLE, TRUTH, kind_of, zero
 from millstream.uda.outside import is_known
 from millstream.uda.program import Outside, TableLayout
 from millstream.uda.queries import Queries
-from millstream.uda.tables import ManyRows, Needs, Queue, SingleRow, TableCode
+from millstream.uda.tables import ManyRows, Needs, Queue, SingleRow, TableCode, if_there
 from millstream.uda.writer import Writer
 
 Returned = Callable[[list[Value]], None]
@@ -179,7 +180,7 @@ class BodyCode(Surroundings):
             known: Value = row[column.index]
             return known
         value = self.table_of(scan).column(row, column.index)
-        return Value(value.code, _missing(row, value.null)) if missing else value
+        return if_there(row, value, column.type) if missing else value
 
     def settled(self, part: checked.Parameter | checked.Column | checked.Oldest) -> Value | None:
         match part:
@@ -205,8 +206,7 @@ class BodyCode(Surroundings):
             walk = self.writer.deeper(f"for {step} in range(1, {position.code}):")
             with walk, self.writer.deeper(f"if {row} >= 0:"):
                 self.writer.line(f"{row} = {table.name('next')}[{row}]")
-        value = table.column(row, index)
-        return self.expressions.kept(Value(value.code, _missing(row, value.null)))
+        return self.expressions.kept(if_there(row, table.column(row, index), type_))
 
     def grouped(self, index: int) -> Value:
         return self.group[index]
@@ -272,17 +272,15 @@ class BodyCode(Surroundings):
         of_row, number, count = groups
         kind = kind_of(aggregate.type)
         values, nulls = self.writer.name("g"), self.writer.name("b")
-        dtype = "np.float64" if kind == DOUBLE else "np.int64"
-        self.writer.lines(f"{values} = np.zeros({number}, {dtype})", f"{nulls} = np.ones({number}, np.uint8)")
+        made = "zero_doubles" if kind == DOUBLE else "zero_integers"
+        self.writer.lines(f"{values} = {made}({number})", f"{nulls} = zero_bytes({number})")
         firsts = ""
         if aggregate.distinct and arrays:
             # Of equal values of a group only the first counts.
             pairs = [(pair, type_, False, True) for pair, type_ in zip(arrays, types, strict=True)]
             own = keys(pairs, count)
             firsts = self.writer.name("q")
-            together = f"np.concatenate(({own}[:, :{count}], {of_row}.reshape((1, {count}))))"
-            self.writer.line(f"{firsts} = np.zeros({count}, np.bool_)")
-            self.writer.line(f"{firsts}[grouped_rows({together}, {count})[1]] = True")
+            self.writer.line(f"{firsts} = are_first_of_groups({own}, {of_row}, {count})")
         row, group = self.writer.name("j"), self.writer.name("x")
         # One value for each group instead of one in all: the names stand for elements of arrays.
         accumulator = ACCUMULATORS[aggregate.name](aggregate, self)
@@ -290,7 +288,7 @@ class BodyCode(Surroundings):
             accumulator.begin()
             with self.writer.deeper(f"for {row} in range({count}):"):
                 tests = [f"{of_row}[{row}] == {group}"]
-                tests += [f"{firsts}[{row}]"] if firsts else []
+                tests += [f"{firsts}[{row}] != 0"] if firsts else []
                 tests += [f"{chosen[0]}[{row}] != 0 and {chosen[1]}[{row}] == 0"] if chosen else []
                 with self.writer.deeper(f"if {' and '.join(tests)}:"):
                     given = [
@@ -475,68 +473,3 @@ class BodyCode(Surroundings):
 
 def _is_first(part: checked.Oldest) -> bool:
     return isinstance(part.position, checked.Constant) and part.position.value == 1
-
-
-def _missing(row: str, null: str) -> str:
-    """When a column is NULL in a row that there may not be."""
-    return either(f"{row} < 0", null) if null else f"({row} < 0)"
-
-
-def reads(part: object) -> frozenset[str]:
-    """The local tables that a part of a statement looks at by queries of its own."""
-    return frozenset(
-        scan.table for scan in checked.walk(part) if isinstance(scan, checked.Scan) and scan.table is not None
-    )
-
-
-def is_single(name: str, body: checked.Body) -> bool:
-    """Whether a table can have one row at most: one INSERT of one row, and that in INITIALIZE."""
-    if name == checked.INWINDOW:
-        return False  # the system inserts into it
-    inserts = [
-        (block, statement)
-        for block, statements in body.blocks.items()
-        for statement in statements
-        if isinstance(statement, checked.Insert) and statement.table == name
-    ]
-    return all(block == "INITIALIZE" and _adds(s) == 1 for block, s in inserts) and len(inserts) <= 1
-
-
-def is_always_there(name: str, body: checked.Body) -> bool:
-    """Whether a table of one row has it from the end of INITIALIZE on."""
-    if any(isinstance(s, checked.Delete) and s.scan.table == name for s in body.statements()):
-        return False
-    return any(
-        isinstance(s, checked.Insert) and s.table == name and s.query is None and s.where is None
-        for s in body.initialize
-    )
-
-
-def most_added(name: str | None, body: checked.Body) -> int | None:
-    """How many rows a tuple can add to a table (or to RETURN); None if nobody knows.
-
-    A tuple makes others leave, and nobody knows how many.
-    """
-    single = frozenset(table.name for table in body.tables if is_single(table.name, body))
-    added: dict[str, int] = {}
-    for block, statements in body.blocks.items():
-        added[block] = 0
-        for statement in statements:
-            if isinstance(statement, checked.Insert) and statement.table == name:
-                rows = _adds(statement, single)
-                if rows is None or (block == "EXPIRE" and name is not None):
-                    return None
-                added[block] += rows
-    return max(added["INITIALIZE"], added["ITERATE"]) + added["TERMINATE"] + added["EXPIRE"]
-
-
-def _adds(statement: checked.Insert, single: frozenset[str] = frozenset()) -> int | None:
-    if statement.query is None:
-        return len(statement.rows)
-    rows = 0
-    for query in (statement.query, *statement.query.united):
-        few = all(scan.table in single for scan in query.scans)
-        if not few and not (query.is_grouped and not query.keys):
-            return None
-        rows += 1
-    return rows

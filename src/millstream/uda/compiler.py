@@ -20,10 +20,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from millstream.uda import checked
-from millstream.uda.bodies import BodyCode, Shared, most_added
+from millstream.uda.bodies import BodyCode, Shared
 from millstream.uda.emitting import Value, truth
+from millstream.uda.forms import most_added
 from millstream.uda.kinds import TRUTH, kind_of
-from millstream.uda.program import Given, Program
+from millstream.uda.program import Given, Program, dtype_of
+from millstream.uda.unpacking import larger, room, with_arrays
 from millstream.uda.writer import Writer
 
 BASE, RUNNING, ROWS, RANGE, ACTIVE, CONTENT = "base", "running", "rows", "range", "active", "content"
@@ -65,7 +67,7 @@ def with_window(body: checked.Body) -> checked.Body:
     return replace(body, tables=(*body.tables, checked.Table(checked.INWINDOW, body.parameters)))
 
 
-_QUEUE = ("q_when", "q_code", "q_row", "q_id")
+_QUEUE = {"q_when": "int64", "q_code": "int32", "q_row": "int32", "q_id": "int64"}
 
 
 class _Code:
@@ -90,10 +92,7 @@ class _Code:
         # The arrays that the loops need are known only now.
         arrays = self._arrays()
         source = self._writer.text()
-        unpacked = f"    ({', '.join(arrays)},) = arrays"
-        growing = [name for name in arrays if self._grows(name)]
-        source = source.replace("    UNPACK", unpacked)
-        source = source.replace("return out, returned", f"return ({', '.join([*growing, 'out'])},)")
+        source = with_arrays(source, arrays)
         return Program(
             self._body.name,
             self._mode,
@@ -107,34 +106,41 @@ class _Code:
             tuple(self._shared.hashed),
             tuple(self._shared.outside),
             returned=self._bound,
-            arrays=tuple(arrays),
-            growing=tuple(growing),
+            arrays=arrays,
+            grows=self._grows,
             given=tuple(Given(t.name, t.fields) for t in self._shared.layouts.values() if t.given),
         )
 
     # ------------------------------------------------------------ arrays
 
-    def _arrays(self) -> list[str]:
-        names = [f"{p}{i}" for i in range(len(self._body.parameters)) for p in ("p", "pn")]
-        names += ["words", *(f"labels{i}" for i in range(len(self._shared.labelled)))]
-        names += [f"hashes{i}" for i in range(len(self._shared.hashed))]
-        names += ["o_src", *(f"{p}{i}" for i in range(len(self._body.returns)) for p in ("o_c", "o_n"))]
-        names += [] if self._mode in _GATHERED else ["alive"]
-        names += ["latest", "seen"] if self._mode in _WINDOWS else []
-        names += ["seen", "o_time"] if self._mode == TUMBLE else []
-        names += ["o_time", *_QUEUE] if self._mode == ACTIVE else []
+    def _arrays(self) -> dict[str, str]:
+        """What the loops look at, with the types of all arrays."""
+        arrays: dict[str, str] = {}
+        for i, parameter in enumerate(self._body.parameters):
+            arrays |= {f"p{i}": dtype_of(parameter.type), f"pn{i}": "uint8"}
+        arrays["words"] = "int64"
+        arrays |= {f"labels{i}": "int64" for i in range(len(self._shared.labelled))}
+        arrays |= {f"hashes{i}": "int64" for i in range(len(self._shared.hashed))}
+        arrays |= self._outputs()
+        arrays |= {} if self._mode in _GATHERED else {"alive": "uint8"}
+        arrays |= {"latest": "int64", "seen": "int64"} if self._mode in _WINDOWS else {}
+        arrays |= {"seen": "int64"} if self._mode == TUMBLE else {}
+        arrays |= _QUEUE if self._mode == ACTIVE else {}
         for layout in self._shared.layouts.values():
-            names += [f"{layout.prefix}_{array.name}" for array in layout.arrays()]
-        return names
+            arrays |= {f"{layout.prefix}_{array.name}": array.dtype for array in layout.arrays()}
+        return arrays
 
-    def _grows(self, name: str) -> bool:
-        if name.startswith("o_"):
-            return self._bound is None
-        for layout in self._shared.layouts.values():
-            if name.startswith(f"{layout.prefix}_") and not layout.single and layout.bound is None:
-                array = name.removeprefix(f"{layout.prefix}_")
-                return any(a.name == array and a.per == "row" for a in layout.arrays())
-        return False
+    def _outputs(self) -> dict[str, str]:
+        """The arrays of what is returned."""
+        arrays = {"o_src": "int64"}
+        for i, column in enumerate(self._body.returns):
+            arrays |= {f"o_c{i}": dtype_of(column.type), f"o_n{i}": "uint8"}
+        return arrays | ({"o_time": "int64"} if self._mode in (ACTIVE, TUMBLE) else {})
+
+    @property
+    def _grows(self) -> bool:
+        layouts = self._shared.layouts.values()
+        return self._bound is None or any(not t.single and t.bound is None for t in layouts)
 
     @property
     def _bound(self) -> int | None:
@@ -150,11 +156,8 @@ class _Code:
     def _returned(self, values: Sequence[Value]) -> None:
         writer = self._writer
         if self._bound is None:
-            with writer.deeper("if out == len(o_src):"):
-                for name in ("o_src", *(f"{p}{i}" for i in range(len(values)) for p in ("o_c", "o_n"))):
-                    writer.line(f"{name} = grown({name})")
-                if self._mode in (ACTIVE, TUMBLE):
-                    writer.line("o_time = grown(o_time)")
+            with writer.deeper(f"if out == {room()}:"):
+                writer.lines(*larger(self._outputs()))
         writer.line("o_src[out] = source" if self._mode == ACTIVE else "o_src[out] = i")
         if self._mode in (ACTIVE, TUMBLE):
             writer.line("o_time[out] = now")
@@ -208,14 +211,7 @@ class _Code:
         writer.line("    return out, returned")
 
     def _instance(self) -> None:
-        """The instance of the tuple.
-
-        It is never less than zero. If it were, arrays would have to be counted from their ends: the test
-        tells the compiler that it can do without, at every place where something is looked up.
-        """
         self._writer.line("k = codes[i]")
-        with self._writer.deeper("if k < 0 or out < 0:"):
-            self._writer.line("break")
 
     def _trace(self) -> None:
         """Functions outside raise: then it must be known at which tuple."""

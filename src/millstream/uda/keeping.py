@@ -28,8 +28,8 @@ globals().update(COMPILED)
 
 '''
 
-_HELPERS = ("registry", "numbers", "hashing", "rows", "trees")
-"""The files whose functions programs call."""
+_HELPERS = ("loading", "registry", "aside", "numbers", "hashing", "pointers", "rows", "trees")
+"""The files whose functions programs call, and the one that says how they are compiled."""
 
 
 @dataclass(frozen=True)

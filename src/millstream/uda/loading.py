@@ -14,13 +14,17 @@ from typing import Any
 import numba
 import numpy as np
 
-from millstream.uda import hashing, numbers, registry, rows, trees
+from millstream.uda import aside, hashing, numbers, pointers, registry, rows, trees
 from millstream.uda.keeping import Kept, place_of, text_of
 from millstream.uda.program import Program
 
 Functions = Mapping[str, Callable[..., Any]]
+"""They take their arrays as ``Handed``."""
 
-HELPERS = (hashing, numbers, rows, trees)
+_OPTIONS: dict[str, Any] = {"no_cfunc_wrapper": True}
+"""Programs are called from Python only."""
+
+HELPERS = (aside, hashing, numbers, pointers, rows, trees)
 """Modules that enter what programs call into the registry when they are imported."""
 
 
@@ -40,8 +44,9 @@ def plain_functions(program: Program, outside: Mapping[str, Callable[..., Any]])
 
 def _without_warnings(function: Callable[..., Any]) -> Callable[..., Any]:
     def quiet(*arguments: Any) -> Any:
+        *others, handed = arguments
         with np.errstate(all="ignore"):  # integers wrap around, as they do in compiled code
-            return function(*arguments)
+            return function(*others, handed.themselves())
 
     return quiet
 
@@ -58,20 +63,20 @@ def _compiled(name: str, source: str) -> Functions:
         except OSError:
             # The disk is full, for one. It will be compiled all the same.
             module = None
+    is_kept = module is not None
     if module is None:
         module = ModuleType("millstream_aggregate")
         exec(compile(text, f"<aggregate {name}>", "exec"), vars(module))
-        return {function: numba.njit(getattr(module, function)) for function in _defined(source)}
-    return {function: _Cached(getattr(module, function)) for function in _defined(source)}
+    return {name: _Compiled(getattr(module, name), kept=is_kept) for name in _defined(source)}
 
 
 def _defined(source: str) -> list[str]:
-    """The functions of a program, without the helpers that it has for itself."""
+    """The functions of a program that are called from outside."""
     lines = ["", *source.splitlines()]
     return [
         line[4 : line.index("(")]
         for before, line in pairwise(lines)
-        if line.startswith("def ") and before != "@helper"
+        if line.startswith("def ") and before != "@apart"
     ]
 
 
@@ -87,26 +92,30 @@ def _imported(place: Kept) -> ModuleType:
     return module
 
 
-class _Cached:
-    """A compiled function that does without the cache where the disk is full, or what is on it is broken.
+class _Compiled:
+    """A compiled function, kept if there is a place for it.
+
+    It does without where the disk is full, or what is on it is broken.
 
     Numba reads and writes the cache before the function runs, so nothing has been done yet if that fails; and
     the function itself raises nothing.
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], *, kept: bool) -> None:
         self._function = function
-        self.compiled: Any = self._njit(cache=True)
+        self.compiled: Any = self._njit(cache=kept)
 
     def _njit(self, *, cache: bool) -> Any:
         try:
-            return numba.njit(cache=cache)(self._function)
+            return numba.njit(cache=cache, **_OPTIONS)(self._function)
         except RuntimeError:  # there is no place for the cache
-            return numba.njit(self._function)
+            return numba.njit(**_OPTIONS)(self._function)
 
     def __call__(self, *arguments: Any) -> Any:
+        *others, handed = arguments
+        given = *others, handed.addresses()
         try:
-            return self.compiled(*arguments)
+            return self.compiled(*given)
         except (OSError, EOFError, pickle.UnpicklingError):
             self.compiled = self._njit(cache=False)
-            return self.compiled(*arguments)
+            return self.compiled(*given)

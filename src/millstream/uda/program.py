@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -129,10 +129,10 @@ class Program:
     hashed: tuple[tuple[str, Type], ...] = ()
     """Hash functions, and types of words of which it needs the hashes."""
     outside: tuple[Outside, ...] = ()
-    arrays: tuple[str, ...] = ()
-    """The arrays that its functions take, in order."""
-    growing: tuple[str, ...] = ()
-    """Those that they give back, as they may have grown; after them comes how many rows were returned."""
+    arrays: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """The arrays that its functions take, in order, with their types."""
+    grows: bool = False
+    """Whether it may ask for larger ones while it runs."""
     returned: int | None = None
     """How many rows a tuple can return at most, None if that is not known."""
     given: tuple[Given, ...] = ()

@@ -14,7 +14,7 @@ from millstream.uda.emitting import Value, truth
 from millstream.uda.failures import ROWS
 from millstream.uda.kinds import DOUBLE, INTEGER, TRUTH, kind_of, zero
 from millstream.uda.loops import Consume, Loops
-from millstream.uda.tables import ManyRows
+from millstream.uda.tables import ManyRows, if_there
 
 
 class Queries(Loops):
@@ -102,7 +102,9 @@ class Queries(Loops):
             else:
                 assert column is not None
                 row = table.end(column, ascending=aggregate.name == "min")
-                values.append(self._expressions.kept(Value(table.column(row, column).code, f"({row} < 0)")))
+                # Rows without a value are not in the order.
+                known = Value(table.column(row, column).code)
+                values.append(self._expressions.kept(if_there(row, known, aggregate.type)))
         return [self._expressions.kept(value) for value in values]
 
     # ------------------------------------------------------------ rows put aside
@@ -115,9 +117,8 @@ class Queries(Loops):
         count = self._writer.name("c")
         self._writer.line(f"{count} = 0")
         for (values, nulls), type_ in zip(arrays, types, strict=True):
-            dtype = "np.float64" if kind_of(type_) == DOUBLE else "np.int64"
-            self._writer.line(f"{values} = np.empty(16, {dtype})")
-            self._writer.line(f"{nulls} = np.empty(16, np.uint8)")
+            made = "zero_doubles" if kind_of(type_) == DOUBLE else "zero_integers"
+            self._writer.lines(f"{values} = {made}(16)", f"{nulls} = zero_bytes(16)")
 
         def add(row: Sequence[Value]) -> None:
             first = arrays[0][0] if arrays else ""
@@ -142,7 +143,7 @@ class Queries(Loops):
     def _keys(self, columns: Sequence[tuple[tuple[str, str], Type, bool, bool]], count: str) -> str:
         """Integers in the order of gathered columns, two lines for each: where NULLs are, and the values."""
         keys = self._writer.name("k")
-        self._writer.line(f"{keys} = np.zeros(({2 * len(columns)}, max({count}, 1)), np.int64)")
+        self._writer.line(f"{keys} = no_keys({2 * len(columns)}, {count})")
         row = self._writer.name("j")
         with self._writer.deeper(f"for {row} in range({count}):"):
             for i, ((values, nulls), type_, descending, nulls_first) in enumerate(columns):
@@ -173,7 +174,7 @@ class Queries(Loops):
             self._writer.line(f"{groups}, {firsts} = grouped_rows({keys}, {count})")
             number = f"len({firsts})"
         else:
-            self._writer.line(f"{groups} = np.zeros({count}, np.int64)")
+            self._writer.line(f"{groups} = zero_integers({count})")
             number = "1"
         place = len(query.keys)
         filter_place = place + len(arguments)
@@ -221,14 +222,14 @@ class Queries(Loops):
             groups = self._writer.name("q")
             self._writer.line(f"{groups}, {order} = grouped_rows({keys}, {count})")
         else:
-            self._writer.line(f"{order} = np.arange({count})")
+            self._writer.line(f"{order} = all_rows({count})")
         if query.order:
             columns = [
                 (arrays[len(types) + i], key.expr.type, key.descending, key.nulls_first)
                 for i, key in enumerate(query.order)
             ]
             keys = self._keys(columns, count)
-            self._writer.line(f"{order} = {order}[sorted_rows({keys}[:, {order}], len({order}))]")
+            self._writer.line(f"{order} = sorted_rows({keys}, {order})")
         limit = f"len({order})"
         if query.limit is not None:
             value = self._expressions.kept(self._expressions.value(query.limit))

@@ -6,7 +6,7 @@ files, and make sure that it is the same.
 
 from __future__ import annotations
 
-META = {"size": 0, "free": 1, "next_id": 2, "touched": 3, "gone": 4}
+META = {"size": 0, "free": 1, "next_id": 2, "touched": 3, "gone": 4, "room": 5}
 """Of a table."""
 
 CHAIN = {"after": 0, "before": 1, "code": 2, "owner": 3}

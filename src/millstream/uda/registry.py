@@ -15,19 +15,23 @@ COMPILED: dict[str, Function] = {}
 PLAIN: dict[str, Function] = {}
 
 
+_OPTIONS: dict[str, Any] = {"cache": True, "no_cfunc_wrapper": True}
+"""Nobody calls them from C."""
+
+
 def for_programs(function: Function) -> Function:
     """Known to programs of either kind; gives the compiled one.
 
     It neither makes arrays nor gives any back. Then Numba need not count who holds those that it is given,
     which in a loop takes longer than all else (four fifths of the time of an average with EXPIRE).
     """
-    options: dict[str, Any] = {"cache": True, "_nrt": False}  # known to Numba, but not to its types
+    options = {**_OPTIONS, "_nrt": False}  # known to Numba, but not to its types
     return _known(function, njit(**options)(function))
 
 
 def for_programs_with_new_arrays(function: Function) -> Function:
     """The same for those that make arrays."""
-    return _known(function, njit(cache=True)(function))
+    return _known(function, njit(**_OPTIONS)(function))
 
 
 def _known(function: Function, compiled: Function) -> Function:
@@ -43,5 +47,3 @@ def for_plain_programs(function: Function) -> Function:
 
 
 COMPILED["StoppedError"] = PLAIN["StoppedError"] = StoppedError
-COMPILED["helper"], PLAIN["helper"] = njit, lambda function: function
-"""What stands before functions of a program that only its other functions call."""

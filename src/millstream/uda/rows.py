@@ -5,33 +5,20 @@ from __future__ import annotations
 import numpy as np
 
 from millstream.uda import records
-from millstream.uda.registry import COMPILED, PLAIN, for_programs, for_programs_with_new_arrays
+from millstream.uda.registry import for_programs, for_programs_with_new_arrays
 
 # The places of a table's numbers in its array ``meta``, and what is noted of a row in ``mark``: it has
 # changed, and it has been written down before. They stand here, as Numba's cache does not notice changes of
 # other files.
-SIZE, FREE, NEXT_ID, TOUCHED, GONE, META = 0, 1, 2, 3, 4, 5
+SIZE, FREE, NEXT_ID, TOUCHED, GONE, ROOM, META = 0, 1, 2, 3, 4, 5, 6
 CHANGED, WRITTEN = 1, 2
 # What a chain knows of a row lies together: with every row that is looked up there is one wait for memory.
 AFTER, BEFORE, CODE, OWNER, LINK = 0, 1, 2, 3, 4
-assert tuple(records.META.values()) == (SIZE, FREE, NEXT_ID, TOUCHED, GONE)
+# Before the heads of chains stands which are used, less one, and how many there are; before the tails, how
+# many rows there are.
+USED, BUCKETS, CHAINED, CHAINS = 0, 1, 0, 2
+assert tuple(records.META.values()) == (SIZE, FREE, NEXT_ID, TOUCHED, GONE, ROOM)
 assert tuple(records.CHAIN.values()) == (AFTER, BEFORE, CODE, OWNER)
-
-
-@for_programs_with_new_arrays
-def grown(array):  # type: ignore[no-untyped-def] # pragma: no cover
-    """The marks of rows that are new say nothing: not that they are known to have changed, for one."""
-    larger = np.zeros(2 * len(array) + 16, array.dtype)
-    larger[: len(array)] = array
-    return larger
-
-
-@for_programs_with_new_arrays
-def grown_links(array):  # type: ignore[no-untyped-def] # pragma: no cover
-    """The same for arrays with several numbers for a row."""
-    larger = np.empty(2 * len(array) + 16 * LINK, array.dtype)
-    larger[: len(array)] = array
-    return larger
 
 
 @for_programs
@@ -171,29 +158,31 @@ def chain_code(code):  # type: ignore[no-untyped-def] # pragma: no cover
 def no_chains(buckets):  # type: ignore[no-untyped-def] # pragma: no cover
     """Heads and tails of so many chains, of which only some are used while there are few rows.
 
-    Few are near each other in memory, whatever there is room for. Which are used, less one, stands behind the
-    heads, and how many rows there are behind the tails.
+    Few are near each other in memory, whatever there is room for.
     """
-    heads = np.full(buckets + 1, np.int32(-1), np.int32)
-    tails = np.full(buckets + 1, np.int32(-1), np.int32)
-    heads[buckets] = min(buckets, 16) - 1
-    tails[buckets] = 0
+    heads = np.empty(CHAINS + buckets, np.int32)
+    tails = np.empty(CHAINS + buckets, np.int32)
+    for i in range(CHAINS + buckets):
+        heads[i] = tails[i] = -1
+    heads[USED] = min(buckets, 16) - 1
+    heads[BUCKETS] = buckets
+    tails[CHAINED] = 0
     return heads, tails
 
 
 @for_programs
 def _use_more_buckets(heads, tails, chain):  # type: ignore[no-untyped-def] # pragma: no cover
     """Twice as many, if there are: the rows of each are divided among two, in the order that they have."""
-    used = heads[len(heads) - 1] + 1
-    if 2 * used >= len(heads):
+    used = heads[USED] + 1
+    if 2 * used > heads[BUCKETS]:
         return
-    heads[len(heads) - 1] = 2 * used - 1
-    for bucket in range(used):
+    heads[USED] = 2 * used - 1
+    for bucket in range(CHAINS, CHAINS + used):
         row = heads[bucket]
         heads[bucket] = tails[bucket] = -1
         while row >= 0:
             following = chain[LINK * row + AFTER]
-            own = chain[LINK * row + CODE] & (2 * used - 1)
+            own = CHAINS + (chain[LINK * row + CODE] & (2 * used - 1))
             last = tails[own]
             chain[LINK * row + AFTER] = -1
             chain[LINK * row + BEFORE] = last
@@ -208,7 +197,7 @@ def _use_more_buckets(heads, tails, chain):  # type: ignore[no-untyped-def] # pr
 @for_programs
 def chain_first(code, k, heads, chain):  # type: ignore[no-untyped-def] # pragma: no cover
     """The first row of an instance with a hash, -1 if there is none."""
-    row = heads[code & heads[len(heads) - 1]]
+    row = heads[CHAINS + (code & heads[USED])]
     while row >= 0 and (chain[LINK * row + CODE] != code or chain[LINK * row + OWNER] != k):
         row = chain[LINK * row + AFTER]
     return row
@@ -226,10 +215,10 @@ def chain_next(row, code, k, chain):  # type: ignore[no-untyped-def] # pragma: n
 @for_programs
 def chain_add(row, k, code, heads, tails, chain, ids):  # type: ignore[no-untyped-def] # pragma: no cover
     """In the order in which rows were inserted, wherever in time this one comes."""
-    tails[len(tails) - 1] += 1
-    if tails[len(tails) - 1] > heads[len(heads) - 1]:
+    tails[CHAINED] += 1
+    if tails[CHAINED] > heads[USED]:
         _use_more_buckets(heads, tails, chain)
-    bucket = code & heads[len(heads) - 1]
+    bucket = CHAINS + (code & heads[USED])
     last = tails[bucket]
     while last >= 0 and ids[last] > ids[row]:
         last = chain[LINK * last + BEFORE]
@@ -250,8 +239,8 @@ def chain_add(row, k, code, heads, tails, chain, ids):  # type: ignore[no-untype
 
 @for_programs
 def chain_remove(row, heads, tails, chain):  # type: ignore[no-untyped-def] # pragma: no cover
-    tails[len(tails) - 1] -= 1
-    bucket = chain[LINK * row + CODE] & heads[len(heads) - 1]
+    tails[CHAINED] -= 1
+    bucket = CHAINS + (chain[LINK * row + CODE] & heads[USED])
     previous, following = chain[LINK * row + BEFORE], chain[LINK * row + AFTER]
     if previous >= 0:
         chain[LINK * previous + AFTER] = following
@@ -273,52 +262,3 @@ def chain_rows(rows, owners, codes, heads, tails, chain, ids):  # type: ignore[n
 def link_rows(owners, head, tail, count, following, previous):  # type: ignore[no-untyped-def] # pragma: no cover
     for row in range(len(owners)):
         link_row(row, owners[row], head, tail, count, following, previous)
-
-
-# ---------------------------------------------------------------- rows put aside by a query
-
-
-@for_programs_with_new_arrays
-def sorted_rows(keys, count):  # type: ignore[no-untyped-def] # pragma: no cover
-    """The order of the first rows by their keys, of which the first counts most; equal ones stay in order."""
-    order = np.arange(count)
-    for i in range(keys.shape[0] - 1, -1, -1):
-        column = np.empty(count, np.int64)
-        for j in range(count):
-            column[j] = keys[i, order[j]]
-        order = order[np.argsort(column, kind="mergesort")]
-    return order
-
-
-@for_programs_with_new_arrays
-def grouped_rows(keys, count):  # type: ignore[no-untyped-def] # pragma: no cover
-    """The group of each row, groups numbered as they first come, and the first row of each."""
-    order = sorted_rows(keys, count)
-    first_of = np.empty(count, np.int64)
-    start = 0
-    for j in range(count):
-        row = order[j]
-        if j > 0:
-            same = True
-            for i in range(keys.shape[0]):
-                if keys[i, row] != keys[i, order[j - 1]]:
-                    same = False
-                    break
-            if not same:
-                start = j
-        first_of[row] = order[start]
-    groups = np.empty(count, np.int64)
-    firsts = np.empty(count, np.int64)
-    found = 0
-    for row in range(count):
-        if first_of[row] == row:
-            firsts[found] = row
-            groups[row] = found
-            found += 1
-        else:
-            groups[row] = groups[first_of[row]]
-    return groups, firsts[:found]
-
-
-PLAIN["sorted_rows"] = COMPILED["sorted_rows"]
-PLAIN["grouped_rows"] = COMPILED["grouped_rows"]

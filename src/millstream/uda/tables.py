@@ -8,11 +8,13 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
+from millstream.types import Type
 from millstream.uda.checked import Table
-from millstream.uda.emitting import Value, truth
-from millstream.uda.kinds import DOUBLE, TRUTH, kind_of
+from millstream.uda.emitting import Value, either, truth
+from millstream.uda.kinds import DOUBLE, TRUTH, kind_of, zero
 from millstream.uda.program import TableLayout
 from millstream.uda.records import ENDS, META, NODE
+from millstream.uda.unpacking import larger
 from millstream.uda.writer import Writer
 
 Consume = Callable[[str], None]
@@ -256,16 +258,12 @@ class ManyRows(TableCode):
             self.remove(row)
 
     def _grow(self) -> None:
-        meta, next_ = self.name("meta"), self.name("next")
-        arrays = [array for array in self.layout().arrays() if array.per == "row"]
-        names = ", ".join(self.name(array.name) for array in arrays)
-        grown = ", ".join(
-            f"{'grown' if array.width == 1 else 'grown_links'}({self.name(array.name)})" for array in arrays
-        )
-        # As a function of its own it is compiled once, and not with each INSERT.
-        self._writer.helper(f"grow_{self.prefix}", f"def grow_{self.prefix}({names}):\n    return ({grown},)")
-        with self._writer.deeper(f"if {meta}[1] < 0 and {meta}[0] == len({next_}):"):
-            self._writer.line(f"({names},) = grow_{self.prefix}({names})")
+        meta = self.name("meta")
+        changed = (array for array in self.layout().arrays() if array.per in ("row", "bucket"))
+        arrays = {self.name(array.name): array.dtype for array in changed}
+        size, free, room = (f"{meta}[{META[name]}]" for name in ("size", "free", "room"))
+        with self._writer.deeper(f"if {free} < 0 and {size} == {room}:"):
+            self._writer.lines(*larger(arrays))
 
     def layout(self) -> TableLayout:
         return TableLayout(
@@ -404,3 +402,9 @@ class Queue(ManyRows):
         for name in ("count", *(f"known{index}" for index in self.needs.counted)):
             self._writer.line(f"{self.name(name)}[{self.instance}] = 0")
         self._writer.line(f"{self.name('first')}[{self.instance}] = {self.name('meta')}[{META['next_id']}]")
+
+
+def if_there(row: str, value: Value, type_: Type) -> Value:
+    """A column of a row that there may not be: then its number is -1, and there is nothing to look at."""
+    null = either(f"{row} < 0", value.null) if value.null else f"({row} < 0)"
+    return Value(f"({value.code} if {row} >= 0 else {zero(kind_of(type_))})", null)

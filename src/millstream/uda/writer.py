@@ -22,7 +22,6 @@ class Writer:
     def __init__(self) -> None:
         self._lines: list[str] = []
         self._names = 0
-        self._helpers: dict[str, str] = {}
         self._known: list[dict[Hashable, Any]] = [{}]
         """What has been computed, by blocks, from the outermost to the one at hand."""
 
@@ -79,9 +78,5 @@ class Writer:
     def put(self, lines: list[str]) -> None:
         self._lines += lines
 
-    def helper(self, name: str, text: str) -> None:
-        """A function that stands before everything else."""
-        self._helpers[name] = f"@helper\n{text}\n\n"
-
     def text(self) -> str:
-        return "".join(self._helpers.values()) + "\n".join(self._lines)
+        return "\n".join(self._lines)

@@ -1,0 +1,65 @@
+"""What a body does to its tables, as far as the form of its statements tells."""
+
+from __future__ import annotations
+
+from millstream.uda import checked
+
+
+def reads(part: object) -> frozenset[str]:
+    """The local tables that a part of a statement looks at by queries of its own."""
+    return frozenset(
+        scan.table for scan in checked.walk(part) if isinstance(scan, checked.Scan) and scan.table is not None
+    )
+
+
+def is_single(name: str, body: checked.Body) -> bool:
+    """Whether a table can have one row at most: one INSERT of one row, and that in INITIALIZE."""
+    if name == checked.INWINDOW:
+        return False  # the system inserts into it
+    inserts = [
+        (block, statement)
+        for block, statements in body.blocks.items()
+        for statement in statements
+        if isinstance(statement, checked.Insert) and statement.table == name
+    ]
+    return all(block == "INITIALIZE" and _adds(s) == 1 for block, s in inserts) and len(inserts) <= 1
+
+
+def is_always_there(name: str, body: checked.Body) -> bool:
+    """Whether a table of one row has it from the end of INITIALIZE on."""
+    if any(isinstance(s, checked.Delete) and s.scan.table == name for s in body.statements()):
+        return False
+    return any(
+        isinstance(s, checked.Insert) and s.table == name and s.query is None and s.where is None
+        for s in body.initialize
+    )
+
+
+def most_added(name: str | None, body: checked.Body) -> int | None:
+    """How many rows a tuple can add to a table (or to RETURN); None if nobody knows.
+
+    A tuple makes others leave, and nobody knows how many.
+    """
+    single = frozenset(table.name for table in body.tables if is_single(table.name, body))
+    added: dict[str, int] = {}
+    for block, statements in body.blocks.items():
+        added[block] = 0
+        for statement in statements:
+            if isinstance(statement, checked.Insert) and statement.table == name:
+                rows = _adds(statement, single)
+                if rows is None or (block == "EXPIRE" and name is not None):
+                    return None
+                added[block] += rows
+    return max(added["INITIALIZE"], added["ITERATE"]) + added["TERMINATE"] + added["EXPIRE"]
+
+
+def _adds(statement: checked.Insert, single: frozenset[str] = frozenset()) -> int | None:
+    if statement.query is None:
+        return len(statement.rows)
+    rows = 0
+    for query in (statement.query, *statement.query.united):
+        few = all(scan.table in single for scan in query.scans)
+        if not few and not (query.is_grouped and not query.keys):
+            return None
+        rows += 1
+    return rows
