@@ -31,6 +31,10 @@ RISES = """
 SELECT X.item, X.price, LAST(Y).t AS until, count(*Y) AS steps
 FROM Bid PARTITION BY item AS (X, *Y) WHERE Y.price > Y.previous.price;
 """
+RIVALS = """
+SELECT CHANGES a.item, a.price, b.price AS more
+FROM Bid [ROWS 5] AS a LEFT JOIN Bid [RANGE 3 SECONDS] AS b ON a.item = b.item AND a.price < b.price;
+"""
 LATE = "SELECT item, bidder, t FROM BidLate;"
 SINKS = """
 CREATE SINK windows USING parquet OPTIONS (path 'windows');
