@@ -1,9 +1,4 @@
-"""From results that are maintained at every instant to stages: what is shipped, and which kernels run.
-
-A relation that varies comes as the tuples of a window of time, whose stay kernels compute, or as changes that
-a stage has made. Changes have hidden columns: until when a row is there, and where ends are not known before,
-whether it enters or leaves, and what it is found by again.
-"""
+"""From results that are maintained at every instant to stages: which kernels run, one after the other."""
 
 from __future__ import annotations
 
@@ -14,47 +9,28 @@ from functools import partial
 import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own custom)
-from pyspark.sql import types as T  # noqa: N812
 
 from millstream.analysis.calls import AggregateCall
 from millstream.analysis.expressions import ColumnRef, Expr, of_column
 from millstream.analysis.resolved import Output
 from millstream.kernels.base import Kernel
-from millstream.kernels.maintained import ID, ID2, OP, SIDE, UNTIL
-from millstream.kernels.stays import Slides, Stay
+from millstream.kernels.maintained import OP
+from millstream.kernels.stays import Slides
 from millstream.plan import nodes
 from millstream.plan.maintaining import bounded, conditions_of, mentioned, merged, of_tuples
 from millstream.plan.varying import CHANGES, DSTREAM, ISTREAM, RSTREAM, VIEW, WITH_ENDS, maintained
-from millstream.plan.window_joins import Equal
 from millstream.spark.aggregates import aggregate
-from millstream.spark.flows import Flow, Leg, named, united
-from millstream.spark.hidden import SORT, column, is_hidden
+from millstream.spark.flows import Flow, Leg, named
+from millstream.spark.relations import CHANGE, MARKS, SIGNED, Relation, in_order, marks_of, slotted, together
 from millstream.spark.shipments import Slots, arrow_fields
 from millstream.spark.stages import Stages
 from millstream.spark.stays import row_stay, slides_of, stay_of
 from millstream.spark.user_aggregates import bracket_spec, opened
-from millstream.types import BIGINT, BOOLEAN, STRING, TINYINT, Field
+from millstream.types import BOOLEAN, STRING, Field
 from millstream.uda.compiler import CONTENT
 from millstream.windows.spec import RowWindow
 
-_MARKS = {UNTIL: BIGINT, OP: TINYINT, ID: BIGINT, ID2: BIGINT}
-_CHANGE = [pa.field(UNTIL, pa.int64())]
-_SIGNED = [*_CHANGE, pa.field(OP, pa.int8()), pa.field(ID, pa.int64()), pa.field(ID2, pa.int64())]
-
 MakeKernel = Callable[[], Kernel]
-
-
-@dataclass(frozen=True)
-class Relation:
-    """A relation that varies: tuples that stay, or changes; ``signed`` ones also say what leaves."""
-
-    flow: Flow
-    schema: nodes.Schema
-    stay: Stay | None = None
-    signed: bool = False
-
-    def map(self, change: Callable[[Leg], Leg]) -> Relation:
-        return replace(self, flow=self.flow.map(change))
 
 
 @dataclass
@@ -92,13 +68,13 @@ class Maintenance:
             flow = flow.map(lambda leg: leg.project(outputs))
         if kind == VIEW:
             return self._kept(flow)
-        return flow if relation.stay is not None else flow.map(_in_order)
+        return flow if relation.stay is not None else flow.map(in_order)
 
     def _kept(self, flow: Flow) -> Flow:
         """Changes with their marks, for somebody who keeps the result."""
         if not any(leg.marked for leg in flow.legs):
             return flow
-        marks = [ColumnRef("", name, type_) for name, type_ in _MARKS.items()]
+        marks = [ColumnRef("", name, type_) for name, type_ in MARKS.items()]
         return self.stages.settled(flow, [*self.root.input.schema, *marks], marked=False)
 
     # ------------------------------------------------------------ relations
@@ -157,7 +133,7 @@ class Maintenance:
             [partial(Reorder), partial(RowChanges, stay, names, self.slides)],
             marked=True,
             keep=len(names),
-            add=_SIGNED,
+            add=SIGNED,
             anew=True,
         )
         leg = Leg(named(frame, zip(refs, names, strict=True)), marked=True, staged=True)
@@ -170,7 +146,7 @@ class Maintenance:
 
         fields = tuple(Field(f"c{i}", ref.type) for i, ref in enumerate(schema))
         names = tuple(one.name for one in fields)
-        flow, shipped = self._together(sides, fields)
+        flow, shipped = together(sides, fields)
         stays = tuple(side.stay for side in sides)
         every = last and self.root.kind in WITH_ENDS
         kernels: list[MakeKernel] = [partial(Changes, stays, names, self.slides, all_=every)]
@@ -188,7 +164,7 @@ class Maintenance:
 
         fields = tuple(Field(f"c{i}", ref.type) for i, ref in enumerate(node.schema))
         names = tuple(one.name for one in fields)
-        flow, shipped = self._together(sides, fields)
+        flow, shipped = together(sides, fields)
         spec = CopiesSpec(kind, all_, names)  # type: ignore[arg-type]
         kernels: list[MakeKernel] = [partial(Copies, spec, tuple(s.stay for s in sides), self.slides)]
         kernels += self._ending(names, last=last, explicit=True)
@@ -224,7 +200,7 @@ class Maintenance:
         columns += [(call.result, f"r{i}") for i, call in enumerate(node.aggregates)]
         return self._staged(
             below.flow,
-            {**shipped, **_marks(below)},
+            {**shipped, **marks_of(below)},
             kernels,
             columns,
             keys=[F.expr(expr.sql) for expr in keys.values()],
@@ -250,7 +226,7 @@ class Maintenance:
             for side, asked in zip(node.inputs, own, strict=True)
         ]
         slots = Slots.of(self._wanted(node.left.schema), self._wanted(node.right.schema))
-        flow, shipped, keys = self._slotted(sides, slots, conditions.equal)
+        flow, shipped, keys = slotted(sides, slots, conditions.equal)
         signed = any(side.signed for side in sides)
         results = slots.results()
         spec = PairSpec((sides[0].stay, sides[1].stay), results, self.slides, signed)
@@ -280,7 +256,7 @@ class Maintenance:
         sides = [self._relation(node.left), self._relation(node.right)]
         right = [] if node.kind in ("semi", "anti") and not conditions.rest else node.right.schema
         slots = Slots.of(self._wanted(node.left.schema), self._wanted(right))
-        flow, shipped, keys = self._slotted(sides, slots, conditions.equal, apart=True)
+        flow, shipped, keys = slotted(sides, slots, conditions.equal, apart=True)
         spec = PairSpec((sides[0].stay, sides[1].stay), slots.results(), self.slides, signed=True, parts=True)
         columns = slots.columns()
         keyed = [pa.field(name, pa.int64()) for name in (JOIN_KEY, JOIN_KEY2)] if keys else []
@@ -313,7 +289,7 @@ class Maintenance:
         passed = {name: F.expr(ref.sql) for ref, name in wanted}
         return self._staged(
             made.flow,
-            {**passed, **{name: F.col(name) for name in PARTS}, **_marks(made)},
+            {**passed, **{name: F.col(name) for name in PARTS}, **marks_of(made)},
             kernels,
             wanted,
             keys=[F.col(one.name) for one in keyed],
@@ -321,37 +297,10 @@ class Maintenance:
             last=last,
         )
 
-    def _slotted(
-        self, sides: Sequence[Relation], slots: Slots, equal: Sequence[Equal], *, apart: bool = False
-    ) -> tuple[Flow, dict[str, Column], list[Column]]:
-        """Both sides of a join as one flow, and what tells their keys apart.
-
-        What is NULL equals nothing: rows without a key that must be kept ``apart`` get keys of their own.
-        """
-        keys = [Field(f"k{i}", one.type) for i, one in enumerate(equal)]
-        outputs = []
-        for number, columns in enumerate([[one.left for one in equal], [one.right for one in equal]]):
-            own = [*slots.outputs(number), *(Output(f"k{i}", of_column(c)) for i, c in enumerate(columns))]
-            if apart and equal:
-                own.append(Output("absent", _absent(columns, number + 1)))
-            outputs.append(own)
-        if apart and equal:
-            keys.append(Field("absent", TINYINT))
-        flow = _united(sides, outputs, [*slots.fields, *keys])
-        return flow, _shipped(sides, slots.fields), [F.col(key.name) for key in keys]
-
     # ------------------------------------------------------------ stages
 
     def _wanted(self, schema: Iterable[ColumnRef]) -> list[ColumnRef]:
         return [ref for ref in schema if ref in self._mentioned]
-
-    def _together(self, sides: Sequence[Relation], fields: Sequence[Field]) -> tuple[Flow, dict[str, Column]]:
-        """Relations with columns of the same types as one flow."""
-        outputs = [
-            [Output(one.name, of_column(ref)) for one, ref in zip(fields, side.schema, strict=True)]
-            for side in sides
-        ]
-        return _united(sides, outputs, fields), _shipped(sides, fields)
 
     def _ending(self, names: Sequence[str], *, last: bool, explicit: bool) -> list[MakeKernel]:
         """What the result is asked for, beside what enters it. What is explicit says itself what leaves."""
@@ -387,7 +336,7 @@ class Maintenance:
 
         apart = last and self.root.kind == RSTREAM and not self.slides  # one more stage will restate it
         marked = self.marked or not last or apart
-        marks = [] if last and self._restates else _SIGNED if signed else _CHANGE
+        marks = [] if last and self._restates else SIGNED if signed else CHANGE
         frame = self.stages.run(
             flow,
             shipped,
@@ -411,7 +360,7 @@ class Maintenance:
         names = tuple(f"c{i}" for i in range(len(schema)))
         frame = self.stages.run(
             relation.flow,
-            {**{n: F.expr(ref.sql) for n, ref in zip(names, schema, strict=True)}, **_marks(relation)},
+            {**{n: F.expr(ref.sql) for n, ref in zip(names, schema, strict=True)}, **marks_of(relation)},
             [],
             [partial(Reorder), partial(Restated, relation.stay, names)],
             marked=self.marked,
@@ -420,71 +369,6 @@ class Maintenance:
         )
         leg = Leg(named(frame, zip(schema, names, strict=True)), marked=self.marked, staged=True)
         return Relation(Flow((leg,)), schema)
-
-
-def _united(sides: Sequence[Relation], outputs: Sequence[Sequence[Output]], fields: Sequence[Field]) -> Flow:
-    """Projections of relations onto the same columns, and what is known of their rows, one beside another."""
-    if len(sides) == 1:
-        return sides[0].map(partial(_projected, outputs=outputs[0])).flow
-    extra = [Field("side", TINYINT)]
-    changes = any(side.stay is None for side in sides)
-    extra += [Field(_plain(name), type_) for name, type_ in _MARKS.items()] if changes else []
-    flows = []
-    for number, (side, own) in enumerate(zip(sides, outputs, strict=True)):
-        marks = [Output("side", Expr((f"CAST({number} AS TINYINT)",), TINYINT))]
-        marks += [Output(_plain(name), _mark(side, name)) for name in _MARKS] if changes else []
-        flows.append(side.map(partial(_projected, outputs=[*own, *marks])).flow)
-    union = nodes.StreamUnion(_NO_NODE, _NO_NODE, (*fields, *extra), all=True)
-    return united(flows[0], flows[1], union)
-
-
-_NO_NODE = nodes.SparkQuery("", (), ())
-"""A union of flows has no inputs in the plan."""
-
-
-def _shipped(sides: Sequence[Relation], fields: Sequence[Field]) -> dict[str, Column]:
-    shipped = {field.name: F.col(field.name) for field in fields}
-    if len(sides) == 1:
-        return {**shipped, **_marks(sides[0])}
-    shipped[SIDE] = F.col("side")
-    if any(side.stay is None for side in sides):
-        shipped |= {name: F.col(_plain(name)) for name in _MARKS}
-    return shipped
-
-
-def _marks(relation: Relation) -> dict[str, Column]:
-    """What is known of the rows of one relation."""
-    if relation.stay is not None:
-        return {}
-    return {name: F.col(name) for name in (_MARKS if relation.signed else (UNTIL,))}
-
-
-def _mark(relation: Relation, name: str) -> Expr:
-    type_ = _MARKS[name]
-    if relation.stay is None and (relation.signed or name == UNTIL):
-        return Expr((f"`{name}`",), type_)
-    return Expr(("CAST(1 AS TINYINT)" if name == OP else f"CAST(NULL AS {type_})",), type_)
-
-
-def _plain(name: str) -> str:
-    """The name of a hidden column among those that are seen."""
-    return name.removeprefix("__ms_")
-
-
-def _projected(leg: Leg, outputs: Sequence[Output]) -> Leg:
-    return leg.project(outputs)
-
-
-def _in_order(leg: Leg) -> Leg:
-    """What happens at one instant is shown in an order of its own: what leaves first, then by values."""
-    frame = leg.frame
-    shown = [
-        f.name for f in frame.schema.fields if not is_hidden(f.name) and isinstance(f.dataType, T.AtomicType)
-    ]
-    keys = [F.col(OP)] if OP in frame.columns else []
-    keys += [column(name) for name in shown if frame.columns.count(name) == 1]
-    sorting = [key.alias(f"{SORT}{i:03}") for i, key in enumerate(keys)]
-    return replace(leg, frame=frame.select("*", *sorting).drop(*_MARKS))
 
 
 def _own_conditions(node: nodes.WindowJoin) -> tuple[tuple[list[Expr], list[Expr]], list[Expr]]:
@@ -500,11 +384,3 @@ def _own_conditions(node: nodes.WindowJoin) -> tuple[tuple[list[Expr], list[Expr
 
 def _is_there(column: ColumnRef) -> Expr:
     return Expr((column, " IS NOT NULL"), BOOLEAN)
-
-
-def _absent(columns: Sequence[ColumnRef], number: int) -> Expr:
-    """A number of its own for rows of a side that have no key, and 0 for all others."""
-    parts: list[str | ColumnRef] = ["CAST(IF("]
-    for i, ref in enumerate(columns):
-        parts += [*([" OR "] if i else []), ref, " IS NULL"]
-    return Expr((*parts, f", {number}, 0) AS TINYINT)"), TINYINT)
