@@ -347,7 +347,7 @@ class _Places(Placer):
         runs = Runs(None, None if often is None else int(often), per, numbered)
         return Placement(runs, self._edge_type, before=(Reorder,))
 
-    def _instant(self, constant_: str) -> int | float:
+    def instant(self, constant_: str) -> int | float:
         if "-" not in constant_:
             constant_ = f"'1970-01-01 {constant_.strip()[1:]}"
         point = to_point(constant(constant_, TIMESTAMP), TIMESTAMP)
