@@ -14,6 +14,9 @@ from millstream.kernels.maintained import ID, ID2, OP, UNTIL, Maintained
 from millstream.kernels.stays import RowStay, Slides, Stay, at_slides
 from millstream.kernels.times import MOST
 
+_NEVER = 2**63 - 1
+"""MOST, where compiled code sees it."""
+
 
 class Changes(Maintained):
     """Says that rows enter and, of those whose end was not known then (or of ``all``), that they leave."""
@@ -122,7 +125,7 @@ def _queue(codes: Codes, enter: Integers, told: Bytes, queues: tuple[Array, ...]
     """Rows that are in their windows, or wait for them to slide, again."""
     for row in range(first, len(codes)):
         if not told[row]:
-            _enqueue(row, codes[row], enter[row] == MOST, queues)
+            _enqueue(row, codes[row], enter[row] == _NEVER, queues)
 
 
 @njit(cache=True)
@@ -144,7 +147,7 @@ def _slide(
     for row in range(first, len(codes)):
         code = codes[row]
         now = seen[row - first]
-        enter[row] = MOST
+        enter[row] = _NEVER
         _enqueue(row, code, True, queues)
         if waiting[code] < slide:
             continue

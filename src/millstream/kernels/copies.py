@@ -48,7 +48,7 @@ class Copies(Maintained):
         how = _KINDS[self._spec.kind], self._spec.all, sides
         given = frozen(instants), frozen(ops), frozen(rows), self._codes.view, self._until.view
         kept = self._counts.data, self._shown.data, self._longest.data, self._status.data
-        return _count(*given, kept, how, frozen(one_stands))
+        return _count(*given, kept, how, frozen(one_stands), IS_GONE)
 
     def _apply(self, instants: Integers, ops: Array, rows: Array) -> Tuples:
         events, copies, signs = self._count(instants, ops, rows)
@@ -86,6 +86,7 @@ def _count(
     kept: tuple[Integers, Integers, Codes, Bytes],
     how: tuple[int, bool, int],
     one_stands: Array,
+    gone: int,
 ) -> tuple[Codes, Integers, Array]:
     """Copies that enter and leave: by which event, the number of the copy, and 1 or -1."""
     kind, all_, sides = how
@@ -108,10 +109,10 @@ def _count(
                 longest[code] = row
                 counts[code] = 1
             elif until[longest[code]] < until[row]:
-                status[longest[code]] = IS_GONE
+                status[longest[code]] = gone
                 longest[code] = row
             else:
-                status[row] = IS_GONE
+                status[row] = gone
             i += 1
         for event in range(first, i):
             key = codes[rows[event]] // sides

@@ -161,7 +161,6 @@ def _beside(windowed: Sequence[nodes.Windowed]) -> str | None:
 def _edges(node: nodes.Node, windowed: Sequence[nodes.Windowed]) -> str | None:
     """A window that has a content at every instant has no bounds that could be named."""
     aliases = {side.alias.lower() for side in windowed}
-    for column in mentioned(node):
-        if column.relation.lower() in aliases and column.name in _EDGES:
-            return f"'{column.name}' of a window that is maintained at every instant"
-    return None
+    asked = {column.name for column in mentioned(node) if column.relation.lower() in aliases}
+    edge = next((name for name in _EDGES if name in asked), None)
+    return None if edge is None else f"'{edge}' of a window that is maintained at every instant"
