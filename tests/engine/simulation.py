@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from millstream.stage.arrivals import ENDED, HEARTBEAT, Blob
-from millstream.stage.packing import Packer, note, pack
+from millstream.stage.packing import FULL_ROWS, Packer, note, pack
 from millstream.stage.shard import Shard
 from millstream.stage.spec import MARK, PARTITION, SEGMENT, Pipeline
 
@@ -108,7 +108,8 @@ class Simulation:
                 schema = schema.append(pa.field(name, pa.int64()))
             cut = self.chance.randint(0, len(rows))
             read = [pa.RecordBatch.from_pylist(part, schema) for part in (rows[:cut], rows[cut:]) if part]
-            packer = Packer(self.pipeline.inputs[source], source, shards)
+            full = self.chance.choice((1, FULL_ROWS))
+            packer = Packer(self.pipeline.inputs[source], source, shards, full)
             blobs += _blobs(pack(read, {"": packer}))
         for arrival in batch:
             if isinstance(arrival, Beat):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -82,6 +83,17 @@ class TestSettings:
         options = chosen["spark.driver.extraJavaOptions"]
         assert options.startswith("-Dlog4j2.configurationFile=file:")
         assert options.endswith(" -Dmine=1")
+
+    @pytest.mark.parametrize(
+        ("given", "collectors"), [("", ["Parallel"]), ("-Xss4m", ["Parallel"]), ("-XX:+UseG1GC", ["G1"])]
+    )
+    def test_the_collector_of_the_user_is_the_only_one(self, given: str, collectors: list[str]) -> None:
+        chosen = session._configuration(None, {"spark.driver.extraJavaOptions": given})
+        assert re.findall(r"\+Use(\w+)GC", chosen["spark.driver.extraJavaOptions"]) == collectors
+
+    def test_only_what_stays_on_this_machine_is_not_compressed(self) -> None:
+        assert session._configuration("local[2]", {})["spark.shuffle.compress"] == "false"
+        assert "spark.shuffle.compress" not in session._configuration("spark://host:7077", {})
 
     def test_a_cluster_finds_its_own_modules(self) -> None:
         assert "spark.executorEnv.PYTHONPATH" in session._configuration("local[2]", {})

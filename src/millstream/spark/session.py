@@ -76,6 +76,17 @@ _FOR_QUERIES = MappingProxyType(
 )
 """What a query runs better with, also in a session that somebody else has made."""
 
+_LOCAL = MappingProxyType(
+    {
+        # What is shuffled stays in this machine's memory, and is mostly numbers that hardly get smaller.
+        "spark.shuffle.compress": "false",
+    }
+)
+
+_COLLECTOR = "-XX:+UseParallelGC"
+"""Java's default collector works beside the program to keep pauses short. On a few cores, and with blobs of
+which each is larger than the pieces that it divides its memory into, it takes more than it gives."""
+
 _LONGEST_DIRECTORY = 60
 """The path of a Unix socket has at most 107 characters, and Spark's names for them have 42."""
 
@@ -194,12 +205,13 @@ def _configuration(master: str | None, settings: Mapping[str, str]) -> dict[str,
     chosen |= settings
     if _is_local(chosen["spark.master"]):
         chosen.setdefault("spark.executorEnv.PYTHONPATH", _import_path())
-        chosen = {**_sockets(), **chosen}
+        chosen = {**_sockets(), **_LOCAL, **chosen}
     # The only setting that adds up: a user's Java options do not make Spark talk again.
     log4j = _directory() / "log4j2.properties"
     log4j.write_text(_LOG4J)
     given = settings.get("spark.driver.extraJavaOptions", "")
-    options = (f"-Dlog4j2.configurationFile={log4j.as_uri()}", archive.java_options(given), given)
+    collector = "" if re.search(r"-XX:\+Use\w*GC\b", given) else _COLLECTOR
+    options = (f"-Dlog4j2.configurationFile={log4j.as_uri()}", collector, archive.java_options(given), given)
     chosen["spark.driver.extraJavaOptions"] = " ".join(filter(None, options))
     return chosen
 

@@ -49,7 +49,10 @@ PACKED = pa.schema(
 """What a packer gives out."""
 PACKED_DDL = "shard BIGINT, head STRING, tuples BINARY, all BINARY"
 
-FLUSH_ROWS = 1 << 20
+FULL_ROWS = 1 << 16
+"""Blobs of a megabyte or two. Larger ones cost more a byte on each of the many times that they are copied on
+their way through the JVM: it takes memory for them from the system, and touches all of it for the first time.
+"""
 
 
 @dataclass
@@ -67,10 +70,11 @@ class Packer:
     """Packs one input of one pipeline for its shards.
 
     ``shards`` are the ids under which the shards of the pipeline are known to Spark; ``number`` is that of
-    the input among the inputs of its pipeline.
+    the input among the inputs of its pipeline. A blob is full with so many rows.
     """
 
-    def __init__(self, source: Input, number: int, shards: tuple[int, ...]) -> None:
+    def __init__(self, source: Input, number: int, shards: tuple[int, ...], full: int = FULL_ROWS) -> None:
+        self._full = full
         self._input = source
         self._number = number
         self._shards = shards
@@ -94,7 +98,7 @@ class Packer:
                 self._add_run(batch.slice(start, end - start), time[start:end])
             self._rows += batch.num_rows
         self._seconds += clock.perf_counter() - began
-        if self._rows >= FLUSH_ROWS:
+        if self._rows >= self._full:
             yield from self.flush()
 
     def finish(self) -> Iterator[pa.RecordBatch]:
