@@ -17,11 +17,11 @@ from benchmarks.engine.running import Outcome, run
 from benchmarks.experiments.section import Claim, Figures, Section, Size
 
 ROWS, REPEATS = 16_000_000, 1
-"""In micro-batches of two million rows; left to itself, Millstream reads files in larger portions."""
+"""In micro-batches of four million rows; left to itself, Millstream reads files in larger portions."""
 KEYS = 1_000
 SHARE = 8
 """Peers get one row of so many: they would take many minutes for all of them."""
-BATCHES = 8
+BATCHES = 4
 TIMEOUT = 600
 WANTED = 8
 PEERS = {
