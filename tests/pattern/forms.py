@@ -123,11 +123,14 @@ class Patterns:
         *,
         running: bool = False,
         rows: int | None = None,
+        where: Term | None = None,
     ) -> Term:
+        """An aggregate; ``where`` is its FILTER, with which the base version sees the content of a window."""
         body = user(name) if name in BY_DEFINITION else None
         arguments = (getattr(variable, column).expr,) if column else ()
         type_ = DOUBLE if name == "avg" else arguments[0].type if name in ("min", "max", "sum") else BIGINT
-        aggregation = Aggregation(name, arguments, type_, user=body)
+        wanted = None if where is None else where.expr
+        aggregation = Aggregation(name, arguments, type_, user=body, filter=wanted)
         measure = Measure(variable._place.element, aggregation, not running, rows)
         if measure not in self._measures:
             self._measures.append(measure)
@@ -241,10 +244,15 @@ class Definition:
         if measure.rows is not None:
             first = max(first, last - measure.rows + 1)
         taken = [[*spans[: measure.element], (at, at)] for at in range(first, last + 1)]
+        if measure.aggregation.filter is not None:
+            wanted = measure.aggregation.filter
+            taken = [own for own in taken if self._value(wanted, own) is True]
         if not measure.aggregation.arguments:
             return len(taken)
         (argument,) = measure.aggregation.arguments
         values = [self._value(argument, own) for own in taken]
+        if not values and measure.aggregation.name != "count":
+            return None
         if measure.aggregation.name in ("first", "last"):
             return values[0 if measure.aggregation.name == "first" else -1]
         if measure.aggregation.user is not None:
@@ -297,7 +305,9 @@ def shown(pattern: Pattern) -> str:
                 inside = ", ".join(map(text, measure.aggregation.arguments))
                 rows = f" over {measure.rows} rows" if measure.rows else ""
                 name = pattern.elements[measure.element].name
-                return f"{measure.aggregation.name}({star}{name} {inside}){rows}"
+                wanted = measure.aggregation.filter
+                where = f" where {text(wanted)}" if wanted is not None else ""
+                return f"{measure.aggregation.name}({star}{name} {inside}){where}{rows}"
             case Cast(argument):
                 return text(argument)
             case Call(name, (a, b)):

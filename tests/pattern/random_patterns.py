@@ -42,6 +42,8 @@ _OF_STARS = (
     "different",
     "turned",
     "moving",
+    "filtered",
+    "filtered",
 )
 
 
@@ -61,6 +63,8 @@ def patterns(draw: st.DrawFn) -> Pattern:
             select.append(made.measure("count", variable))
             name = draw(st.sampled_from(("sum", "min", "max", "avg", "first", "different", "turned")))
             select.append(made.measure(name, variable, "w"))
+            name = draw(st.sampled_from(("sum", "count", "avg", "first", "different", "turned")))
+            select.append(made.measure(name, variable, "v", where=draw(_wanted(variable))))
     return made.made(where, draw(st.permutations(select)))
 
 
@@ -127,10 +131,23 @@ def _condition(draw: st.DrawFn, made: Patterns, variables: list[Variable], i: in
             name = draw(st.sampled_from(("sum", "max", "count", "turned", "different", "ends")))
             moving = made.measure(name, own, "v", running=True, rows=draw(st.integers(1, 3)))
             return compared(operator, own.w, moving)
+        case "filtered":
+            name, where = draw(st.sampled_from(("sum", "max", "count", "turned"))), draw(_wanted(own))
+            rows = draw(st.sampled_from((None, None, 2, 3)))
+            running = rows is not None or draw(st.booleans())
+            measure = made.measure(name, own, "v", running=running, rows=rows, where=where)
+            return compared(operator, measure, number)
         case "first":
             return compared(operator, own.v, own.first.v)
         case _:
             return compared(operator, own.w, made.measure("sum", own, "v", running=True))
+
+
+@st.composite
+def _wanted(draw: st.DrawFn, own: Variable) -> Term:
+    """A FILTER: which tuples of a star count."""
+    other = draw(st.sampled_from((own.previous.v, own.v, 0, 1)))
+    return compared(draw(st.sampled_from(_COMPARED)), own.w, other)
 
 
 @st.composite

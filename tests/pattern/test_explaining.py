@@ -45,6 +45,7 @@ def part(text: str, title: str) -> str:
         "A.cost < 12.50",
         "A.name IN ('a', 'b')",
         "A.t > A.previous.t + INTERVAL 5 SECONDS",
+        "ccount(A) FILTER (WHERE A.price > 3) < 6 AND A.price > 1",
         "A.price > FIRST(A).price AND ccount(A) <= 6 AND avg(A.price) OVER (ROWS 4 PRECEDING) > 1",
         "CASE WHEN A.n > 1 THEN A.m ELSE 0 END = 1",
         "abs(A.n) = 1",
@@ -56,7 +57,11 @@ def test_conditions_are_shown_as_they_were_written(condition: str) -> None:
 
 
 def test_final_conditions_have_their_stars() -> None:
-    condition = "count(*A) > 1 AND percentile(*A.price, 0.5) > 2 AND LAST(A).n > FIRST(A).n"
+    condition = (
+        "count(*A) > 1 AND percentile(*A.price, 0.5) > 2 AND LAST(A).n > FIRST(A).n"
+        " AND percentile_disc(0.5) WITHIN GROUP (ORDER BY *A.n DESC) FILTER (WHERE A.price > 3) > 1"
+        " AND listagg(*A.name, '-') WITHIN GROUP (ORDER BY *A.price) > 'a'"
+    )
     form = searched("*A, B", condition)
     assert Texts(form).conditions(form.elements[0].final) == condition
 

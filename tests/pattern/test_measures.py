@@ -84,9 +84,68 @@ def test_any_aggregate_of_windows_is_final_with_a_star(call: str) -> None:
     check(f"SELECT {call} AS x, Z.t FROM s AS (*A, Z) WHERE A.t % 7 <> 0 AND Z.t > 0")
 
 
+FILTERS = ["A.w > 2", "A.v < A.previous.v", "A.t > 50 AND upper(A.word) <> 'FIG'"]
+
+
+def filtered(call: str, condition: str) -> str:
+    """The call with a FILTER, which stands before the name of a column."""
+    end = call.index(")", call.rindex("*A")) + 1
+    end = len(call) if "." not in call[end:] else call.rindex(".")
+    return f"{call[:end]} FILTER (WHERE {condition}){call[end:]}"
+
+
+@pytest.mark.parametrize("first", range(6))
+@pytest.mark.parametrize("condition", FILTERS)
+def test_with_a_filter_only_some_tuples_count(condition: str, first: int) -> None:
+    """Also none of a star, and the first that counts is not always the first of the star."""
+    calls = [filtered(call, condition) for call in ["count(*A)", *CALLS][first::6]]
+    selected = ", ".join(f"{call} AS x{i}" for i, call in enumerate(calls))
+    check(f"SELECT {selected}, Z.t FROM s AS (*A, Z) WHERE A.t % 7 <> 0 AND Z.t > 0")
+
+
+def test_a_tuple_that_does_not_count_is_not_computed_with() -> None:
+    for call in ("sum(*A.d / A.w)", "collect_list(*A.d / A.w)", "decay(*A.d / A.w)"):
+        query = f"SELECT {filtered(call, 'A.w <> 0')} AS x FROM s AS (*A, Z)"
+        check(f"{query} WHERE A.t % 7 <> 0 AND Z.t > 0")
+    moving = "(avg(A.d / A.w) FILTER (WHERE A.w > 0) OVER (ROWS 3 PRECEDING) < 5) IS NOT FALSE"
+    check(f"SELECT count(*A) AS n, Z.t FROM s AS (*A, Z) WHERE A.t % 7 <> 0 AND {moving} AND Z.t > 0")
+
+
+SORTED = [
+    "percentile_cont(0.5) WITHIN GROUP (ORDER BY *A.v)",
+    "percentile_cont(0.2) WITHIN GROUP (ORDER BY *A.d DESC)",
+    "percentile_cont(array(0.25, 0.5)) WITHIN GROUP (ORDER BY *A.d)",
+    "percentile_disc(0.3) WITHIN GROUP (ORDER BY *A.v + A.w)",
+    "percentile_disc(0.3) WITHIN GROUP (ORDER BY *A.v DESC) FILTER (WHERE A.w > 1)",
+    "mode() WITHIN GROUP (ORDER BY *A.w)",
+    "mode() WITHIN GROUP (ORDER BY *A.w DESC)",
+    "listagg(*A.word, '-') WITHIN GROUP (ORDER BY *A.v DESC, *A.t)",
+    "listagg(*A.word) WITHIN GROUP (ORDER BY A.d NULLS LAST) FILTER (WHERE A.v > 0)",
+    "string_agg(*A.word, ', ') WITHIN GROUP (ORDER BY *A.word)",
+]
+
+
+@pytest.mark.parametrize("call", SORTED)
+def test_within_group_orders_the_tuples_of_a_star(call: str) -> None:
+    check(f"SELECT {call} AS x, Z.t FROM s AS (*A, Z) WHERE A.t % 7 <> 0 AND Z.t > 0")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "first(*A.v) IGNORE NULLS",
+        "last_value(*A.v) RESPECT NULLS",
+        "any_value(*A.v) FILTER (WHERE A.w > 1) IGNORE NULLS",
+    ],
+)
+def test_nulls_may_be_ignored(call: str) -> None:
+    check(f"SELECT {call} AS x, Z.t FROM s AS (*A, Z) WHERE A.t % 7 <> 0 AND Z.t > 0")
+
+
 COMPILED = [
     "kurtosis(*A.d)", "corr(*A.v, *A.d)", "max_by(*A.b, *A.v)", "bit_xor(*A.v)", "last_value(*A.v, true)",
-    "count_if(*A.v > 3)", "extent(*A.t).most",
+    "count_if(*A.v > 3)", "extent(*A.t).most", "count(*A) FILTER (WHERE A.w > 2)",
+    "avg(*A.d / A.w) FILTER (WHERE A.w <> 0)", "extent(*A.t) FILTER (WHERE A.v > 3).most",
 ]  # fmt: skip
 
 
@@ -127,6 +186,16 @@ RUNNING = [
     "extent(A.v) OVER (ROWS 1 PRECEDING).most < 9", "decay(A.d) < 9", "A.t > total(*A.w) - 20",
     "A.v < median(*A.v) + 5", "moving(A.v) OVER (ROWS 1 PRECEDING) < 15",
     "total(A.t) OVER (ROWS 1 PRECEDING) > 0",
+    "ccount(A) FILTER (WHERE A.v > 3) < 3", "csum(A.v) FILTER (WHERE A.w <> 1) < 12",
+    "decay(A.d) FILTER (WHERE A.v > 0) < 7", "A.t > total(*A.w) FILTER (WHERE A.v > 2) - 20",
+    "avg(A.v) FILTER (WHERE A.w > 1) OVER (ROWS 3 PRECEDING) < 5",
+    "median(A.v) FILTER (WHERE A.w > 1) OVER (ROWS UNBOUNDED PRECEDING) < 6",
+    "total(A.t) FILTER (WHERE A.v < 5) OVER (ROWS 2 PRECEDING) % 2 = 0",
+    "moving(A.v) FILTER (WHERE A.w > 0) OVER (ROWS 2 PRECEDING) < 15",
+    "mysum(A.v) FILTER (WHERE A.w > 0) OVER (ROWS 2 PRECEDING) < 15",
+    "total(DISTINCT A.w) OVER (ROWS 3 PRECEDING) < 7", "A.v < sum(DISTINCT *A.w) FILTER (WHERE A.v > 1) + 5",
+    "percentile_disc(0.5) WITHIN GROUP (ORDER BY A.v) OVER (ROWS 3 PRECEDING) < 7",
+    "A.v < percentile_cont(0.9) WITHIN GROUP (ORDER BY *A.v) + 1",
 ]  # fmt: skip
 
 

@@ -112,6 +112,7 @@ first(a) IGNORE NULLS | first(a IGNORE NULLS) | lag(a, 1) RESPECT NULLS OVER (PA
 sum(a) OVER w | sum(a) OVER () | sum(a) FILTER(WHERE b) OVER w
 sum(a) OVER (ORDER BY b NULLS LAST, c DESC NULLS FIRST, d ASC)
 percentile_cont(0.5) WITHIN GROUP (ORDER BY a DESC)
+percentile_cont(0.5) WITHIN GROUP (ORDER BY *Y.a DESC)
 listagg(a, ',') WITHIN GROUP (ORDER BY a) FILTER(WHERE b)
 (SELECT max(x) FROM t) | a = (SELECT max(x) FROM t) | a IN (SELECT b FROM t)
 EXISTS(SELECT 1 FROM t WHERE t.x = y)

@@ -26,7 +26,7 @@ from millstream.syntax.positions import span_of
 from millstream.types import BIGINT, BOOLEAN, DOUBLE, INT, Kind, Type
 from millstream.uda.aggregates import ACCUMULATORS
 from millstream.uda.checked import Aggregation, Call, Case, Constant, Expr
-from millstream.uda.contents import Content
+from millstream.uda.contents import Content, Direction
 
 _EDGES = ("first", "last")
 _OF_TRUTHS = ("bool_and", "every", "bool_or", "any", "some")
@@ -68,6 +68,7 @@ def of_star(
     *,
     distinct: bool,
     ignore_nulls: bool,
+    order: tuple[Direction, ...] = (),
 ) -> Aggregation:
     """An aggregate of the tuples of a star."""
     function = SAME.get(name, name)
@@ -81,7 +82,9 @@ def of_star(
     is_interval = result.kind is Kind.DAY_TIME_INTERVAL and function in SUMS
     if function in ACCUMULATORS and not (distinct or parameters or is_interval):
         return built_in(function, given, result)
-    return Content(function, given, result, distinct, parameters=parameters, ignore_nulls=ignore_nulls)
+    return Content(
+        function, given, result, distinct, parameters=parameters, ignore_nulls=ignore_nulls, order=order
+    )
 
 
 def _prepared(name: str, function: str, arguments: tuple[Expr, ...]) -> tuple[Expr, ...]:

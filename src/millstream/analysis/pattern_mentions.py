@@ -13,10 +13,18 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from millstream.analysis.pattern_names import ENDS, RUNNING, PatternNames, Variable, is_aggregate
+from millstream.analysis.pattern_calls import SORTED, WrittenCall, written_call
+from millstream.analysis.pattern_names import (
+    ENDS,
+    RUNNING,
+    PatternNames,
+    Variable,
+    is_aggregate,
+    tuple_argument,
+)
 from millstream.analysis.resolver import aggregate_name
 from millstream.errors import AnalysisError, did_you_mean
-from millstream.syntax import nodes
+from millstream.syntax import nodes, to_sql
 from millstream.syntax.positions import span_of
 
 if TYPE_CHECKING:
@@ -71,14 +79,15 @@ class Mentions:
 
     def _aggregate(self, node: exp.Expr) -> Mention:
         name = aggregate_name(node)
-        call = node.this if isinstance(node, exp.Window) else node
-        if not isinstance(call, exp.Anonymous):
+        written = written_call(node)
+        if not isinstance(written.call, exp.Anonymous):
             raise AnalysisError(f"'{name}' takes only arguments in a pattern", span=span_of(node))
         self._check_not_nested(node, name)
-        starred = list(call.find_all(nodes.Starred))
+        self._check_sorted(node, name, written)
+        starred = list(node.find_all(nodes.Starred))
         variable = self._variable(node, name)
         if name.lower() in ENDS and not self.catalog.has_aggregate(name):
-            return self._end(node, name, variable)
+            return self._end(node, name, variable, written)
         if not variable.star:
             raise AnalysisError(
                 f"'{variable.name}' is one tuple, and aggregates are for stars",
@@ -89,16 +98,22 @@ class Mentions:
             return self._moving(node, variable, starred)
         self._check_base_version(node, name)
         if starred:
-            self._check_all_starred(node, variable)
+            self._check_all_starred(written, variable)
             return Mention(variable, How.FINAL, node)
         if not self._is_running(name):
-            raise self._needs_star(node, name, variable)
+            raise self._needs_star(node, name, variable, written)
         return Mention(variable, How.RUNNING, node)
 
     def _check_not_nested(self, node: exp.Expr, name: str) -> None:
         calls = [p for p in node.walk() if isinstance(p, exp.Anonymous) and is_aggregate(p, self.catalog)]
         if len(calls) > 1:
             raise AnalysisError(f"aggregate '{calls[1].name}' inside '{name}'", span=span_of(calls[1]))
+
+    def _check_sorted(self, node: exp.Expr, name: str, written: WrittenCall) -> None:
+        if written.order and (name.lower() not in SORTED or self.catalog.has_aggregate(name)):
+            raise AnalysisError(
+                f"'{name}' takes no WITHIN GROUP", span=span_of(node), hint=f"{', '.join(SORTED)} do"
+            )
 
     def _variable(self, node: exp.Expr, name: str) -> Variable:
         """The one variable that an aggregate is about."""
@@ -129,9 +144,15 @@ class Mentions:
             hint=f"write {name}(*{star.name}{f'.{head}' if unqualified else ''})",
         )
 
-    def _end(self, node: exp.Expr, name: str, variable: Variable) -> Mention:
+    def _end(self, node: exp.Expr, name: str, variable: Variable, written: WrittenCall) -> Mention:
         if isinstance(node, exp.Window):
             raise AnalysisError(f"{name.upper()} takes no OVER in a pattern", span=span_of(node))
+        if written.has_more and tuple_argument(written.call, self.names) is not None:
+            raise AnalysisError(
+                f"{name.upper()}({variable.name}) is about all tuples of the star",
+                span=span_of(node),
+                hint=f"name a column: {name}(*{variable.name}.c) FILTER (WHERE ...)",
+            )
         if not variable.star:
             raise AnalysisError(
                 f"'{variable.name}' is one tuple, and {name.upper()} is for stars",
@@ -161,27 +182,34 @@ class Mentions:
                 hint=f"over a star the base version is used: CREATE AGGREGATE {name}",
             )
 
-    def _check_all_starred(self, node: exp.Expr, variable: Variable) -> None:
-        columns = [c for c in node.find_all(exp.Column) if self.names.variable_of(c) is not None]
+    def _check_all_starred(self, written: WrittenCall, variable: Variable) -> None:
+        """What a call is sorted by needs no star of its own where its arguments have one."""
+        columns = [c for c in written.call.find_all(exp.Column) if self.names.variable_of(c) is not None]
         if any(column.find_ancestor(nodes.Starred) is None for column in columns):
             raise AnalysisError(
-                f"'{variable.name}' has a star in one argument and none in another", span=span_of(node)
+                f"'{variable.name}' has a star in one argument and none in another",
+                span=span_of(written.call),
             )
 
     def _is_running(self, name: str) -> bool:
         user = self.catalog.aggregate(name)
         return not user.blocking if user is not None else name.lower() in RUNNING
 
-    def _needs_star(self, node: exp.Expr, name: str, variable: Variable) -> AnalysisError:
-        column = next(node.find_all(exp.Column))
+    def _needs_star(
+        self, node: exp.Expr, name: str, variable: Variable, written: WrittenCall
+    ) -> AnalysisError:
+        message = f"'{name}' has no value before '{variable.name}' is complete"
+        column = next(written.call.find_all(exp.Column), None)
+        if column is None:
+            return AnalysisError(
+                message,
+                span=span_of(node),
+                hint=f"put a star into WITHIN GROUP: ORDER BY *{to_sql(written.sorted_by[0])}",
+            )
         argument = ".".join(part.name for part in column.parts)
         running = next((r for r, complete in RUNNING.items() if complete == name.lower()), None)
         instead = f", or {running}({argument}) for its value with every tuple" if running else ""
-        return AnalysisError(
-            f"'{name}' has no value before '{variable.name}' is complete",
-            span=span_of(node),
-            hint=f"write {name}(*{argument}){instead}",
-        )
+        return AnalysisError(message, span=span_of(node), hint=f"write {name}(*{argument}){instead}")
 
 
 def _counts_back(node: exp.Window, spec: nodes.OverSpec) -> bool:

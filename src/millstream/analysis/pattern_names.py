@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from millstream.analysis.arguments import check_arguments
 from millstream.analysis.bodies import bodies_of
+from millstream.analysis.pattern_calls import written_call
 from millstream.analysis.resolver import aggregate_name, is_aggregate_call, result_type
 from millstream.analysis.typer import Typer, field_type
 from millstream.errors import AnalysisError, did_you_mean
@@ -217,7 +218,8 @@ class PatternTyper:
 
 def is_aggregate(node: exp.Expr, catalog: Catalog) -> bool:
     """Whether this node is a whole call of an aggregate, those that only patterns have included."""
-    running = isinstance(node, exp.Anonymous) and node.name.lower() in RUNNING
+    call = written_call(node).call
+    running = isinstance(call, exp.Anonymous) and call.name.lower() in RUNNING
     return running or is_aggregate_call(node, catalog)
 
 

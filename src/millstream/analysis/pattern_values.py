@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -15,6 +16,7 @@ from millstream.analysis.expressions import ColumnRef
 from millstream.analysis.expressions import Expr as Text
 from millstream.analysis.overs import rows_preceding
 from millstream.analysis.pattern_aggregates import is_known, of_star, split_arguments
+from millstream.analysis.pattern_calls import WrittenCall, written_call
 from millstream.analysis.pattern_expressions import PatternExpressions, with_holes
 from millstream.analysis.pattern_names import (
     ENDS,
@@ -27,14 +29,15 @@ from millstream.analysis.pattern_names import (
 from millstream.analysis.pattern_tuples import TupleColumn, tuple_column
 from millstream.analysis.resolved import Output
 from millstream.analysis.resolver import aggregate_name
+from millstream.analysis.typer import OF_GROUP
 from millstream.catalog.functions import is_deterministic
 from millstream.errors import AnalysisError
 from millstream.pattern.form import End, Measure, Place
 from millstream.syntax import nodes
 from millstream.syntax.positions import span_of
-from millstream.types import Kind, Type, struct
+from millstream.types import BOOLEAN, Kind, Type, struct
 from millstream.uda.checked import Aggregation, Body, Column, Expr, Grouped
-from millstream.uda.contents import WHOLE_ROW, Content
+from millstream.uda.contents import WHOLE_ROW, Content, Direction
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -163,17 +166,18 @@ class PatternValues(Values):
     def _aggregate(self, node: exp.Expr, column: str | None = None) -> Expr:
         """An aggregate of a star; of one that returns rows, all of the row or a column."""
         name = aggregate_name(node).lower()
-        call = node.this if isinstance(node, exp.Window) else node
-        variable = next(v for c in call.find_all(exp.Column) if (v := self._names.variable_of(c)) is not None)
-        moving = isinstance(node, exp.Window)
-        starred = call.find(nodes.Starred) is not None or (name in ENDS and not self._is_own(name))
+        written = written_call(node)
+        variable = next(v for c in node.find_all(exp.Column) if (v := self._names.variable_of(c)) is not None)
+        starred = node.find(nodes.Starred) is not None or (name in ENDS and not self._is_own(name))
         final = starred and variable != self._growing
-        rows = _rows(node) if moving else None
+        rows = None if written.window is None else _rows(written.window)
         with self._at_each_tuple(variable):
             if self._is_own(name):
-                made = self._user(name, node, call, column, moving=rows is not None, running=not final)
+                made = self._user(name, node, written, column, moving=rows is not None, running=not final)
             else:
-                made = self._built_in(RUNNING.get(name, name), node, call)
+                made = self._built_in(RUNNING.get(name, name), node, written)
+            if written.condition is not None:
+                made = replace(made, filter=self.as_(written.condition, BOOLEAN))
         measure = Measure(variable.position, made, final, rows)
         if measure not in self.measures:
             self.measures.append(measure)
@@ -195,33 +199,48 @@ class PatternValues(Values):
         """``count(*Y)``: a whole tuple is there, whatever its columns are."""
         return RUNNING.get(name, name) == "count" and tuple_argument(call, self._names) is not None
 
-    def _built_in(self, name: str, node: exp.Expr, call: exp.Expr) -> Aggregation:
+    def _built_in(self, name: str, node: exp.Expr, written: WrittenCall) -> Aggregation:
         if not is_known(name):
             raise self.refused(node, f"the aggregate '{name}'")
-        written, distinct = written_arguments(call)
-        values, constants, ignore_nulls = split_arguments(name, written)
-        arguments = () if self._counts_tuples(name, call) else tuple(map(self.of, values))
-        type_ = self.type_of(node)
-        return of_star(name, arguments, constants, type_, distinct=distinct, ignore_nulls=ignore_nulls)
+        given, distinct = written_arguments(written.call)
+        # What WITHIN GROUP orders by is the first argument of percentiles, and stands behind those of others.
+        if name in OF_GROUP:
+            given = [*written.sorted_by, *given]
+        values, constants, ignore_nulls = split_arguments(name, given)
+        if name not in OF_GROUP:
+            values += written.sorted_by
+        return of_star(
+            name,
+            () if self._counts_tuples(name, written.call) else tuple(map(self.of, values)),
+            constants,
+            self.type_of(node),
+            distinct=distinct,
+            ignore_nulls=ignore_nulls if written.ignore_nulls is None else written.ignore_nulls,
+            order=tuple(
+                Direction(bool(by.args.get("desc")), bool(by.args.get("nulls_first"))) for by in written.order
+            ),
+        )
 
     def _user(
         self,
         name: str,
         node: exp.Expr,
-        call: exp.Expr,
+        written: WrittenCall,
         column: str | None,
         *,
         moving: bool,
         running: bool,
     ) -> Aggregation:
-        written, distinct = written_arguments(call)
-        arguments = tuple(map(self.of, written))
+        given_arguments, distinct = written_arguments(written.call)
+        arguments = tuple(map(self.of, given_arguments))
         entry = self._catalog.aggregate(name) or self._catalog.aggregate(name, window=True)
         assert entry is not None, "it is the user's"
         bodies = bodies_of(name, [argument.type for argument in arguments], self._catalog)
         if bodies.unfit is not None:
             raise AnalysisError(bodies.unfit, span=span_of(node))
-        body = (bodies.window or bodies.base) if moving else bodies.base
+        # As in OVER, what does not see all tuples of its window is computed from those that it sees.
+        follows = moving and not distinct and written.condition is None
+        body = (bodies.window or bodies.base) if follows else bodies.base or bodies.window
         assert body is not None, "a star asks for the base version, and a moving window takes either"
         given = tuple(converted(a, p.type) for a, p in zip(arguments, body.parameters, strict=True))
         names = [returned.name.lower() for returned in body.returns]
@@ -229,14 +248,15 @@ class PatternValues(Values):
         type_ = struct(*body.returns) if at == WHOLE_ROW else body.returns[at].type
         # While its star grows, one that has a value only in the end sees all tuples anew.
         anew = running and not moving and entry.blocking
-        if isinstance(body, Body) and not (anew or distinct or at == WHOLE_ROW):
+        of_content = isinstance(body, Body) and body.window and not follows
+        if isinstance(body, Body) and not (anew or distinct or of_content or at == WHOLE_ROW):
             return Aggregation(name, given, type_, user=body, column=at)
         if isinstance(body, Body) and body.given:
             raise self.refused(node, f"'{name}', which reads a table,")
         return Content(name, given, type_, distinct, column=at, source=body)
 
 
-def _rows(node: exp.Expr) -> int | None:
+def _rows(node: exp.Window) -> int | None:
     """The size of a moving window, None if it reaches back to the first tuple of the star."""
     start = node.args["spec"].args["start"]
     return rows_preceding(start).count + 1 if isinstance(start, exp.Expr) else None

@@ -13,7 +13,7 @@ from millstream.kernels.base import Tuples
 from millstream.kernels.errors import KernelError
 from millstream.kernels.recomputed import gathered
 from millstream.kernels.results import result
-from millstream.kernels.specs import AggregateSpec, Function
+from millstream.kernels.specs import AggregateSpec, Function, Order
 from millstream.kernels.typed import arrow_type
 from millstream.kernels.user_machine import UserAggregateError
 from millstream.kernels.user_rows import rows_type
@@ -65,6 +65,7 @@ class _Aggregate:
             others=tuple(others),
             parameters=parameters,
             distinct=content.distinct,
+            order=tuple(Order(by.descending, by.nulls_first) for by in content.order),
         )
 
     def __call__(self, values: list[tuple[Any, ...]]) -> tuple[Any, bool]:

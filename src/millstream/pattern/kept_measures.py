@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from millstream.pattern.cells import Cell
 from millstream.pattern.form import Measure
 from millstream.pattern.measures import MeasureCode, Result
-from millstream.types import Field
+from millstream.types import BOOLEAN, Field
 from millstream.uda import checked
 from millstream.uda.accumulators import Accumulator, User
 from millstream.uda.aggregates import ACCUMULATORS
@@ -63,8 +64,9 @@ class MovingMeasure(MeasureCode):
 
     def __init__(self, number: int, measure: Measure, code: PatternCode, shared: Shared) -> None:
         super().__init__(number, measure, code)
-        aggregation = measure.aggregation
-        fields = tuple(Field(f"a{i}", a.type) for i, a in enumerate(aggregation.arguments))
+        types = [argument.type for argument in measure.aggregation.arguments]
+        types += [BOOLEAN] if self._is_filtered else []
+        fields = tuple(Field(f"a{i}", type_) for i, type_ in enumerate(types))
         prefix = f"m{number}"
         shared.layouts[prefix] = TableLayout(f"window{number}", prefix, fields, False, bound=None)
         table = checked.Table(f"window{number}", fields)
@@ -72,6 +74,10 @@ class MovingMeasure(MeasureCode):
         self._table = ManyRows(table, prefix, code.writer, "row", needs, grows=True, placed=False)
         self._now: list[Value] = []
         self._ended: Value | None = None
+
+    @property
+    def _is_filtered(self) -> bool:
+        return self.measure.aggregation.filter is not None
 
     @property
     def _is_full(self) -> str:
@@ -85,7 +91,7 @@ class MovingMeasure(MeasureCode):
 
     def _with_tuple(self, *, past: bool) -> Result:
         accumulator = self._accumulator()
-        self._now = self._arguments()
+        self._now = self._values()
         accumulator.begin()
         if past:
             skipped = self._writer.name("m")
@@ -95,12 +101,36 @@ class MovingMeasure(MeasureCode):
                 with self._writer.deeper(f"if {skipped}:"):
                     self._writer.line(f"{skipped} = False")
                 with self._writer.deeper("else:"):
-                    accumulator.take(self._columns(row))
+                    self._take(accumulator, self._columns(row))
 
             self._table.scan(each)
-        accumulator.take(self._now)
+        self._take(accumulator, self._now)
         value = self._code.expressions.kept(accumulator.result())
         return lambda: value
+
+    def _values(self) -> list[Value]:
+        """The arguments of the tuple; with FILTER also whether it counts, and NULLs if it does not."""
+        if not self._is_filtered:
+            return self._arguments()
+        types = [argument.type for argument in self.measure.aggregation.arguments]
+        values = [Value(self._writer.name("v"), self._writer.name("n")) for _ in types]
+        counts = self._writer.name("m")
+        for value, type_ in zip(values, types, strict=True):
+            self._writer.lines(f"{value.code} = {zero(kind_of(type_))}", f"{value.null} = True")
+        self._writer.line(f"{counts} = False")
+        with self._counting():
+            for value, now in zip(values, self._arguments(), strict=True):
+                self._writer.lines(f"{value.code} = {now.code}", f"{value.null} = {now.null or False}")
+            self._writer.line(f"{counts} = True")
+        return [*values, Value(counts)]
+
+    def _take(self, accumulator: Accumulator, values: list[Value]) -> None:
+        if not self._is_filtered:
+            accumulator.take(values)
+            return
+        *arguments, counts = values
+        with self._writer.deeper(f"if {counts.code}:"):
+            accumulator.take(arguments)
 
     def _accumulator(self) -> Accumulator:
         aggregation = self.measure.aggregation
@@ -124,7 +154,7 @@ class MovingMeasure(MeasureCode):
     def kept(self) -> Value:
         accumulator = self._accumulator()
         accumulator.begin()
-        self._table.scan(lambda row: accumulator.take(self._columns(row)))
+        self._table.scan(lambda row: self._take(accumulator, self._columns(row)))
         return accumulator.result()
 
     def clear(self) -> None:
@@ -135,7 +165,7 @@ class WholeMeasure(MovingMeasure):
     """A final one that needs all values of a star: when that is complete, only the result is kept."""
 
     def begin(self) -> Result:
-        self._now, self._ended = self._arguments(), None
+        self._now, self._ended = self._values(), None
         return self._of_now
 
     def go_on(self) -> Result:
@@ -146,7 +176,8 @@ class WholeMeasure(MovingMeasure):
 
     def keep(self) -> None:
         if self._ended is None:
-            self._table.insert(self._now)
+            with self._writer.deeper(f"if {self._now[-1].code}:") if self._is_filtered else nullcontext():
+                self._table.insert(self._now)
         else:
             self._result_cell.put(self._writer, "row", self._ended)
 
@@ -154,10 +185,10 @@ class WholeMeasure(MovingMeasure):
         accumulator = self._accumulator()
         accumulator.begin()
         if is_kept:
-            self._table.scan(lambda row: accumulator.take(self._columns(row)))
+            self._table.scan(lambda row: self._take(accumulator, self._columns(row)))
             self._table.clear()
         else:
-            accumulator.take(self._now)
+            self._take(accumulator, self._now)
         value = self._code.expressions.kept(accumulator.result())
         if is_kept:
             self._result_cell.put(self._writer, "row", value)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 from millstream.pattern.cells import Cell
@@ -70,6 +71,13 @@ class MeasureCode(ABC):
     def _arguments(self) -> list[Value]:
         expressions = self._code.expressions
         return [expressions.kept(expressions.value(a)) for a in self.measure.aggregation.arguments]
+
+    def _counting(self) -> AbstractContextManager[None]:
+        """What is written inside is done for tuples that the FILTER wants."""
+        wanted = self.measure.aggregation.filter
+        if wanted is None:
+            return nullcontext()
+        return self._writer.deeper(f"if {self._code.expressions.truth(wanted)}:")
 
 
 class ScalarMeasure(MeasureCode):

@@ -84,9 +84,16 @@ class Texts:
         runs = not measure.final and measure.rows is None and made.name in _RUNNING
         over = "" if measure.rows is None else f" OVER (ROWS {measure.rows - 1} PRECEDING)"
         constants = made.parameters if isinstance(made, Content) else ()
+        order = made.order if isinstance(made, Content) else ()
+        # A percentile has first what it is sorted by, a list last.
+        count = len(given) - len(order) if made.name == "listagg" else 0
+        keys, given = given[count : count + len(order)], given[:count] + given[count + len(order) :]
+        sorting = (f"{key}{' DESC' * by.descending}" for key, by in zip(keys, order, strict=True))
+        within = f" WITHIN GROUP (ORDER BY {', '.join(sorting)})" if order else ""
         given += [f"'{c}'" if isinstance(c, str) else f"{c:g}" for c in constants]
         inside = f"{'DISTINCT ' if made.distinct else ''}{', '.join(given) or star + name}"
-        return f"{'c' if runs else ''}{made.name}({inside}){over}"
+        wanted = "" if made.filter is None else f" FILTER (WHERE {self.of(made.filter)})"
+        return f"{'c' if runs else ''}{made.name}({inside}){within}{wanted}{over}"
 
 
 def _constant(constant: Constant) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from millstream.pattern.cells import Cell
 from millstream.pattern.form import Measure
 from millstream.pattern.measures import MeasureCode, Result
 from millstream.types import BIGINT
@@ -32,17 +33,42 @@ class UserMeasure(MeasureCode):
         body = measure.aggregation.user
         body = with_window(body) if measure.rows is not None else body
         self._body = BodyCode(body, shared, "row", self._returned, crowded=True)
-        self._now = Value("")
+        self._now, self._seen = Value(""), ""
 
     def _returned(self, values: list[Value]) -> None:
         value = values[self.measure.aggregation.column]
         self._writer.lines(f"{self._now.code} = {value.code}", f"{self._now.null} = {value.null or False}")
 
     def begin(self) -> Result:
-        return self._block("INITIALIZE")
+        return self._block("INITIALIZE") if self.measure.aggregation.filter is None else self._filtered(None)
 
     def go_on(self) -> Result:
-        return self._block("ITERATE")
+        if self.measure.aggregation.filter is None:
+            return self._block("ITERATE")
+        return self._filtered(self._seen_cell)
+
+    def _filtered(self, seen: Cell | None) -> Result:
+        """A tuple that does not count leaves all as it was; the first that does may be any of the star."""
+        writer = self._writer
+        before = Value(zero(kind_of(self._type)), "True") if seen is None else self.kept()
+        self._now, self._seen = Value(writer.name("v"), writer.name("n")), writer.name("m")
+        writer.lines(f"{self._now.code} = {before.code}", f"{self._now.null} = {before.null}")
+        writer.line(f"{self._seen} = {'0' if seen is None else seen.of('row')}")
+        with self._counting():
+            arguments = self._arguments()
+            writer.lines(f"{self._now.code} = {zero(kind_of(self._type))}", f"{self._now.null} = True")
+            with writer.deeper(f"if {self._seen} == 0:"):
+                writer.line(f"{self._seen} = 1")
+                self._body.block("INITIALIZE", arguments)
+            if seen is not None:
+                with writer.deeper("else:"):
+                    self._body.block("ITERATE", arguments)
+        return self._result
+
+    @property
+    def _seen_cell(self) -> Cell:
+        """Whether a tuple has counted."""
+        return self._cell(1, BIGINT)
 
     def _block(self, name: str) -> Result:
         arguments = self._arguments()
@@ -56,6 +82,8 @@ class UserMeasure(MeasureCode):
 
     def keep(self) -> None:
         self._cell(0, self._type).put(self._writer, "row", self._now)
+        if self.measure.aggregation.filter is not None:
+            self._writer.line(f"{self._seen_cell.of('row')} = {self._seen}")
 
     def kept(self) -> Value:
         return self._cell(0, self._type).at("row")
@@ -67,9 +95,15 @@ class UserMeasure(MeasureCode):
             before = self.kept()
             self._now = Value(self._writer.name("v"), self._writer.name("n"))
             self._writer.lines(f"{self._now.code} = {before.code}", f"{self._now.null} = {before.null}")
-        self._body.block("TERMINATE", [])
+        if self.measure.aggregation.filter is None:
+            self._body.block("TERMINATE", [])
+        else:
+            if is_kept:
+                self._seen = self._seen_cell.of("row")
+            with self._writer.deeper(f"if {self._seen} != 0:"):
+                self._body.block("TERMINATE", [])
         if is_kept:
-            self.keep()
+            self._cell(0, self._type).put(self._writer, "row", self._now)
         return self._result
 
     def clear(self) -> None:

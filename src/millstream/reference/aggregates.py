@@ -210,7 +210,8 @@ def _by(extreme: Callable[..., Value]) -> Compute:
 
 
 def _mode(rows: Rows, call: AggregateCall) -> Value:
-    return most_frequent([value for value, *_ in rows]) if rows else None
+    values = [value for value, *_ in rows]
+    return most_frequent(values, descending=_descends(call)) if rows else None
 
 
 # ---------------------------------------------------------------- truth values and bits

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -11,7 +11,7 @@ from millstream.analysis.aggregate_calls import aggregate_call
 from millstream.analysis.calls import AggregateCall, Frame, OverCall
 from millstream.analysis.expressions import ColumnRef
 from millstream.analysis.pattern_names import RUNNING
-from millstream.analysis.resolver import Resolver
+from millstream.analysis.resolver import Resolver, aggregate_name
 from millstream.analysis.scope import Scope, ScopeRelation
 from millstream.catalog import Catalog
 from millstream.errors import Source
@@ -21,9 +21,9 @@ from millstream.reference.aggregates import aggregation, is_in_python
 from millstream.reference.bodies import of_content
 from millstream.reference.casts import cast
 from millstream.reference.errors import NotInterpreted
-from millstream.reference.expressions import Function, compiled
+from millstream.reference.expressions import Function, compiled, holds
 from millstream.reference.relations import Record
-from millstream.reference.values import Value
+from millstream.reference.values import Value, same_key
 from millstream.reference.versions import arguments_of, over_results, results
 from millstream.syntax import nodes, parse_expression, to_sql
 from millstream.types import Field, Type, struct
@@ -85,8 +85,10 @@ def _frame(node: exp.Expr) -> Frame | None:
 
 
 def _call(node: exp.Expr, fields: tuple[Field, ...], catalog: Catalog) -> AggregateCall:
-    if node.name.lower() in RUNNING and not catalog.has_aggregate(node.name):
-        node.set("this", RUNNING[node.name.lower()])
+    name = aggregate_name(node)
+    if name.lower() in RUNNING and not catalog.has_aggregate(name):
+        function = next(part for part in node.walk() if isinstance(part, exp.Anonymous))
+        function.set("this", RUNNING[name.lower()])
     text = to_sql(node)
     scope = Scope([ScopeRelation("", fields)])
     resolver = Resolver(scope, catalog, Source("<pattern>", text), on_subquery=_no_queries)
@@ -104,6 +106,8 @@ def _no_queries(query: exp.Query, scope: Scope) -> Type:
 def _computation(
     call: AggregateCall, schema: Sequence[ColumnRef], frame: Frame | None
 ) -> Callable[[list[Record]], Value]:
+    if call.user is not None and (call.filter is not None or call.distinct):
+        return _of_some(call, schema, frame)
     if call.user is None or (frame is not None and is_in_python(call)):
         aggregate = aggregation(call, schema)
         reach = None if frame is None else frame.preceding
@@ -112,7 +116,7 @@ def _computation(
     if frame is not None:
         over = OverCall(call, (), frame)
         return lambda content: _last(results(call, _moving(over, content, schema)))
-    body = None if call.bodies is None else call.bodies.base
+    body = None if call.bodies is None else call.bodies.base or call.bodies.window
     if body is None or (not isinstance(body, PythonBody) and body.given):
         raise NotInterpreted(f"the aggregate '{call.name}'")
     if isinstance(body, PythonBody):
@@ -120,6 +124,28 @@ def _computation(
         return lambda content: _last(_in_python(call, python, functions, content))
     base, arguments = body, arguments_of(call, body, schema)
     return lambda content: _last(results(call, of_content(base, [arguments(r) for r in content])))
+
+
+def _of_some(
+    call: AggregateCall, schema: Sequence[ColumnRef], frame: Frame | None
+) -> Callable[[list[Record]], Value]:
+    """An aggregate of the user's that does not see all tuples is that of those that it sees."""
+    of_those = _computation(replace(call, filter=None, distinct=False), schema, None)
+    counts = None if call.filter is None else holds(call.filter, schema)
+    arguments = [compiled(argument, schema) for argument in call.arguments]
+    reach = None if frame is None else frame.preceding
+    last = slice(-reach.count - 1, None) if isinstance(reach, Rows) else slice(None)
+
+    def of(content: list[Record]) -> Value:
+        seen = [record for record in content[last] if counts is None or counts(record.values)]
+        if call.distinct:
+            firsts: dict[Value, Record] = {}
+            for record in seen:
+                firsts.setdefault(same_key(tuple(a(record.values) for a in arguments)), record)
+            seen = list(firsts.values())
+        return of_those(seen)
+
+    return of
 
 
 def _last(returned: Sequence[Value]) -> Value:

@@ -37,8 +37,9 @@ def discrete(values: Sequence[Value], percentage: float, *, descending: bool = F
     return ordered[max(math.ceil(percentage * len(ordered)) - 1, 0)]
 
 
-def most_frequent(values: Sequence[Value]) -> Value:
-    """Of several equally frequent values the smallest."""
+def most_frequent(values: Sequence[Value], *, descending: bool = False) -> Value:
+    """Of several equally frequent values the smallest, or the largest."""
     counts: Counter[Any] = Counter(order_key(value) for value in values)
     most = max(counts.values())
-    return min((value for value in values if counts[order_key(value)] == most), key=order_key)
+    chosen = max if descending else min
+    return chosen((value for value in values if counts[order_key(value)] == most), key=order_key)

@@ -46,7 +46,7 @@ class CallParser(OverParser):
             return []
         first = self.current
         if self.take("DISTINCT"):
-            given = self.listed(lambda: self._starred() or self.expression())
+            given = self.listed(self._perhaps_starred)
             return [self.spanned(exp.Distinct(expressions=given), first)]
         if self.at("ALL") and self.peek().key not in (")", ",", "."):
             self.advance()
@@ -79,6 +79,9 @@ class CallParser(OverParser):
             return None
         self.advance()
         return self.spanned(nodes.Starred(this=self.expression()), first)
+
+    def _perhaps_starred(self) -> exp.Expr:
+        return self._starred() or self.expression()
 
     def star(self) -> exp.Expr | None:
         """``*``, ``* EXCEPT (a, b)`` or ``t.*``, where all columns are meant."""
@@ -123,7 +126,7 @@ class CallParser(OverParser):
             opening = self.open("(")
             if not self.at_words("ORDER", "BY"):
                 self.fail_expecting("ORDER BY")
-            node = exp.WithinGroup(this=node, expression=self.order())
+            node = exp.WithinGroup(this=node, expression=self.order(self._perhaps_starred))
             self.close(opening)
             self.spanned(node, first)
         if self.at("FILTER") and self.peek().key == "(":

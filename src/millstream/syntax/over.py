@@ -11,6 +11,8 @@ from millstream.syntax.primaries import PrimaryParser
 from millstream.syntax.tokens import Kind
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from millstream.syntax.tokens import Token
 
 _SIDES = ("PRECEDING", "FOLLOWING")
@@ -24,15 +26,15 @@ _HINT = (
 class OverParser(PrimaryParser):
     """Windows over an aggregate call."""
 
-    def order(self) -> exp.Order:
-        """ORDER BY and what follows."""
+    def order(self, value: Callable[[], exp.Expr] | None = None) -> exp.Order:
+        """ORDER BY and what follows; it is ordered by expressions, unless there are other values."""
         first = self.advance()
         self.expect("BY")
-        return self.spanned(exp.Order(expressions=self.listed(self.ordered)), first)
+        return self.spanned(exp.Order(expressions=self.listed(lambda: self.ordered(value))), first)
 
-    def ordered(self) -> exp.Ordered:
+    def ordered(self, value: Callable[[], exp.Expr] | None = None) -> exp.Ordered:
         first = self.current
-        node = self.expression()
+        node = self.expression() if value is None else value()
         direction = self.take("ASC", "DESC")
         descending = direction.key == "DESC" if direction else None
         # As in Spark, NULL is the smallest value unless something else is said.

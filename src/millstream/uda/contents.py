@@ -15,6 +15,14 @@ WHOLE_ROW = -1
 
 
 @dataclass(frozen=True)
+class Direction:
+    """How the values of an argument are sorted."""
+
+    descending: bool = False
+    nulls_first: bool = True
+
+
+@dataclass(frozen=True)
 class Content(Aggregation):
     """An aggregate by the name that kernels have for it, or (``source``) one of the user's.
 
@@ -25,5 +33,8 @@ class Content(Aggregation):
     """Arguments that are constants."""
 
     ignore_nulls: bool = False
+    order: tuple[Direction, ...] = ()
+    """WITHIN GROUP: how values (or, of a listagg, the last arguments) are sorted."""
+
     source: Body | PythonBody | Program | PythonProgram | None = None
     """The user's: as it was checked, and then what runs it."""
