@@ -79,7 +79,7 @@ quickly = settings(
 
 
 @given(
-    pattern_query(SOURCE, "").map(lambda query: query[0]),
+    pattern_query(SOURCE, "", everything=True).map(lambda query: query[0]),
     st.sampled_from(CLAUSES),
     st.integers(),
     st.booleans(),

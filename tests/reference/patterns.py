@@ -147,10 +147,16 @@ def _running(draw: Draw, source: Source, variables: Sequence[Variable], everythi
         if family(source.columns[column]) in NUMBERS and not source.extreme:
             calls += ["avg", "sum", "median"]
             calls += ["steps", "halved"] if family(source.columns[column]) != "decimal" else []
-        reach = draw(st.sampled_from(["0", "1", "2", "UNBOUNDED"]))
-        values += [f"{call}({own}) OVER (ROWS {reach} PRECEDING)" for call in calls]
+        reach, wanted = draw(st.sampled_from(["0", "1", "2", "UNBOUNDED"])), draw(_wanted(source, variables))
+        over = f"OVER (ROWS {reach} PRECEDING)"
+        values += [f"{call}({own}) {over}" for call in calls]
+        values += [f"{call}({own}){wanted} {over}" for call in calls]
+        values += [f"{call}({own}){wanted}" for call in ("cmin", "cmax")]
+        values += [f"max(DISTINCT {own}) {over}", f"any_value({own}) IGNORE NULLS {over}"]
     compared = f"{own} {draw(st.sampled_from(OPERATORS))} {draw(st.sampled_from(values))}"
-    count = draw(st.sampled_from([f"ccount({variables[-1].name})", f"ccount({own})"]))
+    counts = [f"ccount({variables[-1].name})", f"ccount({own})"]
+    counts += [count + draw(_wanted(source, variables)) for count in counts] if everything else []
+    count = draw(st.sampled_from(counts))
     return draw(st.sampled_from([f"{count} <= {draw(st.integers(1, 4))}", compared]))
 
 
@@ -166,9 +172,19 @@ def _final(draw: Draw, source: Source, variables: Sequence[Variable], everything
         values += [f"avg(*{own})", f"sum(*{own}) / 2"]
     choices = [f"count(*{star.name}) >= {n}", f"count(*{star.name}) < {n + 1}", f"count(*{own}) <> {n}"]
     choices += [f"{last} {draw(st.sampled_from(OPERATORS))} {draw(st.sampled_from(values))}"] * 3
-    if everything and family(source.columns[column]) in ("integer", "double") and not source.extreme:
-        choices += [f"steps(*{own}) < {n}", f"halved(*{own}) < {n}"]
+    if everything:
+        wanted = draw(_wanted(source, variables))
+        choices += [f"count(*{star.name}){wanted} < {n}", f"count(DISTINCT *{own}){wanted} < {n}"]
+        if family(source.columns[column]) in ("integer", "double") and not source.extreme:
+            choices += [f"steps(*{own}) < {n}", f"halved(*{own}) < {n}", f"steps(*{own}){wanted} < {n}"]
     return draw(st.sampled_from(choices))
+
+
+@st.composite
+def _wanted(draw: Draw, source: Source, variables: Sequence[Variable]) -> str:
+    """A FILTER: a condition of the tuple, or of the tuple and the one before it."""
+    written = draw(_constant(source, variables, False) | _previous(source, variables, False))
+    return f" FILTER (WHERE {written})"
 
 
 def _ends(star: Variable, column: str) -> list[str]:
@@ -196,7 +212,8 @@ def _outputs(
         choices += [(variable.tuple(column), type_), (variable.tuple(column, 1), type_)]
         if variable.star:
             choices += [(text, type_) for text in _ends(variable, column)]
-            choices += _of_star(variable, column, type_, everything, source.extreme)
+            wanted = draw(_wanted(source, [variable])) if everything else ""
+            choices += _of_star(variable, column, type_, wanted, source.extreme)
         text, known = draw(st.sampled_from(choices))
         outputs.append(f"{text} AS o{i}")
         if known is not None:
@@ -208,7 +225,7 @@ def _outputs(
 
 
 def _of_star(
-    star: Variable, column: str, type_: str, everything: bool, extreme: bool
+    star: Variable, column: str, type_: str, wanted: str, extreme: bool
 ) -> list[tuple[str, str | None]]:
     own = star.tuple(column)
     found: list[tuple[str, str | None]] = [
@@ -220,11 +237,16 @@ def _of_star(
     sums = {"integer": "DOUBLE", "double": "DOUBLE", "decimal": "DECIMAL(14, 6)"}
     if family(type_) in NUMBERS and not extreme:
         found += [(f"avg(*{own})", sums[family(type_)]), (f"sum(*{own})", None)]
-    if everything:
+    if wanted:
         found += [(f"collect_list(*{own})", None), (f"approx_count_distinct(*{own})", "BIGINT")]
-        found += [(f"max_by(*{own}, *{own})", type_)]
+        found += [(f"max_by(*{own}, *{own})", type_), (f"collect_list(DISTINCT *{own}){wanted}", None)]
+        found += [(f"mode() WITHIN GROUP (ORDER BY *{own} DESC){wanted}", type_)]
         if family(type_) in NUMBERS and not extreme:
             found += [(f"stddev(*{own})", None), (f"median(*{own})", "DOUBLE")]
+            found += [(f"percentile_cont(0.3) WITHIN GROUP (ORDER BY *{own}){wanted}", "DOUBLE")]
+            found += [(f"sum(DISTINCT *{own})", None)]
         if family(type_) in ("integer", "double") and not extreme:
             found += [(f"steps(*{own})", "INT"), (f"halved(*{own})", "DOUBLE")]
+            found += [(f"halved(*{own}){wanted}", "DOUBLE"), (f"steps(DISTINCT *{own})", "INT")]
+        found += [(f"{call}{wanted}", known) for call, known in found[:6]]
     return found
