@@ -255,7 +255,7 @@ class Machine:
     @property
     def rows(self) -> int:
         alive = int(self.instances["alive"].sum()) if "alive" in self.instances else 0
-        return alive + sum(int(table["count"].sum()) for table in self.kept)
+        return alive + sum(table.count for table in self.kept)
 
     @property
     def kept(self) -> list[TableState]:
@@ -277,7 +277,7 @@ class Machine:
                     values, nulls = table[f"c{i}"][codes], table.nulls(i)[codes] | (table["rows"][codes] == 0)
                     content[f"{prefix}_c{i}"] = written(values, nulls, column, self.column)
             elif table.layout.queue:
-                content[f"{table.layout.prefix}_first"] = pa.array(table["first"][codes])
+                content[f"{table.layout.prefix}_first"] = pa.array(table.firsts()[codes])
         return pa.table(content)
 
     def restore_instances(self, stored: pa.Table, codes: Codes) -> None:
@@ -290,7 +290,8 @@ class Machine:
                 for i in range(len(table.layout.fields)):
                     table.put(i, codes, stored[f"{prefix}_c{i}"], self.column)
             elif table.layout.queue:
-                table["first"][codes] = np.asarray(stored[f"{table.layout.prefix}_first"])
+                table.stored_firsts = np.zeros(len(table["head"]), np.int64)
+                table.stored_firsts[codes] = np.asarray(stored[f"{table.layout.prefix}_first"])
 
 
 def returned_fields(program: Program | PythonProgram, names: Sequence[str]) -> list[pa.Field]:

@@ -169,7 +169,10 @@ class UserState:
             rows = table
             self.machine.reserve(len(self.keys), 0)
             if isinstance(state, TableState) and state.layout.queue:
-                stays = np.asarray(table[ID]) >= state["first"][owners]
+                firsts = np.zeros(len(self.keys), np.int64)
+                known = state.stored_firsts[: len(firsts)]
+                firsts[: len(known)] = known
+                stays = np.asarray(table[ID]) >= firsts[owners]
                 stays &= self.machine.instances["alive"][owners] != 0
                 rows, owners = table.filter(pa.array(stays)), owners[stays]
             next_id = state.next_id

@@ -54,6 +54,8 @@ class TableState:
             self._chain_again()
         self._written = 0
         """Of a queue: the number of the first row that has not been written down."""
+        self.stored_firsts = NO_INTEGERS
+        """Of a queue that is read back: the number of the first row that each instance had."""
 
     def __getitem__(self, name: str) -> Array:
         return self.arrays[name]
@@ -104,9 +106,22 @@ class TableState:
 
     def _staying(self, number: int) -> Integers:
         """Of the rows of a queue with that number and later ones, those that have not left."""
-        arrays = self["id"], self["owner"], self["first"]
-        rows: Integers = COMPILED["staying_rows"](*arrays, number, self.size)
+        if self.layout.ring:  # the place of whatever left has been taken
+            rows: Integers = np.flatnonzero(self["id"][: self.size] >= number)
+        else:
+            arrays = self["id"], self["owner"], self.firsts()
+            rows = COMPILED["staying_rows"](*arrays, number, self.size)
         return rows[np.argsort(self["id"][rows], kind="stable")]
+
+    def firsts(self) -> Integers:
+        """Of a queue, by instance: the number of the first row, or a number that none has yet."""
+        heads = self["head"]
+        return np.where(heads >= 0, self["id"][heads], self.next_id)
+
+    @property
+    def count(self) -> int:
+        """How many rows there are."""
+        return self.size if self.layout.ring else int(self["count"].sum())
 
     def places(self) -> tuple[Integers, Codes]:
         """Where the tuples of windows are, and to which instances they belong."""
@@ -144,10 +159,12 @@ class TableState:
                 self.arrays[array.name] = grown
 
     def _link(self, owners: Codes) -> None:
-        names = ("head", "tail", "count", "next")
-        function = "queue_rows" if self.layout.queue else "link_rows"
-        arrays = [self[name] for name in (*names, *(() if self.layout.queue else ("prev",)))]
-        COMPILED[function](frozen(owners), *arrays)
+        counts = np.zeros(len(self["head"]), np.int64) if self.layout.ring else self["count"]
+        arrays = [self["head"], self["tail"], counts, self["next"]]
+        if self.layout.queue:
+            COMPILED["queue_rows"](frozen(owners), *arrays)
+        else:
+            COMPILED["link_rows"](frozen(owners), *arrays, self["prev"])
 
     def _chain_again(self) -> None:
         rows = self.live
@@ -200,7 +217,7 @@ class TableState:
         """Rows with their numbers and the keys of their instances."""
         content: dict[str, Any] = {ID: pa.array(self["id"][rows])}
         content |= key(self["owner"][rows])
-        if self.layout.placed:
+        if "place" in self.arrays:
             content[PLACE] = pa.array(self["place"][rows])
         for i, column in enumerate(self.layout.fields):
             content[f"c{i}"] = written(self[f"c{i}"][rows], self.nulls(i)[rows], column, columns)
@@ -213,7 +230,7 @@ class TableState:
         rows = np.arange(count)
         self["id"][:count] = np.asarray(table[ID])
         self["owner"][:count] = owners
-        if self.layout.placed:
+        if "place" in self.arrays:
             self["place"][:count] = np.asarray(table[PLACE])
         for i in range(len(self.layout.fields)):
             self.put(i, slice(count), table[f"c{i}"], columns)

@@ -20,7 +20,8 @@ from millstream.uda.kinds import DOUBLE, TRUTH, kind_of, zero
 from millstream.uda.outside import is_known
 from millstream.uda.program import Outside, TableLayout
 from millstream.uda.queries import Queries
-from millstream.uda.tables import ManyRows, Needs, Queue, SingleRow, TableCode, if_there
+from millstream.uda.queues import Queue, Ring
+from millstream.uda.tables import ManyRows, Needs, SingleRow, TableCode, if_there
 from millstream.uda.writer import Writer
 
 Returned = Callable[[list[Value]], None]
@@ -56,7 +57,9 @@ class BodyCode(Surroundings):
     """The statements of one aggregate, for the instance that ``instance`` names.
 
     ``returned`` writes what happens to a returned row. Tables of a ``passing`` body live only for the call.
-    The window of one that is ``sliding`` loses its oldest tuples only. Of a ``crowded`` one a tuple may
+    The window of one that is ``sliding`` loses its oldest tuples only, and ``one_by_one`` if as many leave as
+    come. ``held`` says that all that is done with an instance stands between ``hold`` and ``let_go``. Of a
+    ``crowded`` one a tuple may
     concern many instances, so nobody knows how many rows it adds; nor of one that another has ``called``.
     """
 
@@ -69,6 +72,8 @@ class BodyCode(Surroundings):
         *,
         passing: bool = False,
         sliding: bool = False,
+        one_by_one: bool = False,
+        held: bool = False,
         crowded: bool = False,
         called: bool = False,
     ) -> None:
@@ -78,6 +83,7 @@ class BodyCode(Surroundings):
         self._number = next(shared.bodies)
         self._is_crowded, self._is_called = crowded, called
         self._is_sliding = sliding and not body.deletes_from_window
+        self._is_one_by_one, self._is_held = one_by_one, held
         self._is_steady = not passing and not body.deletes_from_window
         self._oldest: dict[int, Value] = {}
         """Columns of the oldest tuple, where it stays the same throughout the block."""
@@ -99,6 +105,7 @@ class BodyCode(Surroundings):
         bound = 1 if placed else most_added(table.name, self.body)
         bound = None if self._is_crowded or self._is_called else bound
         queue = placed and self._is_sliding and not (needs.hashes or needs.ordered)
+        ring = queue and self._is_one_by_one
         self._shared.layouts[prefix] = TableLayout(
             table.name,
             prefix,
@@ -111,11 +118,13 @@ class BodyCode(Surroundings):
             placed,
             passing,
             queue=queue,
+            ring=ring,
             certain=needs.certain(len(table.fields)),
         )
         if single:
-            return SingleRow(table, prefix, self.writer, self.instance, needs)
-        return (Queue if queue else ManyRows)(
+            return SingleRow(table, prefix, self.writer, self.instance, needs, held=self._is_held)
+        kind = Ring if ring else Queue if queue else ManyRows
+        return kind(
             table,
             prefix,
             self.writer,
@@ -161,6 +170,20 @@ class BodyCode(Surroundings):
         """Forget the instance."""
         for table in self.tables.values():
             table.clear()
+
+    def hold(self) -> None:
+        """The instance is known, and stays the same until it is let go."""
+        for table in self._held:
+            table.hold()
+
+    def let_go(self) -> None:
+        for table in self._held:
+            table.let_go()
+
+    @property
+    def _held(self) -> list[SingleRow]:
+        tables = self.tables.values() if self._is_held else ()
+        return [table for table in tables if isinstance(table, SingleRow)]
 
     def called(self, body: checked.Body, returned: Returned) -> BodyCode:
         """Another aggregate that this one calls; there is one instance of it, made anew for each call."""

@@ -25,6 +25,7 @@ from millstream.uda.emitting import Value, truth
 from millstream.uda.forms import most_added
 from millstream.uda.kinds import TRUTH, kind_of
 from millstream.uda.program import Given, Program, dtype_of
+from millstream.uda.queues import Queue, Ring
 from millstream.uda.unpacking import larger, room, with_arrays
 from millstream.uda.writer import Writer
 
@@ -32,6 +33,8 @@ BASE, RUNNING, ROWS, RANGE, ACTIVE, CONTENT = "base", "running", "rows", "range"
 WHOLE_TABLE, AGAIN, TUMBLE = "whole", "again", "tumble"
 _WINDOWS = (ROWS, RANGE, ACTIVE, AGAIN)
 _GATHERED = (CONTENT, WHOLE_TABLE)
+_ONE_AFTER_THE_OTHER = (BASE, RUNNING, ROWS, RANGE, AGAIN, TUMBLE)
+"""The modes whose loops look at one instance from their beginning to their end."""
 
 
 def compiled(body: checked.Body, mode: str, left: checked.Body | None = None) -> Program:
@@ -85,6 +88,8 @@ class _Code:
             self._returned,
             passing=mode in _GATHERED,
             sliding=mode in (ROWS, RANGE, AGAIN),
+            one_by_one=mode == ROWS,
+            held=mode in _ONE_AFTER_THE_OTHER,
         )
 
     def program(self) -> Program:
@@ -123,8 +128,8 @@ class _Code:
         arrays |= {f"hashes{i}": "int64" for i in range(len(self._shared.hashed))}
         arrays |= self._outputs()
         arrays |= {} if self._mode in _GATHERED else {"alive": "uint8"}
-        arrays |= {"latest": "int64", "seen": "int64"} if self._mode in _WINDOWS else {}
-        arrays |= {"seen": "int64"} if self._mode == TUMBLE else {}
+        arrays |= {"latest": "int64"} if self._mode in _WINDOWS and self._mode != ROWS else {}
+        arrays |= {"seen": "int64"} if self._mode in (*_WINDOWS, TUMBLE) else {}
         arrays |= _QUEUE if self._mode == ACTIVE else {}
         for layout in self._shared.layouts.values():
             arrays |= {f"{layout.prefix}_{array.name}": array.dtype for array in layout.arrays()}
@@ -180,7 +185,9 @@ class _Code:
         match self._mode:
             case "base" | "running":
                 self._base()
-            case "rows" | "range" | "again":
+            case "rows" | "again":
+                self._window()
+            case "range":
                 self._window()
                 self._sweep()
             case "active":
@@ -208,10 +215,12 @@ class _Code:
                 self._code.block("ITERATE", parameters)
             if self._mode == RUNNING:
                 self._code.block("TERMINATE", [])
+            self._code.let_go()
         writer.line("    return out, returned")
 
     def _instance(self) -> None:
         self._writer.line("k = codes[i]")
+        self._code.hold()
 
     def _trace(self) -> None:
         """Functions outside raise: then it must be known at which tuple."""
@@ -221,26 +230,41 @@ class _Code:
     def _window(self) -> None:
         writer = self._writer
         self._start("run", "count, codes, places, bounds, reach, slide")
+        table = self._code.window
+        if isinstance(table, Queue):
+            with writer.deeper():
+                table.begin()
         with writer.deeper(), writer.deeper("for i in range(count):"):
             self._trace()
             self._instance()
             if self._mode == ROWS:
-                writer.lines("place = seen[k]", "bound = place - reach", "seen[k] = place + 1")
+                writer.lines("place = seen[k]", "seen[k] = place + 1")
+                if not isinstance(table, Ring):
+                    writer.line("bound = place - reach")
             else:
                 writer.lines("place = places[i]", "bound = bounds[i]")
             parameters = self._parameters()
-            with writer.deeper("if alive[k] != 0:"):
+            if isinstance(table, Ring):
                 self._expire()
-            self._code.window.insert(parameters, "place")
-            writer.lines("latest[k] = place", "mark = out")
+            else:
+                with writer.deeper("if alive[k] != 0:"):
+                    self._expire()
+            table.insert(parameters, "place")
+            if self._mode != ROWS:
+                writer.line("latest[k] = place")
+            writer.line("mark = out")
             if self._mode == AGAIN:
                 with writer.deeper("if (place + 1) % slide == 0:"):
                     self._what_is_left()
             self._came(parameters)
+            self._code.let_go()
             if self._mode == ROWS:
                 # With SLIDE only the last tuple of a slot is heard.
                 with writer.deeper("if slide > 1 and (place + 1) % slide != 0:"):
                     writer.line("out = mark")
+        if isinstance(table, Queue):
+            with writer.deeper():
+                table.end_of_call()
         writer.lines("    return out, returned", "")
 
     def _came(self, parameters: list[Value]) -> None:
@@ -279,18 +303,15 @@ class _Code:
                     self._code.clear()
                     with writer.deeper("if forget:"):
                         writer.lines("alive[k] = 0", "seen[k] = 0")
+                self._code.let_go()
         writer.line("    return out, returned")
 
     def _expire(self) -> None:
         """What lies before the bound leaves; with the last tuple the instance is forgotten."""
         writer, table = self._writer, self._code.window
-        head, place = table.name("head"), table.name("place")
-        writer.lines("mark = out", f"row = {head}[k]")
-        with writer.deeper(f"while row >= 0 and {place}[row] < bound:"):
-            self._code.block("EXPIRE", [], oldest="row")
-            table.leave("row")
-            writer.lines("out = mark", f"row = {head}[k]")
-        with writer.deeper("if latest[k] < bound:"):
+        table.expire(lambda row: self._code.block("EXPIRE", [], oldest=row))
+        # In a window of rows the last tuple is always the one before this one.
+        with writer.deeper("if reach == 0:" if self._mode == ROWS else "if latest[k] < bound:"):
             self._code.clear()
             writer.line("alive[k] = 0")
 
@@ -300,9 +321,11 @@ class _Code:
         self._start("sweep", "count, codes, bounds")
         with writer.deeper(), writer.deeper("for i in range(count):"):
             self._trace()
-            writer.lines("k = codes[i]", "bound = bounds[i]")
+            self._instance()
+            writer.line("bound = bounds[i]")
             with writer.deeper("if alive[k] != 0:"):
                 self._expire()
+            self._code.let_go()
         writer.line("    return out, returned")
 
     def _active(self) -> None:

@@ -33,8 +33,8 @@ class TableLayout:
     which they were inserted, with ``hashes`` (the columns of each index), ``ordered`` columns with a tree and
     columns whose values are ``counted``. ``bound`` is how many rows a tuple can add, None if nobody knows.
     Rows of a window have a ``place``: their time, or their number. They are a ``queue`` where they only ever
-    leave in the order in which they came; those that have not left have at least the number of the ``first``
-    of their instance. A ``passing`` table lives only while a statement runs. A ``given`` one is a table of
+    leave in the order in which they came, and of those a ``ring`` where one leaves for each that comes, once
+    it is full. A ``passing`` table lives only while a statement runs. A ``given`` one is a table of
     the catalog: the same for all instances, and never changed. ``certain`` columns never have a NULL.
     """
 
@@ -50,6 +50,7 @@ class TableLayout:
     passing: bool = False
     given: bool = False
     queue: bool = False
+    ring: bool = False
     certain: tuple[int, ...] = ()
 
     def arrays(self) -> Iterator[Array]:
@@ -61,16 +62,15 @@ class TableLayout:
             for name in ("next", "owner") if self.queue else ("next", "prev", "owner", "touched"):
                 yield Array(name, "int32", "row", -1)
             yield Array("id", "int64", "row")
-            if self.queue:
-                yield Array("first", "int64", "instance")
-            else:
+            if not self.queue:
                 yield Array("mark", "uint8", "row")
                 yield Array("gone", "int64", "row")
             yield Array("head", "int32", "instance", -1)
             yield Array("tail", "int32", "instance", -1)
-            yield Array("count", "int64", "instance")
-            if self.placed:
-                yield Array("place", "int64", "row")
+            if not self.ring:
+                yield Array("count", "int64", "instance")
+                if self.placed:
+                    yield Array("place", "int64", "row")
         for i, column in enumerate(self.fields):
             yield Array(f"c{i}", dtype_of(column.type), per)
             if i not in self.certain:

@@ -93,12 +93,11 @@ def touch_row(row, meta, mark, touched):  # type: ignore[no-untyped-def] # pragm
 
 
 @for_programs
-def new_in_queue(k, place, meta, ids, owner, places, head, tail, count, following):  # type: ignore[no-untyped-def] # pragma: no cover
+def new_in_queue(k, place, meta, owner, places, head, tail, count, following):  # type: ignore[no-untyped-def] # pragma: no cover
     """Where the last one was that left, if it can be: that is still in the processor's cache."""
     row = take_row(meta, following)
     owner[row] = k
     places[row] = place
-    number_row(row, meta, ids)
     queue_row(row, k, head, tail, count, following)
     return row
 
@@ -116,12 +115,11 @@ def queue_row(row, k, head, tail, count, following):  # type: ignore[no-untyped-
 
 
 @for_programs
-def leave_queue(row, k, meta, ids, first, head, tail, count, following):  # type: ignore[no-untyped-def] # pragma: no cover
+def leave_queue(row, k, meta, head, tail, count, following):  # type: ignore[no-untyped-def] # pragma: no cover
     after = following[row]
     head[k] = after
     if after < 0:
         tail[k] = -1
-    first[k] = ids[row] + 1
     count[k] -= 1
     following[row] = meta[FREE]
     meta[FREE] = row

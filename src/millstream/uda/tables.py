@@ -119,10 +119,63 @@ class TableCode(ABC):
 
 
 class SingleRow(TableCode):
-    """At most one row: a value for each instance. The number of the row is that of the instance."""
+    """At most one row: a value for each instance. The number of the row is that of the instance.
+
+    With ``held`` the values of the instance at hand are in variables, from where it becomes known to where
+    it is let go. Several statements for a tuple then change registers, and memory once.
+    """
 
     is_there = False
     """Whether there surely is one in the block at hand."""
+
+    def __init__(
+        self, table: Table, prefix: str, writer: Writer, instance: str, needs: Needs, *, held: bool
+    ) -> None:
+        super().__init__(table, prefix, writer, instance, needs)
+        self._is_held = held
+        self._changed: set[int] = set()
+        """Columns whose variables may have another value than memory."""
+
+    def hold(self) -> None:
+        self._changed = set()
+        for index in range(len(self.table.fields)):
+            self._writer.line(f"{self._value(index)} = {super().column(self.instance, index).code}")
+            if index in self.needs.nullable:
+                self._writer.line(f"{self._null(index)} = {super().null(self.instance, index)}")
+
+    def let_go(self) -> None:
+        for index in sorted(self._changed):
+            null = self._null(index) if index in self.needs.nullable else ""
+            super()._store(self.instance, index, Value(self._value(index), null))
+
+    def _value(self, index: int) -> str:
+        return f"{self.prefix}_v{index}"
+
+    def _null(self, index: int) -> str:
+        return f"{self.prefix}_z{index}"
+
+    def column(self, row: str, index: int) -> Value:
+        if not self._is_held:
+            return super().column(row, index)
+        # In brackets, as it is no value of its own: what is computed of it must not change with it.
+        return Value(f"({self._value(index)})", self.null(row, index))
+
+    def null(self, row: str, *columns: int) -> str:
+        if not self._is_held:
+            return super().null(row, *columns)
+        nulls = [self._null(index) for index in columns if index in self.needs.nullable]
+        return f"({' or '.join(nulls)})" if nulls else ""
+
+    def _store(self, row: str, index: int, value: Value) -> None:
+        if not self._is_held:
+            super()._store(row, index, value)
+            return
+        self._changed.add(index)
+        self._writer.line(f"{self._value(index)} = {value.code}")
+        if value.null not in ("", "False"):
+            self.needs.nullable.add(index)
+        if index in self.needs.nullable:
+            self._writer.line(f"{self._null(index)} = {value.null or 'False'}")
 
     def scan(self, consume: Consume, stop: str = "") -> None:
         tests = [] if self.is_there else [f"{self.name('rows')}[{self.instance}] != 0"]
@@ -252,6 +305,15 @@ class ManyRows(TableCode):
         for number in range(len(self.needs.ordered)):
             self._add_to_tree(row, number)
 
+    def expire(self, leaving: Consume) -> None:
+        """Of a window: what lies before the bound leaves, and ``leaving`` writes what is done before."""
+        writer, head = self._writer, f"{self.name('head')}[{self.instance}]"
+        writer.lines("mark = out", f"row = {head}")
+        with writer.deeper(f"while row >= 0 and {self.name('place')}[row] < bound:"):
+            leaving("row")
+            self.leave("row")
+            writer.lines("out = mark", f"row = {head}")
+
     def leave(self, row: str) -> None:
         """The first row leaves, unless the body has deleted it."""
         with self._writer.deeper(f"if {self.name('head')}[{self.instance}] == {row}:"):
@@ -372,36 +434,6 @@ class ManyRows(TableCode):
         """How many rows have a value in a column."""
         self.needs.count(column)
         return f"{self.name(f'known{column}')}[{self.instance}]"
-
-
-class Queue(ManyRows):
-    """Rows that leave in the order in which they came, and are found in no other way.
-
-    Who has left is known from one number of the instance, so that nothing has to be noted of rows.
-    """
-
-    def insert(self, values: Sequence[Value], place: str = "") -> None:
-        row = self._writer.name("r")
-        names = ("meta", "id", "owner", "place", "head", "tail", "count", "next")
-        arrays = ", ".join(map(self.name, names))
-        self._writer.line(f"{row} = new_in_queue({self.instance}, {place}, {arrays})")
-        for index, value in enumerate(values):
-            self._store(row, index, value)
-        for index in range(len(self.table.fields)):
-            self._count(row, index, "+")
-
-    def leave(self, row: str) -> None:
-        for index in range(len(self.table.fields)):
-            self._count(row, index, "-")
-        names = ("meta", "id", "first", "head", "tail", "count", "next")
-        self._writer.line(f"leave_queue({row}, {self.instance}, {', '.join(map(self.name, names))})")
-
-    def clear(self) -> None:
-        for name in ("head", "tail"):
-            self._writer.line(f"{self.name(name)}[{self.instance}] = -1")
-        for name in ("count", *(f"known{index}" for index in self.needs.counted)):
-            self._writer.line(f"{self.name(name)}[{self.instance}] = 0")
-        self._writer.line(f"{self.name('first')}[{self.instance}] = {self.name('meta')}[{META['next_id']}]")
 
 
 def if_there(row: str, value: Value, type_: Type) -> Value:
