@@ -31,6 +31,16 @@ def frozen(array: Array) -> Array:
     return view
 
 
+_NUMBERS: list[Integers] = [NO_INTEGERS]
+
+
+def first_numbers(count: int) -> Integers:
+    """0, 1, 2 and so on, to be read only: the same array whenever it is long enough."""
+    if count > len(_NUMBERS[0]):
+        _NUMBERS[0] = frozen(np.arange(2 * count))
+    return _NUMBERS[0][:count]
+
+
 class Buffer:
     """An array that grows at its end, for compiled loops to work on: ``data`` is longer than ``size``."""
 

@@ -32,7 +32,9 @@ class BaseAggregate(Kernel):
                 own = state.machine.call("run", len(seen), (codes,), parameters)
             except UserAggregateError as failure:
                 raise located(failure, seen, spec.arguments) from None
-            returned.append(own if rows is None else replace(own, sources=rows[own.sources]))
+            returned.append(
+                own if rows is None else replace(own, sources=rows[own.sources], is_one_each=False)
+            )
             if state.is_wasteful() and not frontier.is_end:
                 state.start_over()
         return expanded(tuples, returned, self._specs)

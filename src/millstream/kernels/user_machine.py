@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from millstream.kernels.arrays import NO_INTEGERS, Array, Codes, Integers, frozen
+from millstream.kernels.arrays import NO_INTEGERS, Array, Codes, Integers, first_numbers, frozen
 from millstream.kernels.columns import Column
 from millstream.kernels.typed import arrow_type
 from millstream.kernels.user_tables import ID, TableState, read, written
@@ -51,6 +51,8 @@ class Returned:
     sources: Integers
     columns: tuple[pa.Array, ...]
     times: Integers = field(default_factory=lambda: NO_INTEGERS)
+    is_one_each: bool = False
+    """Whether it is known that there is one row for each tuple."""
 
     def __len__(self) -> int:
         return len(self.sources)
@@ -71,6 +73,8 @@ class Machine:
         }
         self._functions = functions(program, self._outside())
         self._words = NO_INTEGERS
+        self._scratch: dict[str, Array] = {}
+        """Where rows are returned to: what of it nobody gets to see is used again in the next call."""
         self._count = 1
         self._read_given()
         self._given_words = self._all_words
@@ -88,10 +92,11 @@ class Machine:
             state.restore(numbered, np.zeros(rows.num_rows, np.int32), 1, self.column)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_functions"}
+        return {name: value for name, value in vars(self).items() if name not in ("_functions", "_scratch")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
+        self._scratch = {}
         self._functions = functions(self.program, self._outside())
 
     def _outside(self) -> dict[str, Callable[..., Any]]:
@@ -189,13 +194,23 @@ class Machine:
             if handed.problem is not None:
                 raise handed.problem from None
             raise self._failure(MESSAGES[int(fail[0])], fail) from None
-        columns = tuple(
-            written(outputs[f"o_c{i}"][:returned], outputs[f"o_n{i}"][:returned], column, self.column)
-            for i, column in enumerate(self.program.returns)
-        )
-        times = outputs["o_time"][:returned] if "o_time" in outputs else NO_INTEGERS
         failed = self._failure(MESSAGES[int(fail[0])], fail) if fail[0] else None
-        return Returned(outputs["o_src"][:returned], columns, times), failed
+        return self._returned(outputs, count, returned), failed
+
+    def _returned(self, outputs: dict[str, Array], count: int, returned: int) -> Returned:
+        """What was returned for so many tuples."""
+        columns = []
+        for i, column in enumerate(self.program.returns):
+            values = outputs[f"o_c{i}"]
+            own = values[:returned] if 2 * returned >= len(values) else values[:returned].copy()
+            columns.append(written(own, outputs[f"o_n{i}"][:returned], column, self.column))
+        times = outputs["o_time"][:returned].copy() if "o_time" in outputs else NO_INTEGERS
+        sources, every = outputs["o_src"][:returned], first_numbers(count)
+        is_one_each = returned == count and bool((sources == every).all())
+        for name, array in outputs.items():
+            if not name.startswith("o_c") and len(array) > len(self._scratch.get(name, ())):
+                self._scratch[name] = array
+        return Returned(every if is_one_each else sources.copy(), tuple(columns), times, is_one_each)
 
     def _failure(self, reason: str, fail: Integers) -> UserAggregateError:
         failed, statement, row = fail.tolist()
@@ -213,13 +228,18 @@ class Machine:
     def _outputs(self, count: int) -> dict[str, Array]:
         bound = self.program.returned
         size = 16 + ((count + 1) * bound if bound is not None else 2 * count)
-        outputs: dict[str, Array] = {"o_src": np.empty(size, np.int64)}
+        outputs = {"o_src": self._again("o_src", size, "int64")}
         if "o_time" in self.program.arrays:
-            outputs["o_time"] = np.empty(size, np.int64)
+            outputs["o_time"] = self._again("o_time", size, "int64")
         for i, column in enumerate(self.program.returns):
             outputs[f"o_c{i}"] = np.empty(size, dtype_of(column.type))
-            outputs[f"o_n{i}"] = np.empty(size, np.uint8)
+            outputs[f"o_n{i}"] = self._again(f"o_n{i}", size, "uint8")
         return outputs
+
+    def _again(self, name: str, size: int, dtype: str) -> Array:
+        """An array of that size, if possible the one of the call before."""
+        before = self._scratch.get(name)
+        return before[:size] if before is not None and len(before) >= size else np.empty(size, dtype)
 
     def _arrays(self, given: Mapping[str, Array]) -> dict[str, Array]:
         if len(self._words) < len(self.program.words):

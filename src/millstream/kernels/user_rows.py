@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millstream.kernels.arrays import Integers
+from millstream.kernels.arrays import Integers, first_numbers
 from millstream.kernels.base import Change, Tuples
 from millstream.kernels.specs import UserSpec
 from millstream.kernels.typed import arrow_type
@@ -23,7 +23,8 @@ def expanded(tuples: Tuples, returned: Sequence[Returned], specs: Sequence[UserS
     Where several aggregates return several rows for a tuple, each goes with each of the others.
     """
     sources, rows = _together(len(tuples), returned)
-    is_same = len(sources) == len(tuples) and bool((sources == np.arange(len(tuples))).all())
+    is_same = len(returned) == 1 and returned[0].is_one_each and len(sources) == len(tuples)
+    is_same = is_same or np.array_equal(sources, first_numbers(len(tuples)))
     out = tuples if is_same else tuples.take(sources)
     columns = out.columns
     for spec, own, chosen in zip(specs, returned, rows, strict=True):
@@ -35,7 +36,7 @@ def expanded(tuples: Tuples, returned: Sequence[Returned], specs: Sequence[UserS
 def _together(count: int, returned: Sequence[Returned]) -> tuple[Integers, list[Integers]]:
     if len(returned) == 1:
         sources = np.asarray(returned[0].sources, np.int64)
-        return sources, [np.arange(len(sources))]
+        return sources, [first_numbers(len(sources))]
     counts = np.stack([np.bincount(own.sources, minlength=count) for own in returned])
     each = counts.prod(axis=0)
     sources = np.repeat(np.arange(count), each)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from millstream.kernels import arrow
 from millstream.kernels.arrays import NO_INTEGERS, Array, Codes, Integers, frozen
 from millstream.kernels.columns import Column
 from millstream.kernels.typed import arrow_type
@@ -24,16 +25,19 @@ Columns = Callable[[pa.DataType], Column]
 
 
 def written(values: Array, nulls: Array, column: Field, columns: Columns) -> pa.Array:
-    """Values of a program as Arrow has them."""
+    """Values of a program as Arrow has them; nobody may change them afterwards."""
+    type_ = arrow_type(column.type)
+    if pa.types.is_int64(type_) or pa.types.is_float64(type_) or pa.types.is_timestamp(type_):
+        return arrow.build(type_, values, nulls == 0)
     bits = values.view(np.int64) if kind_of(column.type) == DOUBLE else values
-    return columns(arrow_type(column.type)).decode(bits.copy(), nulls == 0)
+    return columns(type_).decode(bits, nulls == 0)
 
 
 def read(array: pa.ChunkedArray | pa.Array, column: Field, columns: Columns) -> tuple[Array, Array]:
     """Values as programs have them, and 1 where there is none."""
     bits, valid = columns(arrow_type(column.type)).encode(array)
     values = bits.view(np.float64) if kind_of(column.type) == DOUBLE else bits
-    return values, (1 - valid).astype(np.uint8)
+    return values, valid ^ 1
 
 
 class TableState:
@@ -152,10 +156,13 @@ class TableState:
         for array in self.layout.arrays():
             have = self.arrays[array.name]
             if array.per == per and size * array.width > len(have):
-                grown = np.full(max(size * array.width, 2 * len(have)), array.fill, array.dtype)
-                if array.name == "id":
-                    grown[:] = -1
-                grown[: len(have)] = have
+                room = max(size * array.width, 2 * len(have))
+                if per == "instance":
+                    used, grown = len(have), np.full(room, array.fill, array.dtype)
+                else:
+                    # Whoever makes a row fills it. Memory that has not been touched costs nothing.
+                    used, grown = self.size * array.width, np.zeros(room, array.dtype)
+                grown[:used] = have[:used]
                 self.arrays[array.name] = grown
 
     def _link(self, owners: Codes) -> None:

@@ -160,10 +160,10 @@ def no_chains(buckets):  # type: ignore[no-untyped-def] # pragma: no cover
     """
     heads = np.empty(CHAINS + buckets, np.int32)
     tails = np.empty(CHAINS + buckets, np.int32)
-    for i in range(CHAINS + buckets):
-        heads[i] = tails[i] = -1
     heads[USED] = min(buckets, 16) - 1
     heads[BUCKETS] = buckets
+    for i in range(CHAINS, CHAINS + heads[USED] + 1):
+        heads[i] = tails[i] = -1
     tails[CHAINED] = 0
     return heads, tails
 
@@ -175,6 +175,8 @@ def _use_more_buckets(heads, tails, chain):  # type: ignore[no-untyped-def] # pr
     if 2 * used > heads[BUCKETS]:
         return
     heads[USED] = 2 * used - 1
+    for bucket in range(CHAINS + used, CHAINS + 2 * used):
+        heads[bucket] = tails[bucket] = -1
     for bucket in range(CHAINS, CHAINS + used):
         row = heads[bucket]
         heads[bucket] = tails[bucket] = -1
