@@ -9,7 +9,7 @@ from functools import partial
 
 import pyarrow as pa
 import pytest
-from checks import Chain, check
+from checks import Chain, check, ended, stream
 from varying import (
     Fed,
     batches,
@@ -30,6 +30,7 @@ from millstream.kernels.changes import Changes, RowChanges
 from millstream.kernels.copies import Copies
 from millstream.kernels.group_changes import GroupChanges
 from millstream.kernels.join_changes import JoinChanges
+from millstream.kernels.maintained import ID, ID2, OP, UNTIL
 from millstream.kernels.restated import Restated
 from millstream.kernels.specs import AggregateSpec, CopiesSpec, GroupSpec, JoinSpec, PairSpec, UnmatchedSpec
 from millstream.kernels.stays import RowStay, Slides, Stay
@@ -207,3 +208,20 @@ def test_of_equal_rows_only_one_is_kept(stay: Stay) -> None:
         kernel.snapshot()
     # Three keys, and what is not complete yet.
     assert kernel.rows <= 3 + 4
+
+
+def test_what_has_left_before_a_restart_does_not_come_back() -> None:
+    """Also if nothing is left at all, and all that is known of the end of a row is that it was told."""
+
+    def changes_at(*told: tuple[int, int, int]) -> Tuples:
+        lines = [f"{time} {op} {2**63 - 1} {value} {value} {value}" for time, op, value in told]
+        names = f"time {OP} {UNTIL} {ID} {ID2} v"
+        return stream("\n".join((names, *lines)), **{OP: pa.int8()})
+
+    given = [
+        (changes_at((1, 1, 7)), Frontier(2, 0)),
+        (changes_at((3, -1, 7)), Frontier(4, 0)),
+        (changes_at((5, 1, 8), (6, -1, 8), (6, 1, 9)), Frontier(7, 0)),
+    ]
+    found = check(lambda: Restated(None, ("v",)), ended(*given))
+    assert [(row["time"], row["v"]) for row in found] == [(1, 7), (5, 8), (6, 9)]

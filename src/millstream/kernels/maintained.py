@@ -235,8 +235,10 @@ class Maintained(Kernel):
         count = int(np.count_nonzero(alive))
         if self._frontier.is_end or not count:
             schema = None if self._columns is None else self._columns.schema
+            moved = self._moved
             self._forget_all()
             self._columns = None if schema is None else schema.empty_table()
+            self._moved = moved  # what was saved before may still be there, and must not come back
         elif is_wasteful(len(alive), count):
             rows = np.flatnonzero(alive)
             saved = int(np.searchsorted(rows, self._saved))
@@ -278,7 +280,8 @@ class Maintained(Kernel):
         moved, self._moved = self._moved, []
         self._saved = len(alive)
         dropped = kept.drop_before((self._last, 0))
-        if kept.should_be_rewritten(len(rows), int(np.count_nonzero(alive))):
+        needed = int(np.count_nonzero(alive))
+        if not needed or kept.should_be_rewritten(len(rows), needed):
             dropped += kept.drop_all() + moves.drop_all()
             rows, moved = np.flatnonzero(alive), []
         added: dict[str, pa.Table] = {}
