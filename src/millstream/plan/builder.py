@@ -25,7 +25,6 @@ from millstream.plan.nodes import (
     OverAggregate,
     PatternMatch,
     Project,
-    RelationToStream,
     Rename,
     SparkQuery,
     StreamScan,
@@ -39,13 +38,13 @@ from millstream.plan.nodes import (
     edge_field,
     filtered,
 )
-from millstream.plan.varying import default_stream, varies
+from millstream.plan.varying import as_stream, default_stream, varies
 
 
 def build(query: Query) -> Node:
     """The plan that says exactly what the query says; rules make it better afterwards."""
     plan = relation(query)
-    return RelationToStream(plan, default_stream(plan)) if varies(plan) else plan
+    return as_stream(plan, default_stream(plan)) if varies(plan) else plan
 
 
 def relation(query: Query) -> Node:
@@ -77,7 +76,7 @@ def _select(query: Select) -> Node:
         plan = Distinct(plan)
     if query.arrangement is not None:
         plan = Arranged(plan, query.arrangement)
-    return RelationToStream(plan, query.to_stream) if query.to_stream else plan
+    return as_stream(plan, query.to_stream) if query.to_stream else plan
 
 
 def _aggregate(plan: Node, query: Select) -> Node:
@@ -130,4 +129,4 @@ def _set_operation(query: SetOperation) -> Node:
         latent = query.facts.timestamp.kind is TimestampKind.LATENT
         return StreamUnion(left, right, query.fields, query.all, latent)
     plan = WindowSetOperation(left, right, query.kind, query.all, query.columns)
-    return RelationToStream(plan, query.to_stream) if query.to_stream else plan
+    return as_stream(plan, query.to_stream) if query.to_stream else plan

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from millstream.plan import nodes
 from millstream.windows.spec import LandmarkWindow, NowWindow, RangeWindow, Window, slides
@@ -82,6 +83,26 @@ def changed_below(node: nodes.Node, change: Callable[[nodes.Node], nodes.Node]) 
         return changed.map_inputs(throughout) if isinstance(changed, _MAINTAINED) else changed
 
     return node.map_inputs(throughout)
+
+
+def as_stream(node: nodes.Node, kind: str) -> nodes.RelationToStream:
+    """What becomes of a result that varies. Aggregates in it are those of the current content.
+
+    An aggregate over one window that slides is reported window by window in a query by itself. Where it is
+    asked what enters and leaves, a group goes when nothing of it is left.
+    """
+    return nodes.RelationToStream(as_current(node), kind)
+
+
+def as_current(node: nodes.Node) -> nodes.Node:
+    """The same, with the aggregates of the current content at every instant."""
+    return changed_below(_current(node), _current)
+
+
+def _current(node: nodes.Node) -> nodes.Node:
+    if isinstance(node, nodes.WindowAggregate) and node.streaming:
+        return replace(node, current=True)
+    return node
 
 
 def windows_in(node: nodes.Node) -> list[Window]:

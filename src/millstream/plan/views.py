@@ -7,8 +7,8 @@ from dataclasses import replace
 from millstream.analysis.resolved import Query
 from millstream.errors import AnalysisError
 from millstream.plan.builder import build, relation
-from millstream.plan.nodes import Node, RelationToStream, WindowAggregate
-from millstream.plan.varying import RSTREAM, VIEW, changed_below, varies
+from millstream.plan.nodes import RelationToStream
+from millstream.plan.varying import RSTREAM, VIEW, as_current, varies
 
 
 def build_view(query: Query) -> RelationToStream:
@@ -24,7 +24,7 @@ def build_view(query: Query) -> RelationToStream:
             span=query.span,
             hint=f"leave {plan.kind} out",
         )
-    plan = changed_below(_current(plan), _current)
+    plan = as_current(plan)
     if not varies(plan):
         raise AnalysisError(
             "a view shows the current contents of windows, and this query gives a stream",
@@ -53,9 +53,3 @@ def _with_rows(query: Query) -> RelationToStream:
             hint="its rows are reports of windows, or a stream: make a view of it, CREATE VIEW v AS ...",
         )
     return plan
-
-
-def _current(node: Node) -> Node:
-    if isinstance(node, WindowAggregate) and node.streaming:
-        return replace(node, current=True)
-    return node
