@@ -29,3 +29,28 @@ def refusal(text: str) -> str | None:
 def test_between_two_doubles_there_are_too_many_instants_to_report_at(window, reason):
     stream = "CREATE STREAM s (v INT, t DOUBLE) ORDER BY t USING csv OPTIONS (path 'x.csv');"
     assert refusal(f"{stream} SELECT count(*) FROM s {window};") == reason
+
+
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        (
+            "SELECT RSTREAM k FROM s [LANDMARK START AT 1 END AT 7 SLIDE 2]",
+            "RSTREAM of rows that never leave",
+        ),
+        (
+            "SELECT RSTREAM s.k FROM s [LANDMARK START AT 1 END AT 7 SLIDE 2] JOIN s [NOW] AS n ON s.k = n.k",
+            "RSTREAM of rows that never leave",
+        ),
+        ("SELECT RSTREAM s.k FROM s [RANGE 4 SLIDE 2] JOIN s [NOW] AS n ON s.k = n.k", None),
+        (
+            "SELECT DISTINCT s.k FROM s [RANGE 4] LEFT SEMI JOIN names AS n ON s.k = n.k",
+            "a SEMI join of a table with what is maintained",
+        ),
+        ("SELECT DISTINCT s.k FROM s [RANGE 4] LEFT ANTI JOIN names AS n ON s.k = n.k", None),
+    ],
+)
+def test_what_is_maintained(query, reason):
+    stream = "CREATE STREAM s (k INT, t INT) ORDER BY t USING csv OPTIONS (path 'x.csv');"
+    table = "CREATE TABLE names (k INT, name STRING) USING csv OPTIONS (path 'n.csv');"
+    assert refusal(f"{stream} {table} {query};") == reason

@@ -15,7 +15,7 @@ from millstream.plan.attributes import attribute_beside_time
 from millstream.plan.varying import RSTREAM, maintained, runs_dry, varies
 from millstream.plan.window_joins import Equal, bounds, equality
 from millstream.types import Kind
-from millstream.windows.spec import LandmarkWindow, NowWindow, RangeWindow, RowWindow, slides
+from millstream.windows.spec import LandmarkWindow, NowWindow, RangeWindow, RowWindow, Window, slides
 
 _EDGES = ("window_start", "window_end", "wid")
 
@@ -57,7 +57,7 @@ def of_tuples(node: nodes.Node) -> nodes.Windowed | None:
             return of_tuples(node.input)
         case nodes.TableJoin(kind=kind):
             stream, fits = (
-                (node.left, kind in ("inner", "cross", "left", "semi", "anti"))
+                (node.left, kind in ("inner", "cross", "left", "anti"))
                 if node.left.streaming
                 else (node.right, kind in ("inner", "cross", "right"))
             )
@@ -108,11 +108,17 @@ def why_not_maintained(node: nodes.RelationToStream) -> str | None:
     windowed = [n for n in maintained(node.input) if isinstance(n, nodes.Windowed)]
     reasons = [*map(_window, windowed), *map(_operator, maintained(node.input))]
     reasons += [_beside(windowed), _edges(node.input, windowed)]
-    if node.kind == RSTREAM and not runs_dry(node.input) and any(slides(w.window) for w in windowed):
+    sliding = [side.window for side in windowed if slides(side.window)]
+    if node.kind == RSTREAM and sliding and (not runs_dry(node.input) or all(map(_ends, sliding))):
         reasons.append("RSTREAM of rows that never leave")
     if node.kind == RSTREAM and any(isinstance(w.window, RowWindow) and slides(w.window) for w in windowed):
         reasons.append("RSTREAM of a window of rows that slides")
     return next(filter(None, reasons), None)
+
+
+def _ends(window: Window) -> bool:
+    """Whether a window slides for the last time: afterwards nobody looks, and nothing is seen to leave."""
+    return isinstance(window, LandmarkWindow) and window.end is not None
 
 
 def _window(side: nodes.Windowed) -> str | None:

@@ -346,7 +346,7 @@ class Lowerer:
     def _marked_join(self, node: nodes.TableJoin, left: Flow, right: Flow) -> Flow:
         """A join whose result goes to another stage: reports must come through it."""
         streams = left if node.left.streaming else right
-        kinds = ("inner", "cross", "left") if streams is left else ("inner", "cross", "right")
+        kinds = ("inner", "cross", "left", "anti") if streams is left else ("inner", "cross", "right")
         if node.kind not in kinds:
             raise NotExecutableError(f"a stateful operation above a {node.kind} join cannot be run yet")
         table = concatenated(right if streams is left else left).withColumn(_MATCHED, F.lit(True))
@@ -354,7 +354,10 @@ class Lowerer:
         outer = node.kind in ("left", "right")
 
         def joined(leg: Leg) -> Leg:
-            frame = leg.frame.join(table, F.col(MARK).isNull() & condition, "left_outer")
+            met = F.col(MARK).isNull() & condition
+            if node.kind == "anti":
+                return replace(leg, frame=_hidden_last(leg.frame.join(table, met, "left_anti")))
+            frame = leg.frame.join(table, met, "left_outer")
             frame = frame if outer else frame.where(F.col(MARK).isNotNull() | F.col(_MATCHED))
             return replace(leg, frame=_hidden_last(frame.drop(_MATCHED)))
 
