@@ -54,3 +54,21 @@ def test_what_is_maintained(query, reason):
     stream = "CREATE STREAM s (k INT, t INT) ORDER BY t USING csv OPTIONS (path 'x.csv');"
     table = "CREATE TABLE names (k INT, name STRING) USING csv OPTIONS (path 'n.csv');"
     assert refusal(f"{stream} {table} {query};") == reason
+
+
+@pytest.mark.parametrize("join", ["", " JOIN s [RANGE 4] AS o ON s.k = o.k"])
+@pytest.mark.parametrize(
+    ("window", "why"),
+    [
+        ("[LANDMARK START AT '09:00:00']", "whose bound is a time of day"),
+        ("[RANGE 4 SECONDS WATTR u]", "which is not measured by the timestamp"),
+    ],
+)
+def test_windows_are_refused_in_the_same_words_alone_and_in_joins(join, window, why):
+    columns = "k INT, t TIMESTAMP, u TIMESTAMP"
+    stream = f"CREATE STREAM s ({columns}) ORDER BY t USING csv OPTIONS (path 'x.csv');"
+    join = join.replace("RANGE 4", "RANGE 4 SECONDS")
+    said = refusal(f"{stream} SELECT ISTREAM s.k FROM s {window}{join};")
+    assert said is not None
+    assert said.startswith("what is maintained of the window")
+    assert why in said

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from millstream.analysis.expressions import ColumnRef, Expr
 from millstream.plan import nodes
 from millstream.plan.attributes import attribute_beside_time
-from millstream.plan.varying import RSTREAM, maintained, runs_dry, varies
+from millstream.plan.varying import RSTREAM, is_logical, maintained, runs_dry, varies
 from millstream.plan.window_joins import Equal, bounds, equality
 from millstream.types import Kind
 from millstream.windows.spec import LandmarkWindow, NowWindow, RangeWindow, RowWindow, Window, slides
@@ -132,9 +132,9 @@ def _window(side: nodes.Windowed) -> str | None:
         return f"{name}, which counts arrivals," if window.by_arrival else None
     if attribute_beside_time(side) is not None:
         return f"{name}, which is not measured by the timestamp,"
-    limits = (window.start, window.end) if isinstance(window, LandmarkWindow) else ()
-    if any(limit is not None and ":" in limit and "-" not in limit for limit in limits):
+    if not is_logical(window):
         return f"{name}, whose bound is a time of day,"
+    limits = (window.start, window.end) if isinstance(window, LandmarkWindow) else ()
     if any(limit is not None for limit in limits) and window.attribute is None:
         return f"{name} on a timestamp that is no column"
     if slides(window) and side.edge.type.kind in (Kind.FLOAT, Kind.DOUBLE):

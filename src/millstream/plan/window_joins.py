@@ -9,10 +9,9 @@ from millstream.analysis.coercion import common_type
 from millstream.analysis.expressions import ColumnRef, Expr, of_column
 from millstream.analysis.resolved import Output
 from millstream.plan import nodes
-from millstream.plan.attributes import attribute_beside_time
 from millstream.plan.varying import ISTREAM
 from millstream.types import BOOLEAN, Type
-from millstream.windows.spec import LandmarkWindow, NowWindow, RangeWindow
+from millstream.windows.spec import LandmarkWindow, NowWindow, RangeWindow, slides
 
 
 @dataclass(frozen=True)
@@ -51,26 +50,21 @@ class Joined:
         return list(dict.fromkeys(column for expr in exprs for column in expr.columns()))
 
 
-def joined(node: nodes.RelationToStream) -> Joined | str:
-    """The form of a join, or why it has none."""
-    if node.kind != ISTREAM:
-        return f"{node.kind} of a join of windows"
+def joined(node: nodes.RelationToStream) -> Joined | None:
+    """The form of a result that can be run at all, if it is such a join."""
     project = node.input
+    if node.kind != ISTREAM or not isinstance(project, nodes.Project):
+        return None
     conditions: list[Expr] = []
-    if not isinstance(project, nodes.Project):
-        return "an operator on a join of windows"
     below = project.input
     while isinstance(below, nodes.Filter):
         conditions += below.conditions
         below = below.input
-    if not isinstance(below, nodes.WindowJoin):
-        return "an operator on a join of windows"
-    if below.kind not in ("inner", "cross"):
-        return f"a {below.kind.upper()} join of windows"
+    if not isinstance(below, nodes.WindowJoin) or below.kind not in ("inner", "cross"):
+        return None
     sides = below.left, below.right
-    for side in sides:
-        if reason := _unfit(side):
-            return reason
+    if not all(map(_fits, sides)):
+        return None
     conditions += below.conditions
     own: tuple[list[Expr], list[Expr]] = [], []
     equal, rest = [], []
@@ -90,23 +84,11 @@ def joined(node: nodes.RelationToStream) -> Joined | str:
     return Joined(left, right, tuple(equal), tuple(rest), project.outputs)
 
 
-def _unfit(side: nodes.Node) -> str | None:
+def _fits(side: nodes.Node) -> bool:
+    """Whether tuples enter a side one by one, and leave it in the order in which they entered."""
     if not isinstance(side, nodes.Windowed):
-        return "a join of more than two windows"
-    window = side.window
-    fits = isinstance(window, NowWindow | LandmarkWindow | RangeWindow)
-    if not fits or getattr(window, "slide", None) is not None or window.emit_every is not None:
-        return f"a join of the window {window}"
-    if attribute_beside_time(side) is not None:
-        return f"a join of the window {window}, which is not measured by the timestamp,"
-    limits = (window.start, window.end) if isinstance(window, LandmarkWindow) else ()
-    if any(limit is not None and ":" in limit and "-" not in limit for limit in limits):
-        return f"a join of the window {window}, whose bound is a time of day,"
-    if any(limit is not None for limit in limits) and window.attribute is None:
-        return f"a join of the window {window} on a timestamp that is no column"
-    if any(not column.type.is_known for column in side.schema):
-        return f"a join of '{side.alias}', whose columns only Spark knows,"
-    return None
+        return False
+    return isinstance(side.window, NowWindow | LandmarkWindow | RangeWindow) and not slides(side.window)
 
 
 def _side(side: nodes.Node, conditions: Sequence[Expr]) -> Side:

@@ -248,7 +248,7 @@ class Lowerer:
 
     def _maintained(self, node: nodes.RelationToStream, above: Above) -> Flow:
         form = joined_windows(node)
-        if not isinstance(form, str):
+        if form is not None:
             return self._window_join(node, form, above)
 
         def lower(below: nodes.Node) -> Flow:
