@@ -2,76 +2,129 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
+from unittest import mock
 
 import pytest
-from hypothesis import HealthCheck, Phase, assume, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from tests.engine.on_spark import Rows, run, without_heartbeats
 from tests.engine.test_invariants import same
-from tests.reference.generate import Case, script_and_inputs
-from tests.reference.queries import PATTERN_KINDS
+from tests.engine.test_patterns import SOURCE
+from tests.engine.without_spark import planned
+from tests.reference.generate import NOON, Case, StreamDeclaration, script_and_inputs
+from tests.reference.patterns import AGGREGATES, pattern_query
 
 import millstream as ms
-from millstream.reference import Failure, NotInterpreted, answers
+from millstream.plan.executable import why_not
+from millstream.reference import Arrivals, Failure, NotInterpreted, Row, answers
+from millstream.spark.bundles import Bundle, bundles
+from millstream.spark.stages import Wanted
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
+DECLARED = StreamDeclaration(
+    "s", "k INT, v INT, w DOUBLE, name STRING, t TIMESTAMP", "ORDER BY t", "SLACK INTERVAL 2 SECONDS"
+)
+MORE = ("FILTER", "DISTINCT", "OVER", "steps(", "halved(", "previous", "(*", "WITHIN")
+"""What makes a query worth its time on Spark."""
 
-def _expected(case: Case) -> Mapping[str, Rows] | None:
-    """What the oracle finds, if it finds anything: most patterns that are drawn never match."""
+Drawn = TypeVar("Drawn")
+
+
+def richest(
+    strategy: st.SearchStrategy[Drawn], case_of: Callable[[Drawn], Case], among: int, wanted: int
+) -> list[Drawn]:
+    """Of what is drawn, always the same, that which has most to show: most patterns never match."""
+    found: list[tuple[tuple[int, int], int, Drawn]] = []
+
+    @given(strategy)
+    @settings(
+        max_examples=among,
+        deadline=None,
+        derandomize=True,
+        phases=(Phase.generate,),
+        suppress_health_check=list(HealthCheck),
+    )
+    def look(drawn: Drawn) -> None:
+        case = case_of(drawn)
+        rows = expected(case)
+        if rows:
+            written = sum(word in case.queries[0] for word in MORE)
+            found.append(((min(len(set(map(str, rows["q1"]))), 4), written), len(found), drawn))
+
+    look()
+    found.sort(key=lambda one: (one[0], one[1]), reverse=True)
+    different = {str(case_of(drawn).queries): drawn for _, _, drawn in reversed(found)}
+    return list(different.values())[-wanted:]
+
+
+def expected(case: Case) -> Mapping[str, Rows]:
+    """What the oracle finds; nothing if it does not know, or if the query cannot be run."""
     try:
         found = answers(case.script, without_heartbeats(case))
     except (Failure, NotInterpreted):
-        return None
-    return {name: answer.values for name, answer in found.items()} if found["q1"].rows else None
+        return {}
+    return {} if why_not(planned(case.script)) else {name: answer.values for name, answer in found.items()}
 
 
-@pytest.mark.parametrize("kind", PATTERN_KINDS)
-def test_random_patterns(spark: SparkSession, kind: str) -> None:
-    compared = 0
-
-    @given(
-        script_and_inputs(kinds=[kind], max_partitions=1, max_rows=16, everything=True),
-        st.lists(st.integers(0, 16), max_size=2),
-    )
-    @settings(
-        max_examples=2,
-        deadline=None,
-        derandomize=True,
-        # A failure on Spark is better looked at than made smaller: each try takes seconds.
-        phases=(Phase.explicit, Phase.generate),
-        suppress_health_check=list(HealthCheck),
-    )
-    def check(case: Case, cuts: list[int]) -> None:
-        expected = _expected(case)
-        assume(expected is not None)
-        assert expected is not None
-        found = _on_spark(spark, case, cuts)
-        assume(found is not None)
-        assert found is not None
-        for name, rows in expected.items():
-            same(found[name], rows)
-        nonlocal compared
-        compared += 1
-
-    check()
-    assert compared
-
-
-def _on_spark(spark: SparkSession, case: Case, cuts: list[int]) -> dict[str, list[tuple[Any, ...]]] | None:
-    """The results, or None if something in the script cannot be run yet."""
+def check(spark: SparkSession, case: Case, cuts: list[int]) -> None:
     directory = Path(tempfile.mkdtemp())
     mill = ms.connect(spark)
     try:
-        return run(case, mill, directory, cuts)
-    except ms.NotExecutableError:
-        return None
+        found = run(case, mill, directory, cuts)
     finally:
         mill.stop()
         shutil.rmtree(directory)
+    for name, rows in expected(case).items():
+        same(found[name], rows)
+
+
+@pytest.mark.parametrize("kind", ["pattern chain", "pattern join", "pattern table"])
+def test_random_patterns(spark: SparkSession, kind: str) -> None:
+    drawn = script_and_inputs(kinds=[kind], max_partitions=1, max_rows=16, everything=True)
+    for case in richest(drawn, lambda case: case, among=150, wanted=2):
+        check(spark, case, [5])
+
+
+def _stream(chance: random.Random) -> Arrivals:
+    """Values that repeat and rise and fall a little, now and then none, a little out of order."""
+    rows = [
+        {
+            "k": chance.choice([1, 1, 1, 2, 2, 3, None]),
+            "v": chance.choice([None, -1, 0, 1, 1, 2, 3]),
+            "w": chance.choice([None, -1.5, 0.0, 0.25, 0.25, 2.5]),
+            "name": chance.choice([None, "p", "q", "q", "r"]),
+            "t": NOON + timedelta(seconds=number // 2 - chance.choice([0, 0, 0, 1, 3])),
+        }
+        for number in range(40)
+    ]
+    return Arrivals([[Row(row) for row in rows]])
+
+
+def test_several_random_patterns_over_one_stream(spark: SparkSession) -> None:
+    """They share the reading, and those with the same partitions also a stage."""
+    stream = _stream(random.Random(7))
+
+    def case_of(*queries: str) -> Case:
+        return Case((DECLARED,), (AGGREGATES,), queries, {"s": stream})
+
+    drawn = pattern_query(SOURCE, "", everything=True).map(lambda query: query[0])
+    together: list[int] = []
+
+    def noted(wanted: Sequence[Wanted]) -> list[Bundle]:
+        made = bundles(wanted)
+        together.extend(len(bundle.members) for bundle in made)
+        return made
+
+    with mock.patch("millstream.spark.sharing.bundles", noted):
+        check(spark, case_of(*richest(drawn, case_of, among=300, wanted=6)), [4, 9])
+    assert len(together) > 1
+    assert max(together) > 1

@@ -25,13 +25,13 @@ class Stage:
     """A pipeline and where its shards are.
 
     ``shards`` are ids that Spark puts into partitions of their own; ``token`` names this run of the query.
-    What they ``report`` comes back to the driver.
+    What they ``report`` comes back to the driver, for each query that the stage works for.
     """
 
     pipeline: Pipeline
     shards: tuple[int, ...]
     token: str = ""
-    reports: Reports | None = None
+    reports: tuple[Reports, ...] = ()
 
     def shard(self, number: int) -> Shard:
         """A new one, that has seen nothing."""
@@ -87,8 +87,8 @@ def stage_streams(
         together = together.union(other)
     return together.groupBy("shard").transformWithStateInPandas(
         statefulProcessor=Processor(
-            pickle.dumps([replace(stage, reports=None) for stage in stages]),
-            tuple(None if stage.reports is None else stage.reports.accumulator for stage in stages),
+            pickle.dumps([replace(stage, reports=()) for stage in stages]),
+            tuple(tuple(reports.accumulator for reports in stage.reports) for stage in stages),
         ),
         outputStructType=from_arrow_schema(tagged_schema([stage.pipeline for stage in stages])),
         outputMode="append",

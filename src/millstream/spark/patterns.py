@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -10,10 +10,12 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own custom)
 
 from millstream.analysis.expressions import ColumnRef, Expr, of_column
+from millstream.kernels.base import Kernel
 from millstream.kernels.specs import PatternSpec
 from millstream.kernels.user_machine import returned_fields
 from millstream.pattern.compiler import compiled
 from millstream.pattern.programs import with_programs
+from millstream.plan.nodes import Node
 from millstream.plan.patterns import PatternSearch
 from millstream.spark.over_calls import program_of
 from millstream.types import Type
@@ -32,6 +34,17 @@ class Search:
     @property
     def shipped(self) -> dict[str, Column]:
         return {name: F.expr(value.sql).cast(str(type_)) for name, (value, type_) in self.values.items()}
+
+
+@dataclass(frozen=True)
+class Searched:
+    """What a stage searches in: patterns that are searched for in the same can be searched for together."""
+
+    input: Node
+    search: Search
+    before: tuple[Callable[[], Kernel], ...]
+    """What is done with tuples before the search."""
+    kernel: Callable[[PatternSpec], Kernel]
 
 
 def search_of(node: PatternSearch) -> Search:

@@ -34,9 +34,9 @@ ROWS_AT_ONCE = 1 << 17
 
 
 class Processor(StatefulProcessor):
-    """Hosts the shards of some stages, which come pickled, with an accumulator for the reports of each."""
+    """Hosts the shards of some stages, which come pickled, with accumulators for the reports of each."""
 
-    def __init__(self, stages: bytes, reports: tuple[Accumulator[Any] | None, ...]) -> None:
+    def __init__(self, stages: bytes, reports: tuple[tuple[Accumulator[Any], ...], ...]) -> None:
         self._pickled = stages
         self._reports = reports
 
@@ -67,8 +67,7 @@ class Processor(StatefulProcessor):
         self._write(shard)
         remember(stage.token, name, shard)
         report["state_ms"] = round((time.perf_counter() - done + found - began) * 1000, 3)
-        reports = self._reports[tag]
-        if reports is not None:
+        for reports in self._reports[tag]:
             reports.add([report])
         table = shard.table(result, report)
         if len(stages) > 1:

@@ -13,13 +13,15 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own custom)
 
+from millstream.kernels.beside import BRANCH
+from millstream.spark.bundles import Bundle, bundles
 from millstream.spark.flows import Leg
 from millstream.spark.hidden import KEEP, TIME, column, hidden, is_hidden
 from millstream.spark.host import Route, Stage, shard_ids, stage_streams
 from millstream.spark.reports import Reports
 from millstream.spark.shipping import shipped_columns
 from millstream.spark.stages import Wanted
-from millstream.stage.shard import result_schema, tagged_name
+from millstream.stage.shard import tagged_name
 from millstream.stage.spec import TAG
 
 _READ = "__ms_read"
@@ -31,16 +33,24 @@ class Shared:
     """The stages of several queries as one stream, whose rows have tags."""
 
     frame: DataFrame
-    wanted: tuple[Wanted, ...]
+    bundles: tuple[Bundle, ...]
     reports: tuple[tuple[Reports, tuple[str, ...]], ...]
     """What the stage of each query reports, and the streams that it reads."""
     tokens: tuple[str, ...]
 
-    def results(self, batch: DataFrame, tag: int) -> DataFrame:
+    def results(self, batch: DataFrame, query: int) -> DataFrame:
         """What the stage of one query gave, out of a micro-batch of all."""
-        names = result_schema(self.wanted[tag].pipeline).names
-        rows = batch.where(F.col(TAG) == tag)
-        return rows.select(*(F.col(tagged_name(tag, name)).alias(name) for name in names))
+        tag, bundle = next((i, b) for i, b in enumerate(self.bundles) if query in b.members)
+        rows, alone = batch, len(self.bundles) == 1
+        if not alone:
+            rows = rows.where(F.col(TAG) == tag)
+        if bundle.is_branched:
+            branch = BRANCH if alone else tagged_name(tag, BRANCH)
+            rows = rows.where(F.col(branch) == bundle.members.index(query))
+        names = bundle.columns(query).items()
+        return rows.select(
+            *(F.col(inner if alone else tagged_name(tag, inner)).alias(name) for inner, name in names)
+        )
 
 
 def can_share(wanted: Sequence[Wanted]) -> bool:
@@ -54,13 +64,17 @@ def shared(wanted: Sequence[Wanted], control: DataFrame | None) -> Shared:
     partitions = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
     stages: list[Stage] = []
     taken: set[int] = set()
-    for want in wanted:
+    reports = [Reports(spark.sparkContext) for _ in wanted]
+    together = bundles(wanted)
+    for bundle in together:
+        want = bundle.wanted
         shards = shard_ids(partitions if want.parallel else 1, partitions, taken)
         taken.update(shards)
-        stages.append(Stage(want.pipeline, shards, uuid.uuid4().hex, Reports(spark.sparkContext)))
+        own = tuple(reports[member] for member in bundle.members)
+        stages.append(Stage(want.pipeline, shards, uuid.uuid4().hex, own))
     frames: dict[str, DataFrame] = {}
     routes: dict[str, list[Route]] = {}
-    for tag, want in enumerate(wanted):
+    for tag, want in enumerate(bundle.wanted for bundle in together):
         for number, leg in enumerate(want.legs):
             assert leg.stream is not None
             assert leg.read is not None
@@ -70,12 +84,8 @@ def shared(wanted: Sequence[Wanted], control: DataFrame | None) -> Shared:
             routes.setdefault(name, []).append(Route(stages[tag], number, prefix))
     inputs = [(_packable(frame), tuple(routes[name])) for name, frame in frames.items()]
     result = stage_streams(tuple(stages), inputs, control)
-    reports = tuple(
-        (stage.reports, want.streams)
-        for stage, want in zip(stages, wanted, strict=True)
-        if stage.reports is not None
-    )
-    return Shared(result, tuple(wanted), reports, tuple(stage.token for stage in stages))
+    told = tuple((report, want.streams) for report, want in zip(reports, wanted, strict=True))
+    return Shared(result, tuple(together), told, tuple(stage.token for stage in stages))
 
 
 def _prepared(read: DataFrame) -> DataFrame:

@@ -31,7 +31,7 @@ from millstream.spark.flows import Flow, Leg, named
 from millstream.spark.hidden import SORT
 from millstream.spark.host import Stage, shard_ids, stage_stream, stage_table
 from millstream.spark.over_calls import MakeKernel, over_kernels, over_spec, user_over_spec
-from millstream.spark.patterns import search_of
+from millstream.spark.patterns import Searched, search_of
 from millstream.spark.promises import units
 from millstream.spark.reports import Reports
 from millstream.spark.shipping import has_value, hashes, is_integer, packed, time_type_of, type_of
@@ -67,6 +67,7 @@ class Wanted:
     key: str | None
     parallel: bool
     frames: list[DataFrame]
+    searched: Searched | None = None
 
     @property
     def streams(self) -> tuple[str, ...]:
@@ -227,15 +228,17 @@ class Stages:
         from millstream.kernels.reorder import Reorder
 
         search = search_of(node)
+        searched = Searched(node.input, search, (partial(Reorder),), PatternMatch)
         frame = self.run(
             flow,
             search.shipped,
             [F.expr(key.sql) for key in search.keys],
-            [partial(Reorder), partial(PatternMatch, search.spec)],
+            [*searched.before, partial(PatternMatch, search.spec)],
             marked=marked and flow.legs[0].frame.isStreaming,
             keep=0,
             add=search.results,
             anew=True,
+            searched=searched,
         )
         columns = zip(node.schema, search.spec.results, strict=True)
         return Flow((Leg(named(frame, columns), marked=marked, staged=True),))
@@ -382,6 +385,7 @@ class Stages:
         generous: bool = False,
         apart: bool = False,
         time_type: pa.DataType | None = None,
+        searched: Searched | None = None,
     ) -> DataFrame:
         """A stage over a flow: its first ``keep`` columns (or all) come out again, and those that it adds.
 
@@ -416,7 +420,7 @@ class Stages:
         output = pa.schema([*(inputs[0].columns.field(name) for name in passed), *add])
         pipeline = Pipeline(
             tuple(inputs),
-            partial(_made, tuple(kernels)),
+            partial(made, tuple(kernels)),
             output,
             time_type or inputs[0].time_type,
             late,
@@ -425,7 +429,7 @@ class Stages:
         )
         self.pipelines.append(pipeline)
         parallel = (parallel and bool(keys)) or (spread and not late)
-        wanted = Wanted(pipeline, flow.legs, shipped, keys, key, parallel, frames)
+        wanted = Wanted(pipeline, flow.legs, shipped, keys, key, parallel, frames, searched)
         if self.stand_in is not None and frames[0].isStreaming:
             return self.stand_in(wanted)
         return self._stage(wanted)
@@ -440,7 +444,7 @@ class Stages:
         if self.control is not None:
             reports = Reports(self.spark.sparkContext)
             self.reports.append((reports, wanted.streams))
-            stage = replace(stage, reports=reports)
+            stage = replace(stage, reports=(reports,))
         return stage_stream(stage, wanted.frames, self.control)
 
 
@@ -451,7 +455,7 @@ def nothing(wanted: Wanted) -> DataFrame:
     return spark.createDataFrame([], schema)
 
 
-def _made(kernels: tuple[MakeKernel, ...]) -> list[Kernel]:
+def made(kernels: tuple[MakeKernel, ...]) -> list[Kernel]:
     return [make() for make in kernels]
 
 
