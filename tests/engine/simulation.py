@@ -42,6 +42,46 @@ class Store:
 
 
 @dataclass
+class Hosted:
+    """The shards of a pipeline, from batch to batch. A forgetful host loses them now and then."""
+
+    pipeline: Pipeline
+    shards: int
+    chance: random.Random
+    forgetful: bool = False
+    _stores: dict[int, Store] = field(default_factory=dict)
+    _memory: dict[int, Shard] = field(default_factory=dict)
+
+    def process(self, blobs: Sequence[tuple[int, Blob]]) -> list[pa.Table]:
+        """What the shards make of a batch, reports included."""
+        results = []
+        for name in range(self.shards):
+            mine = [blob for shard, blob in blobs if shard == name]
+            if not mine:
+                continue
+            store = self._stores.setdefault(name, Store())
+            shard = self._shard(store, name)
+            result, report = shard.process(mine)
+            change = shard.snapshot()
+            for gone in change.dropped:
+                store.chunks.pop(gone, None)
+            store.chunks.update(change.added)
+            store.meta = change.meta
+            self._memory[name] = shard
+            results.append(shard.table(result, report))
+        return results
+
+    def _shard(self, store: Store, name: int) -> Shard:
+        forgets = self.forgetful and self.chance.random() < 0.5
+        if name in self._memory and not forgets:
+            return self._memory[name]
+        shard = Shard(self.pipeline, str(name), self.shards)
+        if store.meta is not None:
+            shard.restore(store.meta, store.chunks)
+        return shard
+
+
+@dataclass
 class Simulation:
     """Runs a pipeline over arrivals. ``schemas`` are those of the rows of each input."""
 
@@ -54,39 +94,14 @@ class Simulation:
     def run(self, arrivals: Sequence[Arrival], cuts: Sequence[int] = (), *, ended: bool = True) -> pa.Table:
         """All results, to the end of the input, or as far as promises go."""
         names = tuple(range(self.shards))
-        stores = [Store() for _ in names]
-        memory: list[Shard | None] = [None for _ in names]
+        hosted = Hosted(self.pipeline, self.shards, self.chance, forgetful=self.forgetful)
         results = []
         bounds = [0, *sorted(min(cut, len(arrivals)) for cut in cuts), len(arrivals)]
         batches = [list(arrivals[a:b]) for a, b in itertools.pairwise(bounds)]
         for number, batch in enumerate([*batches, *([None] if ended else [])]):
             blobs = self._ends(names) if batch is None else self._packed(batch, names, number)
-            for i, name in enumerate(names):
-                mine = [blob for shard, blob in blobs if shard == name]
-                if not mine:
-                    continue
-                shard = self._shard(stores[i], memory[i], name)
-                result, report = shard.process(mine)
-                change = shard.snapshot()
-                for gone in change.dropped:
-                    stores[i].chunks.pop(gone, None)
-                stores[i].chunks.update(change.added)
-                stores[i].meta = change.meta
-                memory[i] = shard
-                table = shard.table(result, report)
-                if MARK in table.column_names:
-                    table = table.filter(pa.compute.is_null(table.column(MARK))).drop_columns([MARK])
-                results.append(table)
+            results += map(_without_reports, hosted.process(blobs))
         return pa.concat_tables(results)
-
-    def _shard(self, store: Store, known: Shard | None, name: int) -> Shard:
-        forgets = self.forgetful and self.chance.random() < 0.5
-        if known is not None and not forgets:
-            return known
-        shard = Shard(self.pipeline, str(name), self.shards)
-        if store.meta is not None:
-            shard.restore(store.meta, store.chunks)
-        return shard
 
     def _packed(self, batch: list[Arrival], shards: tuple[int, ...], number: int) -> list[tuple[int, Blob]]:
         """Rows of each source partition are read by one or two tasks, in any order of tasks."""
@@ -110,7 +125,7 @@ class Simulation:
             read = [pa.RecordBatch.from_pylist(part, schema) for part in (rows[:cut], rows[cut:]) if part]
             full = self.chance.choice((1, FULL_ROWS))
             packer = Packer(self.pipeline.inputs[source], source, shards, full)
-            blobs += _blobs(pack(read, {"": packer}))
+            blobs += blobs_in(pack(read, {"": packer}))
         for arrival in batch:
             if isinstance(arrival, Beat):
                 mark = {"kind": HEARTBEAT, "time": arrival.time, "on": arrival.on}
@@ -125,7 +140,14 @@ class Simulation:
         ]
 
 
-def _blobs(packed: Any) -> list[tuple[int, Blob]]:
+def _without_reports(table: pa.Table) -> pa.Table:
+    if MARK not in table.column_names:
+        return table
+    return table.filter(pa.compute.is_null(table.column(MARK))).drop_columns([MARK])
+
+
+def blobs_in(packed: Any) -> list[tuple[int, Blob]]:
+    """Of what packers give: shards, and blobs for them."""
     return [
         (row["shard"], Blob.of(row["head"], row["tuples"], row["all"]))
         for batch in packed

@@ -118,7 +118,8 @@ def same(found: list[tuple[Any, ...]], expected: list[tuple[Any, ...]]) -> None:
 
 def _order(row: tuple[Any, ...]) -> str:
     # Ties are in order of arrival, which rows do not show: those with the same columns are interchangeable.
-    return str([f"{value:.6g}" if isinstance(value, float) else value for value in row])
+    # There are two zeros, which are equal.
+    return str([f"{value + 0.0:.6g}" if isinstance(value, float) else value for value in row])
 
 
 @st.composite

@@ -1,0 +1,138 @@
+"""Whole plans without Spark: lowering is the engine's own, but frames are rows in memory.
+
+Where a stage is wanted it is run at once, micro-batch after micro-batch, through shards as `simulation` has
+them: pieces read by different tasks, state written and read back. What comes out tells its micro-batch, so
+that the next stage has the same ones.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from tests.engine.frames import Frame, Session, from_arrow, instead_of_spark
+from tests.engine.simulation import Hosted, blobs_in
+
+from millstream.analysis.expressions import ColumnRef
+from millstream.catalog.entries import Stream
+from millstream.plan import nodes
+from millstream.reference import Arrivals, Input, Row
+from millstream.spark.hidden import NUMBER, PARTITION, SEGMENT, TIME, is_hidden
+from millstream.spark.lower import Lowerer
+from millstream.spark.stages import Stages, Wanted
+from millstream.stage.arrivals import ENDED, Blob
+from millstream.stage.packing import Packer, note, pack
+from millstream.stage.spec import Input as StageInput
+from millstream.types import BIGINT
+
+BATCH = f"{NUMBER}_of_batch"
+"""The micro-batch that a row has come out of; named such that it travels from stage to stage."""
+
+Rows = list[tuple[Any, ...]]
+Place = tuple[int, tuple[int, ...]]
+"""The number of an input among those of its stage, and the shards of that."""
+
+
+@dataclass
+class SimulatedStages(Stages):
+    """Stages that are run when they are made. ``batches`` counts micro-batches; the last one is the end."""
+
+    batches: int = 1
+    partitions: Mapping[str, int] = field(default_factory=dict)
+    chance: random.Random = field(default_factory=lambda: random.Random(0))
+
+    def _stage(self, wanted: Wanted) -> Frame:  # type: ignore[override]
+        sources = tuple(
+            replace(source, partitions=self.partitions.get(source.name, 1))
+            for source in wanted.pipeline.inputs
+        )
+        pipeline = replace(wanted.pipeline, inputs=sources)
+        tables = [frame.toArrow() for frame in wanted.frames]
+        shards = self.chance.randint(1, 3) if wanted.parallel else 1
+        names = tuple(range(shards))
+        hosted = Hosted(pipeline, shards, self.chance, forgetful=True)
+        results = []
+        for number in range(self.batches):
+            blobs = [
+                blob
+                for i, (source, table) in enumerate(zip(sources, tables, strict=True))
+                for blob in self._blobs(number, table, source, (i, names))
+            ]
+            if number == self.batches - 1:
+                ends = [i for i, source in enumerate(sources) if not source.chained]
+                marks = (note({"kind": ENDED}, i, names) for i in ends)
+                blobs += [(s, Blob.of(head, None, None)) for s, head in itertools.chain(*marks)]
+            made = hosted.process(blobs)
+            results += [t.append_column(BATCH, pa.array([number] * len(t), pa.int64())) for t in made]
+        return from_arrow(pa.concat_tables(results))
+
+    def _blobs(
+        self, number: int, table: pa.Table, source: StageInput, place: Place
+    ) -> list[tuple[int, Blob]]:
+        """The rows of a micro-batch, as tasks pack them: one or two for each source partition."""
+        if BATCH in table.column_names:
+            mine = table.filter(pc.equal(table.column(BATCH), number)).drop_columns([BATCH])
+            return blobs_in(pack(mine.to_batches(), {"": Packer(source, *place)}))
+        mine = table.filter(pc.equal(table.column(SEGMENT), number))
+        found = []
+        for partition in pc.unique(mine.column(PARTITION)).to_pylist():
+            rows = mine.filter(pc.equal(mine.column(PARTITION), partition))
+            cut = self.chance.randint(0, len(rows))
+            for i, piece in enumerate((rows.slice(0, cut), rows.slice(cut))):
+                segments = pa.array([2 * number + i] * len(piece), pa.int64())
+                read = piece.set_column(piece.column_names.index(SEGMENT), SEGMENT, segments).to_batches()
+                found.append(blobs_in(pack(read, {"": Packer(source, *place)})))
+        self.chance.shuffle(found)
+        return [blob for task in found for blob in task]
+
+
+def run(plan: nodes.Node, inputs: Mapping[str, Input], chance: random.Random) -> Rows:
+    """Timestamps and columns of the results of a plan; batches, tasks, shards and failures are drawn."""
+    batches = chance.randint(1, 4)
+    arrivals = {name: given for name, given in inputs.items() if isinstance(given, Arrivals)}
+    streams = {n.stream.name: n.stream for n in plan.walk() if isinstance(n, nodes.StreamScan)}
+    frames = {name: _frame(stream, arrivals[name], batches, chance) for name, stream in streams.items()}
+    for node in plan.walk():
+        if isinstance(node, nodes.TableScan):
+            frames[node.table.name] = _table(node, inputs[node.table.name])
+    with instead_of_spark():
+        lowerer = Lowerer(Session(), _no_ports, frames, streams.get)  # type: ignore[arg-type]
+        lowerer.stages = SimulatedStages(
+            Session(),  # type: ignore[arg-type]
+            batches=batches + 1,
+            partitions={name: len(given.partitions) for name, given in arrivals.items()},
+            chance=chance,
+        )
+        frame = lowerer.lower(plan)
+    # By number, because two columns may have the same name.
+    places = [frame.columns.index(TIME), *(i for i, n in enumerate(frame.columns) if not is_hidden(n))]
+    return [tuple(row[place] for place in places) for row in frame.rows]  # type: ignore[attr-defined]
+
+
+def _frame(stream: Stream, given: Arrivals, batches: int, chance: random.Random) -> Frame:
+    """What arrives in a stream: partitions, and in each of them micro-batches, cut anywhere."""
+    rows = []
+    for number, partition in enumerate(given.partitions):
+        cuts = sorted(chance.randint(0, len(partition)) for _ in range(batches - 1))
+        for batch, (start, end) in enumerate(itertools.pairwise([0, *cuts, len(partition)])):
+            for row in partition[start:end]:
+                assert isinstance(row, Row)
+                rows.append((*(row.values[one.name] for one in stream.schema), number, batch))
+    refs = [ColumnRef("", one.name, one.type) for one in stream.schema]
+    return Frame((*refs, ColumnRef("", PARTITION, BIGINT), ColumnRef("", SEGMENT, BIGINT)), rows)
+
+
+def _table(scan: nodes.TableScan, given: Input) -> Frame:
+    assert not isinstance(given, Arrivals)
+    fields = scan.table.schema
+    rows = [tuple(row[one.name] for one in fields) for row in given]
+    return Frame(tuple(ColumnRef("", one.name, one.type) for one in fields), rows)
+
+
+def _no_ports(*_: object) -> Any:
+    raise AssertionError("nothing is read from ports")
