@@ -15,7 +15,7 @@ from pathlib import Path
 
 from millstream.errors import ExecutionError
 
-FORMAT = 2
+FORMAT = 3
 _MANIFEST = "query.json"
 _TOGETHER = "+"
 

@@ -1,7 +1,7 @@
 """Patterns that are searched for in the same tuples become one stage.
 
-Otherwise each would have its tuples packed, shipped, judged and put in order for itself, and that is more
-than half of what a search costs.
+Otherwise each would have its tuples packed, shipped, judged and put in order for itself, and that is about
+half of what a search costs.
 """
 
 from __future__ import annotations
