@@ -13,14 +13,24 @@ from millstream.kernels import arrow
 from millstream.kernels.aggregates import Aggregate, argument_types, plan
 from millstream.kernels.arrays import NO_BYTES, Array, Buffer, Codes, Integers, frozen
 from millstream.kernels.base import Tuples
+from millstream.kernels.bits import Bits
 from millstream.kernels.counts import Count
+from millstream.kernels.doubles import DoubleSum
+from millstream.kernels.extremes import Extreme
 from millstream.kernels.integers import IntegerSum
 from millstream.kernels.maintained import ID, ID2, OP, UNTIL, Maintained, mixed
 from millstream.kernels.measures import Asked, Measure, Parts, some
+from millstream.kernels.moments import Moments
 from millstream.kernels.results import result
 from millstream.kernels.specs import GroupSpec
 from millstream.kernels.stays import Slides, Stay
 from millstream.kernels.times import MOST
+
+_FOLLOW = (Count, IntegerSum)
+"""What can be taken back when a row leaves."""
+
+_GROW = (*_FOLLOW, DoubleSum, Extreme, Moments, Bits)
+"""What can be added to, whatever the order."""
 
 _AT_ONCE = 1 << 20
 """So many rows of groups are laid out at a time."""
@@ -29,13 +39,16 @@ _AT_ONCE = 1 << 20
 class GroupChanges(Maintained):
     """The rows of groups (the keys), as they enter and leave; a group without content has none.
 
-    Counts and exact sums follow what enters and leaves; everything else is computed anew from the content of
-    a group at every instant at which that changes.
+    Counts and exact sums follow what enters and leaves. So do other measures that can be added to, where
+    nothing ever leaves. Everything else is computed anew from the content of a group at every instant at
+    which that changes.
     """
 
     def __init__(self, spec: GroupSpec, stay: Stay | None, slides: Sequence[Slides] = ()) -> None:
         self._spec = spec
         self._shown: pa.Table | None = None
+        self._follows = _FOLLOW if stay is None or stay.reach is not None else _GROW
+        self._planned: tuple[list[Measure], list[Aggregate]] | None = None
         super().__init__((stay,), slides)
 
     def _start_over(self) -> None:
@@ -45,6 +58,8 @@ class GroupChanges(Maintained):
         self._sizes = Buffer(np.int64, 0)
         self._totals: list[list[Buffer]] = []
         """Of measures that follow what enters and leaves: what they are of each group."""
+
+        self._planned = None
 
         self._place = Buffer(np.int32, -1)
         """Where the row of each group is in ``shown``."""
@@ -108,7 +123,7 @@ class GroupChanges(Maintained):
         measures, aggregates = self._plan()
         given = frozen(instants), frozen(ops), frozen(rows), self._codes.view
         lists = self._following.data, self._preceding.data, self._heads.data, self._sizes.data
-        if all(isinstance(measure, Count | IntegerSum) for measure in measures):
+        if all(isinstance(measure, self._follows) for measure in measures):
             events, codes, sizes, _, _ = _change(*given, lists, 0, False, MOST)
             parts = [some(part, events) for part in self._followed(measures, ops, rows)]
             results = self._results(measures, aggregates, parts, instants[events])
@@ -135,7 +150,10 @@ class GroupChanges(Maintained):
             for buffer in kept:
                 buffer.resize(len(self._keys))
             into = tuple(buffer.view for buffer in kept)
-            out.append(measure.fold(codes, _signed(measure.of_tuples(tuples), ops), into, running=True))
+            parts = measure.of_tuples(tuples)
+            if isinstance(measure, _FOLLOW):
+                parts = _signed(parts, ops)
+            out.append(measure.fold(codes, parts, into, running=True))
         return out
 
     def _of_contents(self, laid: Codes, sizes: Integers, instants: Integers) -> list[pa.Array]:
@@ -182,9 +200,15 @@ class GroupChanges(Maintained):
         return pa.table(dict(zip(names, [*groups, *results], strict=True)))
 
     def _plan(self) -> tuple[list[Measure], list[Aggregate]]:
+        if self._planned is not None:
+            return self._planned
         assert self._columns is not None
         types = argument_types(self._spec.aggregates, self._columns.schema)
-        return plan(self._spec.aggregates, types, in_order=True)
+        planned = plan(self._spec.aggregates, types, in_order=True)
+        if self._follows is _GROW:
+            # Some number the values that they have met. Where values leave, that must be forgotten again.
+            self._planned = planned
+        return planned
 
     def _tuples(self, rows: Array) -> Tuples:
         assert self._columns is not None
