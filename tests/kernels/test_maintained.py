@@ -170,10 +170,10 @@ def test_a_batch_may_say_that_there_are_no_nulls_and_another_one_not(kernel: Ker
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("follows", [True, False], ids=["followed", "from the content"])
+@pytest.mark.parametrize("follows", [True, False], ids=["followed", "windows of a log"])
 @pytest.mark.parametrize("stay", [Stay(3), Stay(None), *SLIDING], ids=str)
 def test_groups(stay: Stay, follows: bool, seed: int) -> None:
-    """Counts and sums follow what enters and leaves; with a maximum all is computed from the content."""
+    """Counts and sums follow what enters and leaves; with a maximum all follow windows of a log."""
     chance = random.Random(seed)
     tuples = drawn(chance, 24, sides=1)
     aggregates = [
@@ -186,6 +186,42 @@ def test_groups(stay: Stay, follows: bool, seed: int) -> None:
     columns = 3 if follows else 4
     expected = changes([lived(tuples, stay, slides_of(stay))], partial(grouped, columns=columns))
     assert told(found, "k n s" if follows else "k n s m") == expected
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_groups_whose_rows_leave_in_another_order_than_they_came(seed: int) -> None:
+    """What comes from other operators is told to leave whenever these say so."""
+    chance = random.Random(seed)
+    present: list[int] = []
+    lines, given, now = [], [], 0
+    contents: dict[int, list[int]] = {}
+    for value in range(40):
+        now += chance.randint(1, 2)
+        if present and chance.random() < 0.4:
+            gone = present.pop(chance.randrange(len(present)))
+            lines.append(f"{now} -1 {2**63 - 1} {gone} {gone} 1 1 {gone * 7 % 11}")
+        else:
+            present.append(value)
+            lines.append(f"{now} 1 {2**63 - 1} {value} {value} 1 1 {value * 7 % 11}")
+        contents[now] = [one * 7 % 11 for one in present]
+        if chance.random() < 0.3:
+            given.append((lines, now + 1))
+            lines = []
+    given.append((lines, now + 1))
+    names = f"time {OP} {UNTIL} {ID} {ID2} {KEY} k v"
+    spec = GroupSpec(("k",), (AggregateSpec("max", "v", "m", pa.int64()),))
+    streams = [
+        (stream("\n".join((names, *some)), **{OP: pa.int8()}), Frontier(until, 0)) for some, until in given
+    ]
+    found = check(lambda: GroupChanges(spec, None), ended(*streams))
+    expected, shown = [], None
+    for instant, values in contents.items():
+        largest = max(values, default=None)
+        if largest != shown:
+            expected += [(instant, -1, shown)] if shown is not None else []
+            expected += [(instant, 1, largest)] if largest is not None else []
+            shown = largest
+    assert [(row["time"], row[OP], row["m"]) for row in found if row["time"] <= now] == expected
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -35,7 +35,7 @@ SETTINGS: dict[str, bool | float | int | str | None] = {
     # Otherwise Spark adds up the size of a batch for Python again with every row, which is half of the work.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
     # Throughput before short pauses, and no compression of what stays in memory.
-    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
+    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:MaxNewSize=512m",
     "spark.shuffle.compress": "false",
     # Only contestants with Python workers notice this one.
     "spark.python.unix.domain.socket.enabled": "true",

@@ -21,6 +21,8 @@ from millstream.kernels.integers import IntegerSum
 from millstream.kernels.maintained import ID, ID2, OP, UNTIL, Maintained, mixed
 from millstream.kernels.measures import Asked, Measure, Parts, some
 from millstream.kernels.moments import Moments
+from millstream.kernels.order import OrderStatistics
+from millstream.kernels.queued import Queued, queued
 from millstream.kernels.results import result
 from millstream.kernels.specs import GroupSpec
 from millstream.kernels.stays import Slides, Stay
@@ -32,6 +34,9 @@ _FOLLOW = (Count, IntegerSum)
 _GROW = (*_FOLLOW, DoubleSum, Extreme, Moments, Bits)
 """What can be added to, whatever the order."""
 
+_QUEUE = (*_GROW, OrderStatistics)
+"""What can follow windows of a log, whatever the order in it."""
+
 _AT_ONCE = 1 << 20
 """So many rows of groups are laid out at a time."""
 
@@ -40,8 +45,9 @@ class GroupChanges(Maintained):
     """The rows of groups (the keys), as they enter and leave; a group without content has none.
 
     Counts and exact sums follow what enters and leaves. So do other measures that can be added to, where
-    nothing ever leaves. Everything else is computed anew from the content of a group at every instant at
-    which that changes.
+    nothing ever leaves; and where rows leave in the order in which they came, measures follow as they follow
+    windows of OVER. Everything else is computed anew from the content of a group at every instant at which
+    that changes.
     """
 
     def __init__(self, spec: GroupSpec, stay: Stay | None, slides: Sequence[Slides] = ()) -> None:
@@ -128,6 +134,12 @@ class GroupChanges(Maintained):
             parts = [some(part, events) for part in self._followed(measures, ops, rows)]
             results = self._results(measures, aggregates, parts, instants[events])
             return (events, codes, sizes), self._beside_groups(results, rows[events])
+        in_order = all(isinstance(measure, _QUEUE) for measure in measures)
+        queue = queued(*given, lists) if in_order else None
+        if queue is not None:
+            events, codes, sizes, _, _ = _change(*given, lists, 0, False, MOST)
+            results = self._of_queue(queue, instants[events])
+            return (events, codes, sizes), self._beside_groups(results, rows[events])
         done, found, tables = 0, [], []
         while True:
             events, codes, sizes, laid, done = _change(*given, lists, done, True, _AT_ONCE)
@@ -156,9 +168,38 @@ class GroupChanges(Maintained):
             out.append(measure.fold(codes, parts, into, running=True))
         return out
 
+    def _of_queue(self, queue: Queued, instants: Integers) -> list[pa.Array]:
+        """Results of groups whose contents are windows of a log; NULLs of those without any."""
+        there = np.flatnonzero(queue.starts >= 0)
+        there = there[np.argsort(queue.ends[there], kind="stable")]
+        asked = Asked(
+            queue.groups,
+            queue.codes[there],
+            queue.starts[there],
+            queue.ends[there],
+            queue.previous,
+            NO_BYTES,
+        )
+        return self._asked(queue.log, asked, there, len(queue.starts), instants)
+
+    def _asked(
+        self, log: Codes, asked: Asked, there: Array, count: int, instants: Integers
+    ) -> list[pa.Array]:
+        """Results of windows of a log, among so many of which only those ``there`` have content."""
+        measures, aggregates = self._plan()
+        tuples = self._tuples(log)
+        parts = []
+        for measure in measures:
+            trail = measure.trail(1)
+            trail.append(measure.of_tuples(tuples), asked.previous)
+            parts.append(trail.ask(0, asked))
+        places = np.full(count, -1)
+        places[there] = np.arange(len(there))
+        indices = pa.array(places, mask=places < 0)
+        return [one.take(indices) for one in self._results(measures, aggregates, parts, instants[there])]
+
     def _of_contents(self, laid: Codes, sizes: Integers, instants: Integers) -> list[pa.Array]:
         """Results of groups whose rows are laid one after the other; NULLs of those without any."""
-        measures, aggregates = self._plan()
         there = np.flatnonzero(sizes)
         ends = np.cumsum(sizes)
         starts, lasts = (ends - sizes)[there].astype(np.int32), (ends - 1)[there].astype(np.int32)
@@ -166,16 +207,7 @@ class GroupChanges(Maintained):
         previous[starts] = -1
         codes = np.arange(len(there), dtype=np.int32)
         asked = Asked(len(there), codes, starts, lasts, previous, NO_BYTES)
-        tuples = self._tuples(laid)
-        parts = []
-        for measure in measures:
-            trail = measure.trail(1)
-            trail.append(measure.of_tuples(tuples), previous)
-            parts.append(trail.ask(0, asked))
-        places = np.full(len(sizes), -1)
-        places[there] = codes
-        indices = pa.array(places, mask=places < 0)
-        return [one.take(indices) for one in self._results(measures, aggregates, parts, instants[there])]
+        return self._asked(laid, asked, there, len(sizes), instants)
 
     def _results(
         self,

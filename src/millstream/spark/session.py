@@ -83,9 +83,10 @@ _LOCAL = MappingProxyType(
     }
 )
 
-_COLLECTOR = "-XX:+UseParallelGC"
+_COLLECTOR = "-XX:+UseParallelGC -XX:MaxNewSize=512m"
 """Java's default collector works beside the program to keep pauses short. On a few cores, and with blobs of
-which each is larger than the pieces that it divides its memory into, it takes more than it gives."""
+which each is larger than the pieces that it divides its memory into, it takes more than it gives. Rows live
+so briefly that more room for what is new would only be more memory to touch."""
 
 _LONGEST_DIRECTORY = 60
 """The path of a Unix socket has at most 107 characters, and Spark's names for them have 42."""
