@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.kernels import arrow
+from millstream.kernels import user_links as links
 from millstream.kernels.arrays import NO_INTEGERS, Array, Codes, Integers, frozen
 from millstream.kernels.columns import Column
 from millstream.kernels.typed import arrow_type
@@ -113,8 +114,8 @@ class TableState:
         if self.layout.ring:  # the place of whatever left has been taken
             rows: Integers = np.flatnonzero(self["id"][: self.size] >= number)
         else:
-            arrays = self["id"], self["owner"], self.firsts()
-            rows = COMPILED["staying_rows"](*arrays, number, self.size)
+            ids = self["id"][: self.size]
+            rows = np.flatnonzero((ids >= number) & (ids >= self.firsts()[self["owner"][: self.size]]))
         return rows[np.argsort(self["id"][rows], kind="stable")]
 
     def firsts(self) -> Integers:
@@ -166,12 +167,9 @@ class TableState:
                 self.arrays[array.name] = grown
 
     def _link(self, owners: Codes) -> None:
-        counts = np.zeros(len(self["head"]), np.int64) if self.layout.ring else self["count"]
-        arrays = [self["head"], self["tail"], counts, self["next"]]
-        if self.layout.queue:
-            COMPILED["queue_rows"](frozen(owners), *arrays)
-        else:
-            COMPILED["link_rows"](frozen(owners), *arrays, self["prev"])
+        links.link(owners, self["head"], self["tail"], self["next"], self.arrays.get("prev"))
+        if not self.layout.ring:
+            np.add.at(self["count"], owners, 1)
 
     def _chain_again(self) -> None:
         rows = self.live
@@ -179,27 +177,13 @@ class TableState:
             known = np.ones(len(rows), np.bool_)
             for column in columns:
                 known &= self.nulls(column)[rows] == 0
-            heads, tails = COMPILED["no_chains"](self._buckets)
-            self.arrays[f"heads{i}"], self.arrays[f"tails{i}"] = heads, tails
             own = rows[known]
-            COMPILED["chain_rows"](
-                own,
-                self["owner"][own],
-                self._codes(columns, own),
-                heads,
-                tails,
-                self[f"chain{i}"],
-                self["id"],
+            owners = self["owner"][own]
+            codes = links.hashed(owners, [self[f"c{column}"][own] for column in columns])
+            chain = self[f"chain{i}"]
+            self.arrays[f"heads{i}"], self.arrays[f"tails{i}"] = links.chains(
+                own, owners, codes, chain, self._buckets
             )
-
-    def _codes(self, columns: tuple[int, ...], rows: Integers) -> Integers:
-        """The hashes of rows."""
-        codes: Integers = COMPILED["hash_owners"](frozen(self["owner"][rows]))
-        for column in columns:
-            is_double = kind_of(self.layout.fields[column].type) == DOUBLE
-            function = "hash_doubles" if is_double else "hash_integers"
-            codes = COMPILED[function](codes, frozen(self[f"c{column}"][rows]))
-        return codes
 
     # ------------------------------------------------------------ state
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from millstream.uda.registry import for_programs, for_programs_with_new_arrays
+from millstream.uda.registry import for_programs
 
 
 @for_programs
@@ -111,28 +111,3 @@ def murmur_long(value, seed):  # type: ignore[no-untyped-def] # pragma: no cover
 @for_programs
 def murmur_double(value, seed):  # type: ignore[no-untyped-def] # pragma: no cover
     return murmur_long(_bits_of(value), seed)
-
-
-# ---------------------------------------------------------------- columns of rows that are read back
-
-
-@for_programs_with_new_arrays
-def hash_owners(owners):  # type: ignore[no-untyped-def] # pragma: no cover
-    codes = np.empty(len(owners), np.int64)
-    for i in range(len(owners)):
-        codes[i] = hash_start(owners[i])
-    return codes
-
-
-@for_programs_with_new_arrays
-def hash_integers(codes, values):  # type: ignore[no-untyped-def] # pragma: no cover
-    for i in range(len(codes)):
-        codes[i] = hash_integer(codes[i], values[i])
-    return codes
-
-
-@for_programs_with_new_arrays
-def hash_doubles(codes, values):  # type: ignore[no-untyped-def] # pragma: no cover
-    for i in range(len(codes)):
-        codes[i] = hash_double(codes[i], values[i])
-    return codes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from numba import njit
+from numba import njit, types
 
 from millstream.uda.failures import StoppedError
 
@@ -18,6 +18,8 @@ PLAIN: dict[str, Function] = {}
 _OPTIONS: dict[str, Any] = {"cache": True, "no_cfunc_wrapper": True}
 """Nobody calls them from C."""
 
+_WITHOUT_VALUE: Any = types.unliteral  # Numba says nothing of its types
+
 
 def for_programs(function: Function) -> Function:
     """Known to programs of either kind; gives the compiled one.
@@ -25,19 +27,36 @@ def for_programs(function: Function) -> Function:
     It neither makes arrays nor gives any back. Then Numba need not count who holds those that it is given,
     which in a loop takes longer than all else (four fifths of the time of an average with EXPIRE).
     """
-    options = {**_OPTIONS, "_nrt": False}  # known to Numba, but not to its types
-    return _known(function, njit(**options)(function))
+    # Numba knows the last option, but its types do not.
+    return _known(function, {**_OPTIONS, "_nrt": False})
 
 
 def for_programs_with_new_arrays(function: Function) -> Function:
     """The same for those that make arrays."""
-    return _known(function, njit(**_OPTIONS)(function))
+    return _known(function, _OPTIONS)
 
 
-def _known(function: Function, compiled: Function) -> Function:
+def _known(function: Function, options: dict[str, Any]) -> Function:
+    compiled: Function = njit(**options)(function)
+    _take_all_integers_alike(compiled)
     PLAIN[function.__name__] = function
     COMPILED[function.__name__] = compiled
     return compiled
+
+
+def _take_all_integers_alike(compiled: Any) -> None:
+    """Else it would be compiled for each constant, a type of its own to Numba, and for short integers."""
+    resolve = compiled.get_call_template
+
+    def resolved(arguments: Any, named: Any) -> Any:
+        return resolve([_alike(a) for a in arguments], {name: _alike(a) for name, a in named.items()})
+
+    compiled.get_call_template = resolved
+
+
+def _alike(type_: Any) -> Any:
+    plain = _WITHOUT_VALUE(type_)
+    return types.int64 if plain == types.int32 else plain
 
 
 def for_plain_programs(function: Function) -> Function:

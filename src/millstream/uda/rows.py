@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from millstream.uda import records
-from millstream.uda.registry import for_programs, for_programs_with_new_arrays
+from millstream.uda.registry import for_programs
 
 # The places of a table's numbers in its array ``meta``, and what is noted of a row in ``mark``: it has
 # changed, and it has been written down before. They stand here, as Numba's cache does not notice changes of
@@ -125,24 +125,6 @@ def leave_queue(row, k, meta, head, tail, count, following):  # type: ignore[no-
     meta[FREE] = row
 
 
-@for_programs
-def queue_rows(owners, head, tail, count, following):  # type: ignore[no-untyped-def] # pragma: no cover
-    for row in range(len(owners)):
-        queue_row(row, owners[row], head, tail, count, following)
-
-
-@for_programs_with_new_arrays
-def staying_rows(ids, owners, first, least, size):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Those with at least that number that have not left."""
-    rows = np.empty(size, np.int64)
-    count = 0
-    for row in range(size):
-        if ids[row] >= least and ids[row] >= first[owners[row]]:
-            rows[count] = row
-            count += 1
-    return rows[:count]
-
-
 # ---------------------------------------------------------------- chains
 
 
@@ -150,22 +132,6 @@ def staying_rows(ids, owners, first, least, size):  # type: ignore[no-untyped-de
 def chain_code(code):  # type: ignore[no-untyped-def] # pragma: no cover
     """A hash as chains keep it."""
     return np.int64(code) & np.int64(0x7FFFFFFF)
-
-
-@for_programs_with_new_arrays
-def no_chains(buckets):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Heads and tails of so many chains, of which only some are used while there are few rows.
-
-    Few are near each other in memory, whatever there is room for.
-    """
-    heads = np.empty(CHAINS + buckets, np.int32)
-    tails = np.empty(CHAINS + buckets, np.int32)
-    heads[USED] = min(buckets, 16) - 1
-    heads[BUCKETS] = buckets
-    for i in range(CHAINS, CHAINS + heads[USED] + 1):
-        heads[i] = tails[i] = -1
-    tails[CHAINED] = 0
-    return heads, tails
 
 
 @for_programs
@@ -250,15 +216,3 @@ def chain_remove(row, heads, tails, chain):  # type: ignore[no-untyped-def] # pr
         chain[LINK * following + BEFORE] = previous
     else:
         tails[bucket] = previous
-
-
-@for_programs
-def chain_rows(rows, owners, codes, heads, tails, chain, ids):  # type: ignore[no-untyped-def] # pragma: no cover
-    for i in range(len(rows)):
-        chain_add(rows[i], owners[i], chain_code(codes[i]), heads, tails, chain, ids)
-
-
-@for_programs
-def link_rows(owners, head, tail, count, following, previous):  # type: ignore[no-untyped-def] # pragma: no cover
-    for row in range(len(owners)):
-        link_row(row, owners[row], head, tail, count, following, previous)
