@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from millstream.uda.registry import for_plain_programs, for_programs
+from millstream.uda.registry import for_each_constant, for_plain_programs, for_programs
 
 LEAST, MOST = -(2**63), 2**63 - 1
 _TWO_63 = 9223372036854775808.0
@@ -35,7 +35,7 @@ def minus(a, b):  # type: ignore[no-untyped-def] # pragma: no cover
     return c, ((a ^ b) & (a ^ c)) < 0
 
 
-@for_programs
+@for_each_constant
 def times(a, b):  # type: ignore[no-untyped-def] # pragma: no cover
     c = a * b
     if -2147483648 <= a <= 2147483647 and -2147483648 <= b <= 2147483647:
@@ -67,7 +67,7 @@ def _within(value: int) -> tuple[int, bool]:
     return (value if fits else 0), not fits
 
 
-@for_programs
+@for_each_constant
 def divided(a, b):  # type: ignore[no-untyped-def] # pragma: no cover
     """Towards zero."""
     q = a // b
@@ -76,7 +76,7 @@ def divided(a, b):  # type: ignore[no-untyped-def] # pragma: no cover
     return q
 
 
-@for_programs
+@for_each_constant
 def remainder(a, b):  # type: ignore[no-untyped-def] # pragma: no cover
     """With the sign of the first."""
     r = a % b
@@ -85,7 +85,7 @@ def remainder(a, b):  # type: ignore[no-untyped-def] # pragma: no cover
     return r
 
 
-@for_programs
+@for_each_constant
 def modulus(a, b):  # type: ignore[no-untyped-def] # pragma: no cover
     """Spark's pmod: positive where the first can be made so."""
     r = a % b
@@ -100,7 +100,7 @@ def modulus(a, b):  # type: ignore[no-untyped-def] # pragma: no cover
     return r
 
 
-@for_programs
+@for_each_constant
 def rounded(a, unit):  # type: ignore[no-untyped-def] # pragma: no cover
     """To a multiple of the unit, in units; halves away from zero."""
     sign = -1 if a < 0 else 1

@@ -31,14 +31,20 @@ def for_programs(function: Function) -> Function:
     return _known(function, {**_OPTIONS, "_nrt": False})
 
 
+def for_each_constant(function: Function) -> Function:
+    """The same, compiled anew for each constant: dividing by one that is known is multiplying."""
+    return _known(function, {**_OPTIONS, "_nrt": False}, alike=False)
+
+
 def for_programs_with_new_arrays(function: Function) -> Function:
     """The same for those that make arrays."""
     return _known(function, _OPTIONS)
 
 
-def _known(function: Function, options: dict[str, Any]) -> Function:
+def _known(function: Function, options: dict[str, Any], *, alike: bool = True) -> Function:
     compiled: Function = njit(**options)(function)
-    _take_all_integers_alike(compiled)
+    if alike:
+        _take_all_integers_alike(compiled)
     PLAIN[function.__name__] = function
     COMPILED[function.__name__] = compiled
     return compiled
