@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.uda.bodies import aggregate, arguments
+from tests.uda.keyed_bodies import arguments as few_values
+from tests.uda.keyed_bodies import keyed
 
 from millstream.analysis.bodies import checked_body
 from millstream.analysis.statements import analyse
@@ -36,11 +38,15 @@ def body_of(text: str) -> checked.Body:
     return checked_body(entry, [INT, DOUBLE, STRING], catalog)
 
 
-def by_definition(body: checked.Body, tuples: list[Row]) -> list[Row] | str:
-    instance, out = Instance(body), []
+def by_definition(body: checked.Body, tuples: list[Row], codes: list[int] | None = None) -> list[Row] | str:
+    """What is returned for tuples, each of which belongs to an instance: if nothing is said, to the first."""
+    instances: dict[int, Instance] = {}
+    out = []
     try:
-        for i, row in enumerate(tuples):
-            out += instance.run("INITIALIZE" if i == 0 else "ITERATE", row)
+        for row, code in zip(tuples, codes or [0] * len(tuples), strict=True):
+            block = "ITERATE" if code in instances else "INITIALIZE"
+            instance = instances.setdefault(code, Instance(body))
+            out += instance.run(block, row)
             out += instance.run("TERMINATE")
     except Failure:
         return "failure"
@@ -48,7 +54,12 @@ def by_definition(body: checked.Body, tuples: list[Row]) -> list[Row] | str:
 
 
 def by_program(
-    body: checked.Body, tuples: list[Row], *, is_compiled: bool, splits: int = 1
+    body: checked.Body,
+    tuples: list[Row],
+    whose: list[int] | None = None,
+    *,
+    is_compiled: bool,
+    splits: int = 1,
 ) -> list[Row] | str:
     machine = Machine(compiled(body, "running"))
     if not is_compiled:
@@ -56,7 +67,8 @@ def by_program(
         machine._functions = plain_functions(machine.program, outside)
     out: list[Row] = []
     for part in range(splits):
-        rows = tuples[part * len(tuples) // splits : (part + 1) * len(tuples) // splits]
+        own = slice(part * len(tuples) // splits, (part + 1) * len(tuples) // splits)
+        rows = tuples[own]
         table = pa.table(
             [
                 pa.array([row[i] for row in rows], t)
@@ -64,9 +76,9 @@ def by_program(
             ],
             ["x", "y", "z"],
         )
-        machine.reserve(1, len(rows))
+        codes = np.array((whose or [0] * len(tuples))[own], np.int32)
+        machine.reserve(max(whose or [0], default=0) + 1, len(rows))
         try:
-            codes = np.zeros(len(rows), np.int32)
             returned = machine.call("run", len(rows), (codes,), machine.encoded(table, ["x", "y", "z"]))
         except UserAggregateError:
             return "failure"
@@ -93,6 +105,31 @@ def test_a_program_does_what_its_body_says(text: str, tuples: list[Row], splits:
 def test_a_compiled_program_does_the_same(text: str, tuples: list[Row]) -> None:
     body = body_of(text)
     assert shown(by_program(body, tuples, is_compiled=True)) == shown(by_definition(body, tuples))
+
+
+@st.composite
+def owned(draw: st.DrawFn) -> tuple[list[Row], list[int]]:
+    """Tuples, and to which of three instances each belongs."""
+    tuples = draw(st.lists(few_values, max_size=12))
+    return tuples, draw(st.lists(st.integers(0, 2), min_size=len(tuples), max_size=len(tuples)))
+
+
+@settings(max_examples=200, deadline=None)
+@given(keyed(), owned(), st.integers(1, 3))
+def test_rows_that_were_found_before_are_those_that_would_be_found(
+    text: str, some: tuple[list[Row], list[int]], splits: int
+) -> None:
+    body = body_of(text)
+    found = by_program(body, *some, is_compiled=False, splits=splits)
+    assert shown(found) == shown(by_definition(body, *some))
+
+
+@pytest.mark.slow
+@settings(max_examples=5, deadline=None)
+@given(keyed(), owned())
+def test_compiled_programs_find_the_same_rows(text: str, some: tuple[list[Row], list[int]]) -> None:
+    body = body_of(text)
+    assert shown(by_program(body, *some, is_compiled=True)) == shown(by_definition(body, *some))
 
 
 def test_what_was_computed_behind_a_false_condition_is_computed_again_where_it_is_needed() -> None:

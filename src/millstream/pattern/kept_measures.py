@@ -17,8 +17,9 @@ from millstream.uda.bodies import BodyCode, Shared
 from millstream.uda.contents import Content
 from millstream.uda.emitting import Value
 from millstream.uda.kinds import kind_of, zero
+from millstream.uda.many_rows import ManyRows
 from millstream.uda.program import Outside, TableLayout
-from millstream.uda.tables import ManyRows, Needs
+from millstream.uda.tables import Needs
 
 if TYPE_CHECKING:
     from millstream.pattern.surroundings import PatternCode

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 
 from millstream.uda import checked
@@ -16,6 +16,8 @@ class ByHash:
 
     columns: tuple[int, ...]
     values: tuple[Expr, ...]
+    conditions: tuple[Expr, ...] = ()
+    """Those that say so."""
 
 
 @dataclass(frozen=True)
@@ -35,17 +37,15 @@ def access(scan: checked.Scan, conditions: Sequence[Expr], known: Set[int], *, a
 
     Along an order rows come in that order, not in which they were inserted; so that must not matter.
     """
-    equal: dict[int, Expr] = {}
+    equal: dict[int, tuple[Expr, Expr]] = {}
     for condition in conditions:
-        match condition:
-            case Call("=", (a, b)):
-                for own, other in ((a, b), (b, a)):
-                    column = _column(own, scan.number)
-                    if column is not None and depends_on(other) <= known:
-                        equal.setdefault(column, other)
+        for column, other in equated(condition, scan.number):
+            if depends_on(other) <= known:
+                equal.setdefault(column, (other, condition))
     if equal:
         columns = tuple(sorted(equal))
-        return ByHash(columns, tuple(equal[column] for column in columns))
+        values, tested = zip(*(equal[column] for column in columns), strict=True)
+        return ByHash(columns, values, tested)
     for condition in conditions if any_order else ():
         match condition:
             case Call("<" | "<=" | ">" | ">=" as operator, (a, b)):
@@ -62,6 +62,16 @@ def depends_on(part: object) -> frozenset[int]:
     inside = frozenset(scan.number for scan in checked.walk(part) if isinstance(scan, checked.Scan))
     used = frozenset(column.scan for column in checked.walk(part) if isinstance(column, checked.Column))
     return used - inside
+
+
+def equated(condition: Expr, scan: int) -> Iterator[tuple[int, Expr]]:
+    """What a column of a scan has to equal if a condition is to hold, read from either side."""
+    match condition:
+        case Call("=", (a, b)):
+            for own, other in ((a, b), (b, a)):
+                column = _column(own, scan)
+                if column is not None:
+                    yield column, other
 
 
 def _column(expr: Expr, scan: int) -> int | None:

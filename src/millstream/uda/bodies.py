@@ -7,24 +7,24 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from millstream.types import BIGINT, Type
+from millstream.types import Type
 from millstream.uda import checked
-from millstream.uda.access import InOrder, access
 from millstream.uda.accumulators import Accumulator, User
 from millstream.uda.aggregates import ACCUMULATORS
 from millstream.uda.emitting import Surroundings, Value, truth
 from millstream.uda.expressions import Expressions
 from millstream.uda.failures import UnsupportedError
-from millstream.uda.forms import is_always_there, is_single, most_added, reads
+from millstream.uda.forms import is_always_there, is_single, most_added
 from millstream.uda.kinds import DOUBLE, TRUTH, kind_of, zero
+from millstream.uda.many_rows import ManyRows
 from millstream.uda.outside import is_known
 from millstream.uda.program import Outside, TableLayout
 from millstream.uda.queries import Queries
 from millstream.uda.queues import Queue, Ring
-from millstream.uda.tables import ManyRows, Needs, SingleRow, TableCode, if_there
+from millstream.uda.statements import Returned, Statements
+from millstream.uda.tables import Held, Needs, SingleRow, TableCode, if_there
+from millstream.uda.unique import key_of
 from millstream.uda.writer import Writer
-
-Returned = Callable[[list[Value]], None]
 
 
 @dataclass
@@ -79,7 +79,6 @@ class BodyCode(Surroundings):
     ) -> None:
         self.body, self.writer, self._shared = body, shared.writer, shared
         self.instance = instance
-        self._returned = returned
         self._number = next(shared.bodies)
         self._is_crowded, self._is_called = crowded, called
         self._is_sliding = sliding and not body.deletes_from_window
@@ -95,6 +94,7 @@ class BodyCode(Surroundings):
             self.tables[table.name] = self._table(table, f"u{self._number}t{i}", passing)
         self.expressions = Expressions(self)
         self._queries = Queries(self)
+        self._statements = Statements(self, self._queries, returned)
 
     # ------------------------------------------------------------ tables
 
@@ -133,6 +133,7 @@ class BodyCode(Surroundings):
             grows=bound is None,
             placed=placed,
             passing=passing,
+            key=key_of(table.name, self.body),
         )
 
     @property
@@ -181,9 +182,9 @@ class BodyCode(Surroundings):
             table.let_go()
 
     @property
-    def _held(self) -> list[SingleRow]:
+    def _held(self) -> list[Held]:
         tables = self.tables.values() if self._is_held else ()
-        return [table for table in tables if isinstance(table, SingleRow)]
+        return [table for table in tables if isinstance(table, Held)]
 
     def called(self, body: checked.Body, returned: Returned) -> BodyCode:
         """Another aggregate that this one calls; there is one instance of it, made anew for each call."""
@@ -220,7 +221,7 @@ class BodyCode(Surroundings):
             return self._oldest[index]
         table = self.window
         row = self.writer.name("r")
-        self.writer.line(f"{row} = {table.name('head')}[{self.instance}]")
+        self.writer.line(f"{row} = {table.head}")
         if position.code != "1":
             if position.null:
                 with self.writer.deeper(f"if {position.null}:"):
@@ -347,7 +348,14 @@ class BodyCode(Surroundings):
         if any(asks[:1]):
             self.writer.line("sqlcode = 0")
         for statement, is_asked_about in zip(statements, [*asks, False][1:], strict=True):
-            self._statement(statement, is_asked_about)
+            self._shared.texts.append(statement.text)
+            self.writer.line(f"# {statement.text}")
+            if self._shared.outside:
+                self.writer.line(f"fail[1] = {len(self._shared.texts) - 1}")
+            self._statements.write(statement, is_asked_about=is_asked_about)
+        for table in self.tables.values():
+            if isinstance(table, ManyRows):
+                table.found.forget()  # the next block may be about another instance
         self._parameters = []
         self._oldest = {}
 
@@ -358,140 +366,8 @@ class BodyCode(Surroundings):
         if self._is_steady and columns:
             if not row:
                 row = self.writer.name("r")
-                self.writer.line(f"{row} = {self.window.name('head')}[{self.instance}]")
+                self.writer.line(f"{row} = {self.window.head}")
             self._oldest = {i: self.expressions.kept(self.window.column(row, i)) for i in columns}
-
-    def _statement(self, statement: checked.Statement, is_asked_about: bool) -> None:
-        self._shared.texts.append(statement.text)
-        self.writer.line(f"# {statement.text}")
-        if self._shared.outside:
-            self.writer.line(f"fail[1] = {len(self._shared.texts) - 1}")
-        changed = ""
-        if is_asked_about:
-            changed = self.writer.name("d")
-            self.writer.line(f"{changed} = 0")
-        match statement:
-            case checked.Insert():
-                self._insert(statement, changed)
-            case checked.Update():
-                self._update(statement, changed)
-            case checked.Delete():
-                self._delete(statement, changed)
-        if is_asked_about:
-            self.writer.line(f"sqlcode = 0 if {changed} > 0 else 100")
-
-    def _note(self, changed: str) -> None:
-        if changed:
-            self.writer.line(f"{changed} += 1")
-
-    def _put(self, table: str | None, values: list[Value], changed: str) -> None:
-        if table is None:
-            self._returned(values)
-        else:
-            self.tables[table].insert(values)
-        self._note(changed)
-
-    def _insert(self, statement: checked.Insert, changed: str) -> None:
-        if statement.query is not None:
-            query = statement.query
-            if statement.table is not None and statement.table in reads(query):
-                # What is inserted must not be seen by the query that inserts it.
-                types = [output.type for output in query.outputs]
-                arrays, count, add = self._queries.gathered(types)
-                self._queries.rows(query, add)
-                row = self.writer.name("j")
-                with self.writer.deeper(f"for {row} in range({count}):"):
-                    values = [
-                        self._queries.gathered_value(a, row, t) for a, t in zip(arrays, types, strict=True)
-                    ]
-                    self._put(statement.table, values, changed)
-            else:
-                self._queries.rows(query, lambda values: self._put(statement.table, values, changed))
-            return
-
-        def rows() -> None:
-            # All rows are computed before the first is there.
-            all_values = [
-                [self.expressions.kept(self.expressions.value(value)) for value in row]
-                for row in statement.rows
-            ]
-            for values in all_values:
-                self._put(statement.table, values, changed)
-
-        if statement.where is None:
-            rows()
-        else:
-            with self.writer.deeper(f"if {self.expressions.truth(statement.where)}:"):
-                rows()
-
-    def _update(self, statement: checked.Update, changed: str) -> None:
-        table = self.tables[statement.scan.table or ""]
-        indexes = [index for index, _ in statement.assigned]
-        way = access(statement.scan, statement.where, frozenset(), any_order=True)
-        moves = isinstance(way, InOrder) and way.column in indexes
-        moves |= way is not None and not isinstance(way, InOrder) and bool(set(way.columns) & set(indexes))
-        if isinstance(table, SingleRow):
-            moves = False
-        if not moves and statement.scan.table not in reads((statement.where, statement.assigned)):
-
-            def at_row() -> None:
-                values = self._assigned(statement)
-                self._assign(table, self.positions[statement.scan.number][1], values, changed)
-
-            self._where(statement.scan, statement.where, at_row)
-            return
-        # Every row is looked at as it was before the statement.
-        types = [expr.type for _, expr in statement.assigned]
-        arrays, count, add = self._queries.gathered([BIGINT, *types])
-
-        def gather() -> None:
-            row = self.positions[statement.scan.number][1]
-            add([Value(row), *self._assigned(statement).values()])
-
-        self._where(statement.scan, statement.where, gather)
-        at = self.writer.name("j")
-        with self.writer.deeper(f"for {at} in range({count}):"):
-            row = self.writer.name("r")
-            self.writer.line(f"{row} = {arrays[0][0]}[{at}]")
-            given = {
-                index: self._queries.gathered_value(pair, at, type_)
-                for index, pair, type_ in zip(indexes, arrays[1:], types, strict=True)
-            }
-            self._assign(table, row, given, changed)
-
-    def _assigned(self, statement: checked.Update) -> dict[int, Value]:
-        return {
-            index: self.expressions.kept(self.expressions.value(expr)) for index, expr in statement.assigned
-        }
-
-    def _assign(self, table: TableCode, row: str, values: dict[int, Value], changed: str) -> None:
-        table.assign(row, values)
-        self._note(changed)
-
-    def _delete(self, statement: checked.Delete, changed: str) -> None:
-        table = self.tables[statement.scan.table or ""]
-        if statement.scan.table in reads(statement.where):
-            arrays, count, add = self._queries.gathered([BIGINT])
-            number = statement.scan.number
-            self._where(statement.scan, statement.where, lambda: add([Value(self.positions[number][1])]))
-            at = self.writer.name("j")
-            with self.writer.deeper(f"for {at} in range({count}):"):
-                row = self.writer.name("r")
-                self.writer.line(f"{row} = {arrays[0][0]}[{at}]")
-                table.remove(row)
-                self._note(changed)
-            return
-
-        def remove() -> None:
-            table.remove(self.positions[statement.scan.number][1])
-            self._note(changed)
-
-        self._where(statement.scan, statement.where, remove)
-
-    def _where(self, scan: checked.Scan, where: tuple[checked.Expr, ...], at_row: Callable[[], None]) -> None:
-        """A loop over the rows of a table for which conditions hold."""
-        query = checked.Query((scan,), where, (), ())
-        self._queries.loops(query, at_row, any_order=True)
 
 
 def _is_first(part: checked.Oldest) -> bool:

@@ -16,7 +16,8 @@ There is a way to run an aggregate for each row of the table "which version runs
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 from millstream.uda import checked
@@ -33,8 +34,15 @@ BASE, RUNNING, ROWS, RANGE, ACTIVE, CONTENT = "base", "running", "rows", "range"
 WHOLE_TABLE, AGAIN, TUMBLE = "whole", "again", "tumble"
 _WINDOWS = (ROWS, RANGE, ACTIVE, AGAIN)
 _GATHERED = (CONTENT, WHOLE_TABLE)
-_ONE_AFTER_THE_OTHER = (BASE, RUNNING, ROWS, RANGE, AGAIN, TUMBLE)
-"""The modes whose loops look at one instance from their beginning to their end."""
+_HELD = {
+    BASE: ("alive",),
+    RUNNING: ("alive",),
+    ROWS: ("alive", "seen"),
+    RANGE: ("alive", "latest"),
+    AGAIN: ("alive", "latest"),
+    TUMBLE: ("alive", "seen"),
+}
+"""The modes whose loops look at one instance after the other, and what is then at hand besides its tables."""
 
 
 def compiled(body: checked.Body, mode: str, left: checked.Body | None = None) -> Program:
@@ -89,7 +97,7 @@ class _Code:
             passing=mode in _GATHERED,
             sliding=mode in (ROWS, RANGE, AGAIN),
             one_by_one=mode == ROWS,
-            held=mode in _ONE_AFTER_THE_OTHER,
+            held=mode in _HELD,
         )
 
     def program(self) -> Program:
@@ -204,23 +212,43 @@ class _Code:
     def _base(self) -> None:
         writer = self._writer
         self._start("run", "count, codes")
-        with writer.deeper(), writer.deeper("for i in range(count):"):
-            self._trace()
-            self._instance()
-            parameters = self._parameters()
-            with writer.deeper("if alive[k] == 0:"):
-                writer.line("alive[k] = 1")
-                self._code.block("INITIALIZE", parameters)
-            with writer.deeper("else:"):
-                self._code.block("ITERATE", parameters)
+        with writer.deeper(), self._tuples():
+            self._came(self._parameters())
             if self._mode == RUNNING:
                 self._code.block("TERMINATE", [])
-            self._code.let_go()
         writer.line("    return out, returned")
 
-    def _instance(self) -> None:
-        self._writer.line("k = codes[i]")
+    @contextmanager
+    def _tuples(self) -> Iterator[None]:
+        """A loop over tuples. What is known of an instance is at hand until one of another comes."""
+        writer = self._writer
+        with writer.deeper("if count == 0:"):
+            writer.line("return out, returned")
+        self._hold("0")
+        with writer.deeper("for i in range(count):"):
+            self._trace()
+            with writer.deeper("if codes[i] != k:"):
+                self._let_go()
+                self._hold("i")
+            yield
+        self._let_go()
+
+    def _hold(self, at: str) -> None:
+        self._writer.lines(f"k = codes[{at}]", *(f"{self._of(name)} = {name}[k]" for name in self._held))
         self._code.hold()
+
+    def _let_go(self) -> None:
+        self._writer.lines(*(f"{name}[k] = {self._of(name)}" for name in self._held))
+        self._code.let_go()
+
+    @property
+    def _held(self) -> tuple[str, ...]:
+        """What is known of the instance at hand besides its tables."""
+        return _HELD.get(self._mode, ())
+
+    def _of(self, name: str) -> str:
+        """Whether the instance is ``alive``, how many tuples it has ``seen``, when the ``latest`` came."""
+        return f"{name}_now" if name in self._held else f"{name}[k]"
 
     def _trace(self) -> None:
         """Functions outside raise: then it must be known at which tuple."""
@@ -234,11 +262,9 @@ class _Code:
         if isinstance(table, Queue):
             with writer.deeper():
                 table.begin()
-        with writer.deeper(), writer.deeper("for i in range(count):"):
-            self._trace()
-            self._instance()
+        with writer.deeper(), self._tuples():
             if self._mode == ROWS:
-                writer.lines("place = seen[k]", "seen[k] = place + 1")
+                writer.lines(f"place = {self._of('seen')}", f"{self._of('seen')} = place + 1")
                 if not isinstance(table, Ring):
                     writer.line("bound = place - reach")
             else:
@@ -247,17 +273,16 @@ class _Code:
             if isinstance(table, Ring):
                 self._expire()
             else:
-                with writer.deeper("if alive[k] != 0:"):
+                with writer.deeper(f"if {self._of('alive')} != 0:"):
                     self._expire()
             table.insert(parameters, "place")
             if self._mode != ROWS:
-                writer.line("latest[k] = place")
+                writer.line(f"{self._of('latest')} = place")
             writer.line("mark = out")
             if self._mode == AGAIN:
                 with writer.deeper("if (place + 1) % slide == 0:"):
                     self._what_is_left()
             self._came(parameters)
-            self._code.let_go()
             if self._mode == ROWS:
                 # With SLIDE only the last tuple of a slot is heard.
                 with writer.deeper("if slide > 1 and (place + 1) % slide != 0:"):
@@ -269,8 +294,8 @@ class _Code:
 
     def _came(self, parameters: list[Value]) -> None:
         """What a tuple does to its instance."""
-        with self._writer.deeper("if alive[k] == 0:"):
-            self._writer.line("alive[k] = 1")
+        with self._writer.deeper(f"if {self._of('alive')} == 0:"):
+            self._writer.line(f"{self._of('alive')} = 1")
             self._code.block("INITIALIZE", parameters)
         with self._writer.deeper("else:"):
             self._code.block("ITERATE", parameters)
@@ -283,11 +308,10 @@ class _Code:
         """
         writer = self._writer
         self._start("run", "count, codes, size, slide, forget")
-        with writer.deeper(), writer.deeper("for i in range(count):"):
-            self._trace()
-            self._instance()
-            writer.lines("now = seen[k] // slide", "place = seen[k] % slide")
-            writer.lines("seen[k] += 1", "alive[k] = 1")
+        alive, seen = self._of("alive"), self._of("seen")
+        with writer.deeper(), self._tuples():
+            writer.lines(f"now = {seen} // slide", f"place = {seen} % slide")
+            writer.lines(f"{seen} += 1", f"{alive} = 1")
             with writer.deeper("if place >= slide - size:"):
                 writer.line("mark = out")
                 parameters = self._parameters()
@@ -302,8 +326,7 @@ class _Code:
                     self._code.block("TERMINATE", [])
                     self._code.clear()
                     with writer.deeper("if forget:"):
-                        writer.lines("alive[k] = 0", "seen[k] = 0")
-                self._code.let_go()
+                        writer.lines(f"{alive} = 0", f"{seen} = 0")
         writer.line("    return out, returned")
 
     def _expire(self) -> None:
@@ -311,21 +334,18 @@ class _Code:
         writer, table = self._writer, self._code.window
         table.expire(lambda row: self._code.block("EXPIRE", [], oldest=row))
         # In a window of rows the last tuple is always the one before this one.
-        with writer.deeper("if reach == 0:" if self._mode == ROWS else "if latest[k] < bound:"):
+        with writer.deeper("if reach == 0:" if self._mode == ROWS else f"if {self._of('latest')} < bound:"):
             self._code.clear()
-            writer.line("alive[k] = 0")
+            writer.line(f"{self._of('alive')} = 0")
 
     def _sweep(self) -> None:
         """What has become too old leaves, though no tuple comes."""
         writer = self._writer
         self._start("sweep", "count, codes, bounds")
-        with writer.deeper(), writer.deeper("for i in range(count):"):
-            self._trace()
-            self._instance()
+        with writer.deeper(), self._tuples():
             writer.line("bound = bounds[i]")
-            with writer.deeper("if alive[k] != 0:"):
+            with writer.deeper(f"if {self._of('alive')} != 0:"):
                 self._expire()
-            self._code.let_go()
         writer.line("    return out, returned")
 
     def _active(self) -> None:

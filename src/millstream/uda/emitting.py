@@ -101,12 +101,12 @@ class Emitting(ABC):
 
     def kept(self, value: Value) -> Value:
         """A value in names of its own, so that it is computed once."""
-        code = value.code if _is_simple(value.code) else self._kept(value.code)
-        null = value.null if _is_simple(value.null) or not value.null else self._kept(value.null)
+        code = value.code if is_simple(value.code) else self._kept(value.code)
+        null = value.null if is_simple(value.null) or not value.null else self._kept(value.null)
         return Value(code, null)
 
     def _kept(self, code: str) -> str:
-        if _is_simple(code):
+        if is_simple(code):
             return code
         name = self._writer.name("v")
         self._writer.line(f"{name} = {code}")
@@ -160,5 +160,6 @@ def either(*conditions: str) -> str:
     return known[0] if len(known) == 1 else f"({' or '.join(known)})"
 
 
-def _is_simple(code: str) -> bool:
+def is_simple(code: str) -> bool:
+    """Whether it is a name or a number, which stays the same wherever it is written again."""
     return code.isidentifier() or code.lstrip("-").replace(".", "", 1).isdigit()

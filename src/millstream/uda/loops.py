@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from millstream.uda import checked
@@ -12,7 +11,7 @@ from millstream.uda.access import ByHash, InOrder, access, depends_on
 from millstream.uda.checked import Expr
 from millstream.uda.emitting import Value
 from millstream.uda.expressions import Expressions
-from millstream.uda.tables import ManyRows
+from millstream.uda.many_rows import ManyRows
 
 if TYPE_CHECKING:
     from millstream.uda.bodies import BodyCode
@@ -107,6 +106,9 @@ class Loops(ABC):
             self.scan(scan, both, known, at_row, stop=stop, any_order=any_order and not others)
             return
         way = self._way_to_partners(scan, known)
+        if way is not None and way[1] is not None and way[0].tells_apart(way[1].columns):
+            self._partner(scan, way[0], way[1], now, further)
+            return
         matched = self._writer.name("m")
         self._writer.line(f"{matched} = False")
         if way is not None:
@@ -133,6 +135,28 @@ class Loops(ABC):
         assert not isinstance(way, InOrder)
         return table, way
 
+    def _partner(
+        self,
+        scan: checked.Scan,
+        table: ManyRows,
+        hashed: ByHash,
+        now: frozenset[int],
+        further: Callable[[], None],
+    ) -> None:
+        """The only row that can be the partner of one, if there is any."""
+        writer, positions = self._writer, self._body.positions
+        row = table.find(hashed.columns, self._values(hashed.values))
+        rest = [condition for condition in scan.on if condition not in hashed.conditions]
+        if rest:
+            found, row = row, writer.name("r")
+            writer.line(f"{row} = -1")
+            with writer.deeper(f"if {found} >= 0:"):
+                positions[scan.number] = (scan, found)
+                self._loop([], rest, now, lambda: writer.line(f"{row} = {found}"), "", False)
+        positions[scan.number] = (scan, row, MISSING)
+        further()
+        del positions[scan.number]
+
     def _partners(
         self,
         scan: checked.Scan,
@@ -148,16 +172,13 @@ class Loops(ABC):
         """
         writer, (table, hashed) = self._writer, found
         row, fits = writer.name("r"), writer.name("m")
-        writer.line(f"{row} = -1")
         if hashed is None:
             way = table.order()
             writer.line(f"{row} = {way.first}")
         else:
             given = self._values(hashed.values)
-            nulls = " and ".join(f"not {value.null}" for value in given if value.null)
-            with writer.deeper(f"if {nulls}:") if nulls else nullcontext():
-                way = table.chain(hashed.columns, [value.code for value in given])
-                writer.line(f"{row} = {way.first}")
+            way = table.chain(hashed.columns, given)
+            writer.line(f"{row} = {table.find(hashed.columns, given)}")
         with writer.deeper("while True:"):
             writer.line(f"{fits} = False")
             with writer.deeper(f"while {row} >= 0 and not {fits}:"):
@@ -202,15 +223,12 @@ class Loops(ABC):
             access(scan, conditions, available, any_order=any_order) if isinstance(table, ManyRows) else None
         )
         match way:
-            case ByHash(columns, values):
+            case ByHash(columns, values, tested):
                 assert isinstance(table, ManyRows)
-                given = self._values(values)
-                nulls = [f"not {value.null}" for value in given if value.null]
-                if nulls:
-                    with self._writer.deeper(f"if {' and '.join(nulls)}:"):
-                        table.probe(columns, [value.code for value in given], placed, stop)
-                else:
-                    table.probe(columns, [value.code for value in given], placed, stop)
+                before = len(self._holding)
+                self._holding += tested if table.tells_apart(columns) else ()
+                table.probe(columns, self._values(values), placed, stop)
+                del self._holding[before:]
             case InOrder(column, ascending, condition):
                 assert isinstance(table, ManyRows)
 

@@ -14,7 +14,8 @@ from millstream.uda.emitting import Value, truth
 from millstream.uda.failures import ROWS
 from millstream.uda.kinds import DOUBLE, INTEGER, TRUTH, kind_of, zero
 from millstream.uda.loops import Consume, Loops
-from millstream.uda.tables import ManyRows, if_there
+from millstream.uda.many_rows import ManyRows
+from millstream.uda.tables import if_there
 
 
 class Queries(Loops):
@@ -147,12 +148,7 @@ class Queries(Loops):
         row = self._writer.name("j")
         with self._writer.deeper(f"for {row} in range({count}):"):
             for i, ((values, nulls), type_, descending, nulls_first) in enumerate(columns):
-                code = f"{values}[{row}]"
-                match kind_of(type_):
-                    case "double":
-                        code = f"order_of_double({code})"
-                    case "word":
-                        code = f"{self._body.labels(type_)}[{code}]"
+                code = self._in_order(f"{values}[{row}]", type_)
                 self._writer.line(f"{keys}[{2 * i}, {row}] = {'-' if nulls_first else ''}int({nulls}[{row}])")
                 with self._writer.deeper(f"if {nulls}[{row}] == 0:"):
                     self._writer.line(f"{keys}[{2 * i + 1}, {row}] = {f'~({code})' if descending else code}")
@@ -202,7 +198,10 @@ class Queries(Loops):
             self._after_grouping(query, values, consume)
 
     def _arranged(self, query: checked.Query, consume: Consume) -> None:
-        """DISTINCT, ORDER BY and LIMIT: rows are put aside first."""
+        """DISTINCT, ORDER BY and LIMIT: rows are put aside first, unless only the foremost is wanted."""
+        if query.order and not query.distinct and _is_one(query.limit):
+            self._foremost(query, consume)
+            return
         types = [output.type for output in query.outputs]
         sorting = [key.expr for key in query.order]
         inner = replace(
@@ -243,6 +242,61 @@ class Queries(Loops):
                     for a, t in zip(arrays, types, strict=False)
                 ]
             )
+
+    def _foremost(self, query: checked.Query, consume: Consume) -> None:
+        """The row that comes first in an order, and of equal ones the first that there is."""
+        writer = self._writer
+        sorting = [key.expr for key in query.order]
+        inner = replace(query, outputs=(*query.outputs, *sorting), order=(), limit=None, united=())
+        best = [Value(writer.name("v"), writer.name("n")) for _ in query.outputs]
+        ranks = [(writer.name("x"), writer.name("k")) for _ in query.order]
+        seen, nullable = writer.name("m"), [False] * len(best)
+        writer.line(f"{seen} = False")
+        for value, output in zip(best, query.outputs, strict=True):
+            writer.lines(f"{value.code} = {zero(kind_of(output.type))}", f"{value.null} = True")
+        for pair in ranks:
+            writer.lines(*(f"{name} = 0" for name in pair))
+
+        def take(row: list[Value]) -> None:
+            places = [
+                self._rank(key, value) for key, value in zip(query.order, row[len(best) :], strict=True)
+            ]
+            pairs = [pair for both in zip(places, ranks, strict=True) for pair in zip(*both, strict=True)]
+            earlier = ""
+            for own, other in reversed(pairs):
+                equally = f" or ({own} == {other} and {earlier})" if earlier else ""
+                earlier = f"({own} < {other}{equally})"
+            with writer.deeper(f"if not {seen} or {earlier}:"):
+                writer.line(f"{seen} = True")
+                for i, (name, value) in enumerate(zip(best, row, strict=False)):
+                    writer.lines(f"{name.code} = {value.code}", f"{name.null} = {value.null or 'False'}")
+                    nullable[i] |= value.null not in ("", "False")
+                for own, other in pairs:
+                    writer.line(f"{other} = {own}")
+
+        self._unarranged(inner, take)
+        with writer.deeper(f"if {seen}:"):
+            consume([v if is_null else Value(v.code) for v, is_null in zip(best, nullable, strict=True)])
+
+    def _rank(self, key: checked.Sorting, value: Value) -> tuple[str, str]:
+        """Two integers in the order of a key: where a NULL is, and the value."""
+        null = f"{'-' if key.nulls_first else ''}int({value.null})" if value.null else "0"
+        code = self._in_order(value.code, key.expr.type)
+        code = f"~({code})" if key.descending else code
+        code = f"(0 if {value.null} else {code})" if value.null else code
+        kept = self._expressions.kept
+        return kept(Value(null)).code, kept(Value(code)).code
+
+    def _in_order(self, code: str, type_: Type) -> str:
+        """An integer in the order of values of a type."""
+        match kind_of(type_):
+            case "double":
+                return f"order_of_double({code})"
+            case "word":
+                return f"{self._body.labels(type_)}[{code}]"
+            case "truth":
+                return f"int({code})"
+        return code
 
     # ------------------------------------------------------------ in expressions
 
@@ -320,16 +374,16 @@ class Queries(Loops):
         def compare(row: str) -> None:
             own = table.column(row, column)
             test = self._expressions.plain_test("=", own.code, value.code, node.values[0].type)
-            with self._writer.deeper(f"if {test}:"):
+            with nullcontext() if table.tells_apart((column,)) else self._writer.deeper(f"if {test}:"):
                 self._writer.line(f"{hit} = True")
 
-        if value.null:
-            with self._writer.deeper(f"if not {value.null}:"):
-                table.probe((column,), [value.code], compare, hit)
-        else:
-            table.probe((column,), [value.code], compare, hit)
+        table.probe((column,), values, compare, hit)
         null = f"({value.null} and {table.count} > 0) or " if value.null else ""
         return hit, f"(not ({null}{hit} or {table.known(column)} < {table.count}))"
+
+
+def _is_one(limit: Expr | None) -> bool:
+    return isinstance(limit, checked.Constant) and limit.value == 1
 
 
 def _is_one_row(query: checked.Query) -> bool:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from millstream.uda.emitting import Value
+from millstream.uda.many_rows import ManyRows
 from millstream.uda.records import META
-from millstream.uda.tables import Consume, ManyRows
+from millstream.uda.tables import Consume
 
 
 class Queue(ManyRows):
@@ -49,47 +50,66 @@ class Queue(ManyRows):
     def clear(self) -> None:
         for name in ("head", "tail"):
             self._writer.line(f"{self.name(name)}[{self.instance}] = -1")
-        for name in (*self._counts, *(f"known{index}" for index in self.needs.counted)):
-            self._writer.line(f"{self.name(name)}[{self.instance}] = 0")
+        self._writer.line(f"{self.name('count')}[{self.instance}] = 0")
+        self._count_none()
 
-    _counts: tuple[str, ...] = ("count",)
+    def _count_none(self) -> None:
+        for index in self.needs.counted:
+            self._writer.line(f"{self.name(f'known{index}')}[{self.instance}] = 0")
 
 
 class Ring(Queue):
     """A window of so many rows. Once it is full, one leaves for each that comes and takes its place.
 
     So the rows that there are follow from the place of the tuple, and where it is written is in the
-    processor's cache.
+    processor's cache. Which are the first and the last is in variables while the instance is at hand.
     """
 
-    _counts = ()
+    @property
+    def head(self) -> str:
+        return f"{self.prefix}_first"
+
+    @property
+    def _tail(self) -> str:
+        return f"{self.prefix}_last"
+
+    def hold(self) -> None:
+        for variable, array in ((self.head, "head"), (self._tail, "tail")):
+            self._writer.line(f"{variable} = {self.name(array)}[{self.instance}]")
+
+    def let_go(self) -> None:
+        for variable, array in ((self.head, "head"), (self._tail, "tail")):
+            self._writer.line(f"{self.name(array)}[{self.instance}] = {variable}")
 
     def expire(self, leaving: Consume) -> None:
-        writer, head = self._writer, f"{self.name('head')}[{self.instance}]"
+        writer = self._writer
         writer.line("row = -1")
         with writer.deeper("if place > reach:"):
-            writer.lines("mark = out", f"row = {head}")
+            writer.lines("mark = out", f"row = {self.head}")
             leaving("row")
             self.leave("row")
             writer.line("out = mark")
 
     def insert(self, values: Sequence[Value], place: str = "") -> None:
-        writer, instance = self._writer, self.instance
-        head, tail, following = (self.name(n) for n in ("head", "tail", "next"))
+        writer, following = self._writer, self.name("next")
         with writer.deeper("if row < 0:"):
             writer.line(f"row = take_row({self.name('meta')}, {following})")
-            writer.line(f"{self.name('owner')}[row] = {instance}")
-        with writer.deeper(f"if {head}[{instance}] < 0:"):
-            writer.line(f"{head}[{instance}] = row")
+            writer.line(f"{self.name('owner')}[row] = {self.instance}")
+        with writer.deeper(f"if {self.head} < 0:"):
+            writer.line(f"{self.head} = row")
         with writer.deeper("else:"):
-            writer.line(f"{following}[{tail}[{instance}]] = row")
-        writer.lines(f"{tail}[{instance}] = row", f"{following}[row] = -1")
+            writer.line(f"{following}[{self._tail}] = row")
+        writer.lines(f"{self._tail} = row", f"{following}[row] = -1")
         self._fill("row", values)
 
     def leave(self, row: str) -> None:
         for index in range(len(self.table.fields)):
             self._count(row, index, "-")
-        self._writer.line(f"{self.name('head')}[{self.instance}] = {self.name('next')}[{row}]")
+        self._writer.line(f"{self.head} = {self.name('next')}[{row}]")
+
+    def clear(self) -> None:
+        self._writer.lines(f"{self.head} = -1", f"{self._tail} = -1")
+        self._count_none()
 
     @property
     def count(self) -> str:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
+
+Remembered = TypeVar("Remembered", bound=Hashable)
 
 
 class Writer:
@@ -61,6 +63,14 @@ class Writer:
     def recall(self, what: Hashable) -> Any:
         """Its value if it has been computed wherever one gets here, else None."""
         return next((known[what] for known in self._known if what in known), None)
+
+    def remembered(self, kind: type[Remembered]) -> list[tuple[Remembered, Any]]:
+        """All of a kind that can be recalled."""
+        return [(w, value) for known in self._known for w, value in known.items() if isinstance(w, kind)]
+
+    def forget(self, what: Hashable) -> None:
+        for known in self._known:
+            known.pop(what, None)
 
     # ------------------------------------------------------------ second thoughts
 

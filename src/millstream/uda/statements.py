@@ -1,0 +1,175 @@
+"""INSERT, UPDATE and DELETE as generated source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from millstream.types import BIGINT
+from millstream.uda import checked
+from millstream.uda.access import InOrder, access
+from millstream.uda.emitting import Value
+from millstream.uda.forms import reads
+from millstream.uda.many_rows import ManyRows
+from millstream.uda.queries import Queries
+from millstream.uda.tables import SingleRow, TableCode
+from millstream.uda.unique import guarded
+
+if TYPE_CHECKING:
+    from millstream.uda.bodies import BodyCode
+
+Returned = Callable[[list[Value]], None]
+
+
+class Statements:
+    """Writes statements for the body in which they stand; ``returned`` writes what is returned."""
+
+    def __init__(self, body: BodyCode, queries: Queries, returned: Returned) -> None:
+        self._body, self._queries, self._returned = body, queries, returned
+        self._writer = body.writer
+
+    def write(self, statement: checked.Statement, *, is_asked_about: bool) -> None:
+        """Of one that is asked about, ``sqlcode`` tells whether it changed or returned a row."""
+        changed = ""
+        if is_asked_about:
+            changed = self._writer.name("d")
+            self._writer.line(f"{changed} = 0")
+        match statement:
+            case checked.Insert():
+                self._insert(statement, changed)
+            case checked.Update():
+                self._update(statement, changed)
+            case checked.Delete():
+                self._delete(statement, changed)
+        if is_asked_about:
+            self._writer.line(f"sqlcode = 0 if {changed} > 0 else 100")
+
+    def _note(self, changed: str) -> None:
+        if changed:
+            self._writer.line(f"{changed} += 1")
+
+    def _put(self, table: str | None, values: list[Value], changed: str) -> None:
+        if table is None:
+            self._returned(values)
+        else:
+            self._body.tables[table].insert(values)
+        self._note(changed)
+
+    def _insert(self, statement: checked.Insert, changed: str) -> None:
+        if statement.query is not None:
+            query = statement.query
+            if statement.table is not None and statement.table in reads(query):
+                # What is inserted must not be seen by the query that inserts it.
+                types = [output.type for output in query.outputs]
+                arrays, count, add = self._queries.gathered(types)
+                self._queries.rows(query, add)
+                row = self._writer.name("j")
+                with self._writer.deeper(f"for {row} in range({count}):"):
+                    values = [
+                        self._queries.gathered_value(a, row, t) for a, t in zip(arrays, types, strict=True)
+                    ]
+                    self._put(statement.table, values, changed)
+            else:
+                self._queries.rows(query, lambda values: self._put(statement.table, values, changed))
+            return
+
+        def rows() -> None:
+            # All rows are computed before the first is there.
+            all_values = [self._values(row) for row in statement.rows]
+            for values in all_values:
+                self._put(statement.table, values, changed)
+
+        if statement.where is None:
+            rows()
+        else:
+            self._look_ahead(statement)
+            with self._writer.deeper(f"if {self._body.expressions.truth(statement.where)}:"):
+                rows()
+
+    def _look_ahead(self, statement: checked.Insert) -> None:
+        """What an INSERT makes sure that there is none of is looked for where the next statements know it."""
+        table = self._body.tables.get(statement.table or "")
+        columns = tuple(sorted(guarded(statement.table or "", statement)))
+        if isinstance(table, ManyRows) and table.tells_apart(columns):
+            values = [statement.rows[0][column] for column in columns]
+            if all(isinstance(value, checked.Parameter | checked.Constant) for value in values):
+                table.find(columns, self._values(values))
+
+    def _update(self, statement: checked.Update, changed: str) -> None:
+        table = self._body.tables[statement.scan.table or ""]
+        indexes = [index for index, _ in statement.assigned]
+        way = access(statement.scan, statement.where, frozenset(), any_order=True)
+        moves = isinstance(way, InOrder) and way.column in indexes
+        moves |= way is not None and not isinstance(way, InOrder) and bool(set(way.columns) & set(indexes))
+        if isinstance(table, SingleRow):
+            moves = False
+        if not moves and statement.scan.table not in reads((statement.where, statement.assigned)):
+
+            def at_row() -> None:
+                values = self._assigned(statement)
+                self._assign(table, self._row(statement.scan), values, changed)
+
+            self._where(statement.scan, statement.where, at_row)
+            return
+        # Every row is looked at as it was before the statement.
+        types = [expr.type for _, expr in statement.assigned]
+        arrays, count, add = self._queries.gathered([BIGINT, *types])
+
+        def gather() -> None:
+            row = self._row(statement.scan)
+            add([Value(row), *self._assigned(statement).values()])
+
+        self._where(statement.scan, statement.where, gather)
+        at = self._writer.name("j")
+        with self._writer.deeper(f"for {at} in range({count}):"):
+            row = self._writer.name("r")
+            self._writer.line(f"{row} = {arrays[0][0]}[{at}]")
+            given = {
+                index: self._queries.gathered_value(pair, at, type_)
+                for index, pair, type_ in zip(indexes, arrays[1:], types, strict=True)
+            }
+            self._assign(table, row, given, changed)
+
+    def _assigned(self, statement: checked.Update) -> dict[int, Value]:
+        indexes, values = zip(*statement.assigned, strict=True)
+        return dict(zip(indexes, self._values(values), strict=True))
+
+    def _values(self, exprs: Iterable[checked.Expr]) -> list[Value]:
+        expressions = self._body.expressions
+        return [expressions.kept(expressions.value(expr)) for expr in exprs]
+
+    def _row(self, scan: checked.Scan) -> str:
+        """The name that has the row at which a scan is."""
+        row: str = self._body.positions[scan.number][1]
+        return row
+
+    def _assign(self, table: TableCode, row: str, values: dict[int, Value], changed: str) -> None:
+        table.assign(row, values)
+        self._note(changed)
+
+    def _delete(self, statement: checked.Delete, changed: str) -> None:
+        table = self._body.tables[statement.scan.table or ""]
+        if statement.scan.table in reads(statement.where):
+            arrays, count, add = self._queries.gathered([BIGINT])
+            number = statement.scan.number
+            self._where(
+                statement.scan, statement.where, lambda: add([Value(self._body.positions[number][1])])
+            )
+            at = self._writer.name("j")
+            with self._writer.deeper(f"for {at} in range({count}):"):
+                row = self._writer.name("r")
+                self._writer.line(f"{row} = {arrays[0][0]}[{at}]")
+                table.remove(row)
+                self._note(changed)
+            return
+
+        def remove() -> None:
+            table.remove(self._row(statement.scan))
+            self._note(changed)
+
+        self._where(statement.scan, statement.where, remove)
+
+    def _where(self, scan: checked.Scan, where: tuple[checked.Expr, ...], at_row: Callable[[], None]) -> None:
+        """A loop over the rows of a table for which conditions hold."""
+        query = checked.Query((scan,), where, (), ())
+        self._queries.loops(query, at_row, any_order=True)
