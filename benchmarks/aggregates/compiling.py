@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from benchmarks.experiments.section import Claim, Figures, Section, Size
@@ -25,40 +25,46 @@ ROWS, REPEATS = 0, 1
 COLD, CACHED = 10, 0.5
 ABOUT = """\
 Seconds of a core until the program of each version of each aggregate of the library is ready to run, in a
-process that finds an empty cache, and then in another that finds what the first one left. The first of each
-also loads Numba and the helpers of all programs. Aggregates that are not compiled are left out."""
+process that finds empty caches, and then in another that finds what the first one left. The first of each
+also loads Numba and compiles the helpers of all programs; so the slowest one is compiled once more as the
+very first of a machine. Aggregates that are not compiled are left out."""
 
 
 def measure(size: Size, directory: Path) -> Section:
     with tempfile.TemporaryDirectory(prefix="compiling-") as cache:
         cold, cached = _in_a_process(cache), _in_a_process(cache)
     names = sorted(cold, key=cold.__getitem__, reverse=True)
+    with tempfile.TemporaryDirectory(prefix="compiling-") as cache:
+        first = _in_a_process(cache, names[0])[names[0]]
     table = [["aggregate", "cold, s", "from the cache, s"]]
     table += [[name, f"{cold[name]:.2f}", f"{cached[name]:.2f}"] for name in names]
     slowest = max(cached, key=cached.__getitem__)
     claims = [
         Claim(f"cold, the largest takes less than {COLD} s", f"{cold[names[0]]:.1f} s, {names[0]}",
               cold[names[0]] < COLD),
+        Claim(f"as the first program of a machine, less than {COLD} s too", f"{first:.1f} s, {names[0]}",
+              first < COLD),
         Claim(f"from the cache, less than {CACHED} s", f"{cached[slowest]:.2f} s, {slowest}",
               cached[slowest] < CACHED),
     ]  # fmt: skip
     return Section("Compiling the library", ABOUT, claims, [Figures("", table)])
 
 
-def _in_a_process(cache: str) -> dict[str, float]:
-    environment = {**os.environ, "XDG_CACHE_HOME": cache}
-    command = [sys.executable, "-m", "benchmarks.aggregates.compiling"]
+def _in_a_process(cache: str, *names: str) -> dict[str, float]:
+    environment = {**os.environ, "XDG_CACHE_HOME": cache, "NUMBA_CACHE_DIR": str(Path(cache) / "helpers")}
+    command = [sys.executable, "-m", "benchmarks.aggregates.compiling", *names]
     done = subprocess.run(command, env=environment, capture_output=True, check=True)
     found: dict[str, float] = json.loads(done.stdout)
     return found
 
 
-def seconds() -> dict[str, float]:
+def seconds(names: Sequence[str]) -> dict[str, float]:
+    """Of the programs of these names, or of all."""
     from millstream.kernels.user_warm import prepare
 
     found = {}
     for name, program in list(_programs()):
-        if program.is_compiled:
+        if program.is_compiled and (not names or name in names):
             started = time.process_time()
             prepare(program)
             found[name] = time.process_time() - started
@@ -82,4 +88,4 @@ def _programs() -> Iterator[tuple[str, Program]]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(seconds()))
+    print(json.dumps(seconds(sys.argv[1:])))
