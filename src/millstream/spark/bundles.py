@@ -13,7 +13,7 @@ from functools import partial
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own custom)
 
-from millstream.kernels.beside import Beside, Branch, branch_name, branched_schema
+from millstream.kernels.branches import Branch, branch_name, branched_schema
 from millstream.spark.stages import Wanted, made
 from millstream.stage.shard import result_schema
 
@@ -71,6 +71,8 @@ def _go_together(one: Wanted, other: Wanted) -> bool:
 def _bundle(wanted: Sequence[Wanted], members: tuple[int, ...]) -> Bundle:
     if len(wanted) == 1:
         return Bundle(wanted[0], members)
+    from millstream.kernels.pattern import PatternMatches
+
     first, searched = wanted[0], wanted[0].searched
     assert searched is not None
     fields: dict[tuple[str, str], pa.Field] = {}
@@ -84,14 +86,14 @@ def _bundle(wanted: Sequence[Wanted], members: tuple[int, ...]) -> Bundle:
             shipped = fields.setdefault((value.sql, str(type_)), field.with_name(f"a{len(fields)}"))
             names[name] = shipped.name
         spec = replace(search.spec, arguments=tuple(names[name] for name in search.spec.arguments))
-        branches.append(Branch(partial(want.searched.kernel, spec), want.pipeline.output))
+        branches.append(Branch(spec, want.pipeline.output))
     (source,) = first.pipeline.inputs
     others = [field for field in source.columns if field.name not in first.shipped]
     outputs = tuple(branch.output for branch in branches)
     pipeline = replace(
         first.pipeline,
         inputs=(replace(source, columns=pa.schema([*fields.values(), *others])),),
-        make_kernels=partial(made, (*searched.before, partial(Beside, tuple(branches)))),
+        make_kernels=partial(made, (*searched.before, partial(PatternMatches, tuple(branches)))),
         output=branched_schema(outputs),
     )
     columns = {field.name: F.expr(sql).cast(type_) for (sql, type_), field in fields.items()}

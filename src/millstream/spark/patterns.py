@@ -44,7 +44,6 @@ class Searched:
     search: Search
     before: tuple[Callable[[], Kernel], ...]
     """What is done with tuples before the search."""
-    kernel: Callable[[PatternSpec], Kernel]
 
 
 def search_of(node: PatternSearch) -> Search:

@@ -228,7 +228,7 @@ class Stages:
         from millstream.kernels.reorder import Reorder
 
         search = search_of(node)
-        searched = Searched(node.input, search, (partial(Reorder),), PatternMatch)
+        searched = Searched(node.input, search, (partial(Reorder),))
         frame = self.run(
             flow,
             search.shipped,

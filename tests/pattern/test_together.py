@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import random
-from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -15,8 +14,8 @@ from tests.pattern.forms import Patterns
 from tests.pattern.running import Match, by_partition, defined, spec_of, tuples_of, uncompiled
 
 from millstream.kernels.base import END, Frontier
-from millstream.kernels.beside import BRANCH, Beside, Branch, branch_name
-from millstream.kernels.pattern import PatternMatch
+from millstream.kernels.branches import BRANCH, Branch, branch_name
+from millstream.kernels.pattern import PatternMatches
 from millstream.kernels.user_machine import returned_fields
 from millstream.pattern.compiler import compiled
 from millstream.pattern.form import Pattern
@@ -27,18 +26,18 @@ Rows = list[dict[str, Any]]
 any_patterns = st.one_of(random_patterns.patterns(), random_patterns.related_patterns())
 
 
-def beside(patterns: list[Pattern]) -> Beside:
+def together(patterns: list[Pattern]) -> PatternMatches:
     branches = []
     for pattern in patterns:
         spec = spec_of(compiled(pattern))
         output = pa.schema(returned_fields(spec.program, spec.results))
-        branches.append(Branch(partial(PatternMatch, spec), output))
-    return Beside(tuple(branches))
+        branches.append(Branch(spec, output))
+    return PatternMatches(tuple(branches))
 
 
 def searched(patterns: list[Pattern], rows: Rows, cut: int) -> list[dict[int, list[Match]]]:
     """What each finds, with its state lost at the cut. Keys are not among the results of branches."""
-    kernel = beside(patterns)
+    kernel = together(patterns)
     found: list[list[tuple[int, Match]]] = [[] for _ in patterns]
     for start, end in ((0, cut), (cut, len(rows))):
         frontier = END if end == len(rows) else Frontier(max(end - 1, 0) // 2, -1)
@@ -53,7 +52,7 @@ def searched(patterns: list[Pattern], rows: Rows, cut: int) -> list[dict[int, li
             found[branch].append((rows[number].get("key", 0), (number, tuple(row[n] for n in names))))
         change = kernel.snapshot()
         assert not change.dropped or end == len(rows) or not start
-        again = beside(patterns)
+        again = together(patterns)
         again.restore(change.meta, dict(change.added))
         kernel = again if end < len(rows) else pickle.loads(pickle.dumps(kernel))
     return [by_partition(branch) for branch in found]
@@ -79,6 +78,6 @@ def test_as_much_is_promised_as_all_of_them_promise() -> None:
     star = made.made([x.v == 1, y.v == 1], [y.w])
     rows = [{"v": v, "w": i} for i, v in enumerate([1, 1, 1, 1])]
     with uncompiled():
-        kernel = beside([plain, star])
+        kernel = together([plain, star])
         kernel.process(tuples_of(plain.fields, rows), Frontier(9, -1))
         assert kernel.passes(Frontier(9, -1)) < Frontier(2, 0)
