@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from millstream.kernels.arrays import Array, frozen
+from millstream.kernels.arrays import Array, Integers, frozen
 from millstream.kernels.base import Tuples
 from millstream.kernels.coding import Coding
 from millstream.kernels.times import as_order
@@ -27,6 +27,7 @@ class Offered:
         )
         self._words = coding.words
         self._columns: dict[str, tuple[Array, Array]] = {}
+        self._answered: dict[int, Integers] = {}
 
     def __len__(self) -> int:
         return len(self.tuples)
@@ -42,6 +43,12 @@ class Offered:
         for i, (name, parameter) in enumerate(zip(names, parameters, strict=True)):
             arrays[f"p{i}"], arrays[f"pn{i}"] = self._column(name, parameter)
         return arrays
+
+    def answered(self, group: int) -> Integers:
+        """What searches of a group have found out about each tuple (``pattern.common``)."""
+        if group not in self._answered:
+            self._answered[group] = np.zeros(len(self), np.int64)
+        return self._answered[group]
 
     def _column(self, name: str, parameter: Field) -> tuple[Array, Array]:
         if name not in self._columns:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from millstream.kernels.arrays import NO_CODES, Array, Codes, Integers
+from millstream.kernels.arrays import NO_CODES, NO_INTEGERS, Array, Codes, Integers
 from millstream.kernels.base import Frontier, Tuples
 from millstream.kernels.coding import Coding
 from millstream.kernels.offered import Offered
@@ -19,6 +19,7 @@ from millstream.kernels.user_machine import Keys, Machine, UserAggregateError
 from millstream.kernels.user_state import UserState
 from millstream.kernels.user_tables import TableState
 from millstream.pattern.attempts import NOBODY
+from millstream.pattern.common_answers import ANSWERED, QUESTIONS, TOLD
 from millstream.pattern.matches import STAMP
 from millstream.pattern.search import IN_LAST_STAR, WAITING
 from millstream.pattern.surroundings import ASKED
@@ -46,6 +47,13 @@ class Search:
         self._spec = spec
         self.state = SearchState(spec.program, "pattern", coding)
         self._is_float = False
+        common = spec.common
+        numbers, told = ((), ()) if common is None else (common.numbers, common.told)
+        self._told: dict[str, Array] = {
+            QUESTIONS: np.array(numbers, np.int64),
+            TOLD: np.array(told, np.int64),
+            ANSWERED: NO_INTEGERS,
+        }
 
     # ------------------------------------------------------------ tuples
 
@@ -61,6 +69,8 @@ class Search:
         codes, tuples = offered.codes, offered.tuples
         self.state.reserve(len(tuples))
         parameters = offered.arguments(self._spec.arguments, self._spec.program.parameters)
+        if self._spec.common is not None:
+            parameters[ANSWERED] = offered.answered(self._spec.common.group)
         span = np.array([0, NOBODY, 0, 0, 0])
         parts = []
         while True:
@@ -111,7 +121,7 @@ class Search:
         machine, more = self._machine, self._attempts.size
         room = len(codes) + more + 16
         stamps: dict[str, Array] = {name: np.empty(room, np.int64) for name in ("o_origin", "o_number")}
-        known = {**(machine.nothing() if parameters is None else parameters), **stamps}
+        known = {**self._told, **(machine.nothing() if parameters is None else parameters), **stamps}
         found, failure = machine.tried(function, len(codes), (codes, *arguments), known, more)
         columns = self.state.keys.table(codes[found.sources])
         columns |= dict(zip(self._spec.results, found.columns, strict=True))
@@ -176,7 +186,8 @@ class Search:
     def asked(self) -> int:
         """How often conditions of an element have been asked, if the program counts that."""
         partitions = self._machine.tables[1]
-        return int(partitions[_array(partitions, ASKED)].sum())
+        counts = [column.name == ASKED for column in partitions.layout.fields]
+        return int(partitions[_array(partitions, ASKED)].sum()) if any(counts) else 0
 
     @property
     def _machine(self) -> Machine:

@@ -1,0 +1,1 @@
+"""Several patterns in one stream: what each costs by itself, and what they cost together."""
