@@ -26,6 +26,7 @@ from tests.reference.shapes import Source
 from millstream.kernels.pattern import PatternError
 from millstream.plan.executable import why_not
 from millstream.reference import Arrivals, Failure, Heartbeat, Row, answer
+from millstream.spark.searches import together
 
 pytestmark = pytest.mark.usefixtures("uncompiled")
 
@@ -168,3 +169,17 @@ def test_random_patterns_over_one_stream(queries: list[str], clause: str, seed: 
 @quickly
 def test_patterns_with_something_in_common(queries: list[str], clause: str, seed: int, ended: bool) -> None:
     check_together(queries, clause, seed, ended=ended)
+
+
+def test_columns_that_spark_computes_before_are_told_apart() -> None:
+    """Each pattern numbers them for itself, so that the same number is another column in another pattern."""
+    queries = [
+        searching(planned(script_of(f"SELECT X.t FROM s PARTITION BY k AS (X) WHERE {f}(X.name) = 'a'", "")))
+        for f in ("md5", "soundex", "md5")
+    ]
+    whole = together([query.search for query in queries])
+    first, second, third = whole.specs
+    assert first == third
+    assert first.common is not None
+    assert second.common is None
+    assert [str(value) for value, _ in whole.values.values()] == ["md5(s.name)", "s.t", "soundex(s.name)"]
