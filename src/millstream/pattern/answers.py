@@ -22,7 +22,8 @@ from millstream.uda.checked import Expr
 Conditions = tuple[Expr, ...]
 """What is asked of a tuple together; a column says how far back its tuple is."""
 
-_UNKNOWN, _FAILS, _HOLDS = -1, 0, 1
+UNKNOWN, FAILS, HOLDS = -1, 0, 1
+"""What the name of an answer has."""
 
 
 @dataclass(frozen=True)
@@ -105,21 +106,21 @@ class OwnAnswers(Answers):
         """Nobody else wants to know."""
 
     def look_up(self) -> None:
-        self._writer.lines(*(f"{name} = {_UNKNOWN}" for name in self._names.values()))
+        self._writer.lines(*(f"{name} = {UNKNOWN}" for name in self._names.values()))
 
     def _holds(self, question: Conditions) -> str:
-        return f"{self._names.setdefault(question, f'b{len(self._names)}')} == {_HOLDS}"
+        return f"{self._names.setdefault(question, f'b{len(self._names)}')} == {HOLDS}"
 
     def _find_out(self, question: Conditions, wanted: str) -> None:
         name = self._names[question]
-        with self._writer.deeper(f"if {name} == {_UNKNOWN} and ({wanted}):"):
+        with self._writer.deeper(f"if {name} == {UNKNOWN} and ({wanted}):"):
             self._answer(question, name)
 
     def _answer(self, question: Conditions, name: str) -> None:
         writer = self._writer
         known = self._known(question)
         word = "if"
-        for outcome, tests in ((_HOLDS, known[True]), (_FAILS, known[False])):
+        for outcome, tests in ((HOLDS, known[True]), (FAILS, known[False])):
             if tests:
                 with writer.deeper(f"{word} {' or '.join(tests)}:"):
                     writer.line(f"{name} = {outcome}")
@@ -133,15 +134,15 @@ class OwnAnswers(Answers):
     def _ask(self, question: Conditions, name: str) -> None:
         self._code.count(question)
         tests = [self._code.expressions.truth(condition) for condition in question]
-        self._writer.line(f"{name} = {_HOLDS} if {' and '.join(tests)} else {_FAILS}")
+        self._writer.line(f"{name} = {HOLDS} if {' and '.join(tests)} else {FAILS}")
 
     def _known(self, question: Conditions) -> dict[Known, list[str]]:
         """By which answers a question is known to hold, and by which to fail."""
         tests: dict[Known, list[str]] = {True: [], False: [], None: []}
         for given, name in self._others(question):
             if_it_holds, if_it_fails = relation(given, question)
-            tests[if_it_holds].append(f"{name} == {_HOLDS}")
-            tests[if_it_fails].append(f"{name} == {_FAILS}")
+            tests[if_it_holds].append(f"{name} == {HOLDS}")
+            tests[if_it_fails].append(f"{name} == {FAILS}")
         return tests
 
     def _others(self, question: Conditions) -> Iterable[tuple[Conditions, str]]:

@@ -11,9 +11,11 @@ ask only one of them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 
-from millstream.pattern.answers import Answers, Conditions
+from millstream.pattern.answers import FAILS, HOLDS, UNKNOWN, Answers, Conditions
 from millstream.pattern.form import Pattern
 from millstream.pattern.surroundings import PatternCode
 
@@ -24,7 +26,11 @@ ARRAYS = dict.fromkeys((QUESTIONS, TOLD, ANSWERED), "int64")
 
 
 class CommonAnswers(Answers):
-    """The name ``known`` has the bits of the tuple at hand."""
+    """The name ``known`` has the bits of the tuple at hand.
+
+    Answers that the search has used have names of their own besides: what is found out can be used at once,
+    before it is told.
+    """
 
     def __init__(self, pattern: Pattern, code: PatternCode) -> None:
         self.questions: list[Conditions] = []
@@ -40,6 +46,7 @@ class CommonAnswers(Answers):
 
     def look_up(self) -> None:
         self._writer.line(f"known = {ANSWERED}[i]")
+        self._writer.lines(*(f"b{number} = {UNKNOWN}" for number in range(len(self.questions))))
 
     def put_down(self) -> None:
         self._writer.line(f"{ANSWERED}[i] = known")
@@ -52,24 +59,41 @@ class CommonAnswers(Answers):
     def _holds(self, question: Conditions) -> str:
         for condition in question:
             self._number((condition,))
-        return f"known & holds{self._number(question)} != 0"
+        return f"b{self._number(question)} == {HOLDS}"
 
     def _find_out(self, question: Conditions, wanted: str) -> None:
-        numbers = [self._number((condition,)) for condition in question]
-        whole, is_several = self._number(question), len(question) > 1
-        with self._writer.deeper(f"if known & is_known{whole} == 0 and ({wanted}):"), ExitStack() as stack:
-            if self._code.is_counted:
-                unknown = " or ".join(f"known & is_known{number} == 0" for number in numbers)
-                with self._writer.deeper(f"if {unknown}:"):
-                    self._code.count(question)
-            # One after the other, as long as they hold; if one fails it is told that the question does.
-            for number, condition in zip(numbers, question, strict=True):
-                with self._writer.deeper(f"if known & is_known{number} == 0:"):
-                    self._note(number, self._code.expressions.truth(condition))
-                if is_several:
-                    stack.enter_context(self._writer.deeper(f"if known & holds{number} != 0:"))
-            if is_several:
-                self._note(whole, "True")
+        number = self._number(question)
+        with self._writer.deeper(f"if b{number} == {UNKNOWN} and ({wanted}):"):
+            self._unless_known(number, partial(self._ask, number))
 
-    def _note(self, number: int, holds: str) -> None:
-        self._writer.line(f"known |= {TOLD}[place{number} + (1 if {holds} else 0)]")
+    def _unless_known(self, number: int, ask: Callable[[], None]) -> None:
+        writer = self._writer
+        with writer.deeper(f"if known & is_known{number} != 0:"):
+            writer.line(f"b{number} = {HOLDS} if known & holds{number} != 0 else {FAILS}")
+        with writer.deeper("else:"):
+            ask()
+
+    def _ask(self, number: int) -> None:
+        """One condition after the other, as long as they hold; if one fails it is told that all do."""
+        question = self.questions[number]
+        numbers = [self._number((condition,)) for condition in question]
+        if self._code.is_counted:
+            unknown = " or ".join(f"known & is_known{part} == 0" for part in numbers)
+            with self._writer.deeper(f"if {unknown}:"):
+                self._code.count(question)
+        if numbers == [number]:
+            self._evaluate(number)
+            return
+        self._writer.line(f"b{number} = {FAILS}")
+        with ExitStack() as stack:
+            for part in numbers:
+                with self._writer.deeper(f"if b{part} == {UNKNOWN}:"):
+                    self._unless_known(part, partial(self._evaluate, part))
+                stack.enter_context(self._writer.deeper(f"if b{part} == {HOLDS}:"))
+            self._writer.lines(f"b{number} = {HOLDS}", f"known |= {TOLD}[place{number} + {HOLDS}]")
+
+    def _evaluate(self, number: int) -> None:
+        (condition,) = self.questions[number]
+        holds = self._code.expressions.truth(condition)
+        self._writer.line(f"b{number} = {HOLDS} if {holds} else {FAILS}")
+        self._writer.line(f"known |= {TOLD}[place{number} + b{number}]")
