@@ -35,13 +35,14 @@ all where it follows from what has been answered (``pattern.answers``).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from millstream.pattern.answers import Conditions
 from millstream.pattern.cells import Needs
 from millstream.pattern.common_answers import ARRAYS, CommonAnswers
 from millstream.pattern.form import Pattern
 from millstream.pattern.search import SearchCode
+from millstream.pattern.surroundings import PatternCode
 from millstream.uda.bodies import Shared
 from millstream.uda.program import Given, Program, TableLayout, dtype_of
 from millstream.uda.unpacking import with_arrays
@@ -71,6 +72,12 @@ def compiled(pattern: Pattern, *, ops: bool = True, counted: bool = False) -> Pr
 def compiled_to_share(pattern: Pattern, *, ops: bool = True, counted: bool = False) -> Sharing:
     """The same for a pattern that is searched for beside others: what it finds out, these need not ask."""
     return _compiled(pattern, ops=ops, counted=counted, together=True)
+
+
+def questions_of(pattern: Pattern) -> tuple[Conditions, ...]:
+    """What a pattern asks that others may ask too, without its program."""
+    plain = replace(pattern, measures=())
+    return tuple(CommonAnswers(plain, PatternCode(plain, Shared(Writer()), Needs(), "")).questions)
 
 
 def _compiled(pattern: Pattern, *, ops: bool, counted: bool, together: bool) -> Sharing:
