@@ -35,7 +35,7 @@ PAGES = (
     Page(
         "patterns",
         "Sequence patterns: questions asked, peers, memory, and six stars",
-        ("search", "peer", "memory", "large"),
+        ("search", "several", "peer", "memory", "large"),
         {"stocks": ROOT.parent / "shared" / "data" / "stocks"},
     ),
     Page(

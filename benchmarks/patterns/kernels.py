@@ -6,11 +6,13 @@ from millstream.analysis.statements import AnalysedStatement, analyse
 from millstream.catalog import Catalog
 from millstream.kernels.pattern import PatternMatch
 from millstream.kernels.specs import PatternSpec
+from millstream.pattern.common import Common
 from millstream.pattern.compiler import compiled
 from millstream.pattern.form import Pattern
 from millstream.plan import nodes
 from millstream.plan.builder import build
 from millstream.syntax import parse_script
+from millstream.uda.program import Program
 
 
 def form_of(script: str) -> Pattern:
@@ -29,6 +31,9 @@ def form_of(script: str) -> Pattern:
 
 def kernel_of(form: Pattern, *, ops: bool = True, counted: bool = False) -> PatternMatch:
     """Tuples have columns of the names in the query; results are called r0, r1 and so on."""
-    program = compiled(form, ops=ops, counted=counted)
+    return PatternMatch(spec_of(compiled(form, ops=ops, counted=counted)))
+
+
+def spec_of(program: Program, common: Common | None = None) -> PatternSpec:
     arguments = tuple(parameter.name for parameter in program.parameters)
-    return PatternMatch(PatternSpec(program, arguments, tuple(f"r{i}" for i in range(len(program.returns)))))
+    return PatternSpec(program, arguments, tuple(f"r{i}" for i in range(len(program.returns))), common)

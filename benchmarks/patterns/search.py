@@ -84,7 +84,7 @@ def _measured(example: Example, table: pa.Table, repeats: int) -> Measured:
     form = form_of(example.script)
     table = table.cast(pa.schema([(field.name, arrow_type(field.type)) for field in form.fields]))
     keys = np.asarray(table[example.key]).astype(np.int64) if example.key else np.zeros(len(table), np.int64)
-    partitions, batches = _Partitions(form, table, keys), _batches(table, keys)
+    partitions, batches = _Partitions(form, table, keys), batches_of(table, keys)
     ways: dict[str, Callable[[], Callable[[], np.ndarray]]] = {
         NAIVE: lambda: partial(partitions.searched, ops=False),
         OPS: lambda: partial(partitions.searched, ops=True),
@@ -145,7 +145,7 @@ class _Partitions:
         return np.concatenate(last)
 
 
-def _batches(table: pa.Table, keys: np.ndarray) -> list[tuple[Tuples, Frontier]]:
+def batches_of(table: pa.Table, keys: np.ndarray) -> list[tuple[Tuples, Frontier]]:
     number = np.arange(len(table))
     table = table.append_column(KEY, pa.array(keys))
     made = []

@@ -1,10 +1,10 @@
-"""A query with one sequence pattern over a stream as the stage that Spark would host, and its rows."""
+"""Queries with sequence patterns over a stream as the stages that Spark would host, and their rows."""
 
 from __future__ import annotations
 
 import random
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -14,41 +14,44 @@ from pyspark.sql import types as T  # noqa: N812 (Spark's own custom)
 from tests.engine.without_spark import Stage, Value
 
 from millstream.analysis.expressions import ColumnRef, Expr
-from millstream.kernels.base import KEY
-from millstream.kernels.pattern import PatternMatch
+from millstream.kernels.base import KEY, Kernel
+from millstream.kernels.branches import BRANCH, Branch, branch_name, branched_schema
+from millstream.kernels.pattern import PatternMatch, PatternMatches
 from millstream.kernels.reorder import Reorder
 from millstream.kernels.typed import arrow_type
 from millstream.plan import nodes
 from millstream.plan.patterns import PatternSearch, taken_apart
 from millstream.reference import Arrivals
 from millstream.reference.expressions import compiled, holds
-from millstream.spark.patterns import search_of
+from millstream.spark.patterns import Search, search_of
 from millstream.spark.promises import promises_of
+from millstream.spark.searches import together
 from millstream.stage.spec import Input, Pipeline
-from millstream.types import TIMESTAMP
+from millstream.types import TIMESTAMP, Type
 
 RowValues = Sequence[Any]
 
 
 @dataclass(frozen=True)
-class PatternStage:
-    """The stage of the search, and what Catalyst would make of its matches, which the oracle evaluates."""
+class PatternQuery:
+    """A search, and what Catalyst would make of its matches, which the oracle evaluates."""
 
-    stage: Stage
+    node: PatternSearch
+    search: Search
     conditions: tuple[Callable[[RowValues], bool], ...]
     outputs: tuple[Callable[[RowValues], Any], ...]
 
-    def run(self, given: Arrivals, chance: random.Random, *, ended: bool = True) -> list[tuple[Any, ...]]:
-        """Timestamp and columns of every result; batches, tasks, shards and failures are left to chance."""
+    def results(self, found: Iterable[Sequence[Any]]) -> list[tuple[Any, ...]]:
+        """Timestamp and columns of every result."""
         return [
             (time, *(output(match) for output in self.outputs))
-            for time, *match in self.stage.run(given, chance, ended=ended)
+            for time, *match in found
             if all(condition(match) for condition in self.conditions)
         ]
 
 
-def pattern_staged(plan: nodes.Node) -> PatternStage:
-    """The stage of a plan that is a pattern over a stream, without tables."""
+def pattern_query(plan: nodes.Node) -> PatternQuery:
+    """A plan that is a pattern over a stream, without tables."""
     assert isinstance(plan, nodes.PatternMatch)
     above = taken_apart(plan)
     search = next(node for node in above.walk() if isinstance(node, PatternSearch))
@@ -57,23 +60,57 @@ def pattern_staged(plan: nodes.Node) -> PatternStage:
     for node in above.walk():
         assert isinstance(node, nodes.Project | nodes.Filter | PatternSearch | nodes.StreamScan)
         conditions += [node.condition] if isinstance(node, nodes.Filter) else []
-    return PatternStage(
-        _stage(search),
+    return PatternQuery(
+        search,
+        search_of(search),
         tuple(holds(condition, search.schema) for condition in conditions),
         tuple(compiled(output, search.schema) for output in outputs),
     )
 
 
-def _stage(node: PatternSearch) -> Stage:
+def run(
+    query: PatternQuery, given: Arrivals, chance: random.Random, *, ended: bool = True
+) -> list[tuple[Any, ...]]:
+    """The results of one query; batches, tasks, shards and failures are left to chance."""
+    search = query.search
+    kernel = partial(PatternMatch, search.spec)
+    stage = _stage(query.node, search.values, kernel, pa.schema(search.results))
+    return query.results(stage.run(given, chance, ended=ended))
+
+
+def run_together(
+    queries: Sequence[PatternQuery], given: Arrivals, chance: random.Random, *, ended: bool = True
+) -> list[list[tuple[Any, ...]]]:
+    """The results of several queries that search in the same partitions, as one stage."""
+    whole = together([query.search for query in queries])
+    branches = tuple(
+        Branch(spec, pa.schema(query.search.results))
+        for spec, query in zip(whole.specs, queries, strict=True)
+    )
+    schema = branched_schema([branch.output for branch in branches])
+    stage = _stage(queries[0].node, whole.values, partial(PatternMatches, branches), schema)
+    found: list[list[Sequence[Any]]] = [[] for _ in queries]
+    for time, *row in stage.run(given, chance, ended=ended):
+        values = dict(zip(schema.names, row, strict=True))
+        names = branches[values[BRANCH]].output.names
+        match = [values[branch_name(values[BRANCH], name)] for name in names]
+        found[values[BRANCH]].append((time, *match))
+    return [query.results(rows) for query, rows in zip(queries, found, strict=True)]
+
+
+def _stage(
+    node: PatternSearch,
+    values: Mapping[str, tuple[Expr, Type]],
+    kernel: Callable[[], Kernel],
+    output: pa.Schema,
+) -> Stage:
     scan = node.input
     assert isinstance(scan, nodes.StreamScan)
-    search = search_of(node)
-    shipped: dict[str, Value] = {
-        name: compiled(value, scan.schema) for name, (value, _) in search.values.items()
-    }
-    fields = [pa.field(name, arrow_type(type_)) for name, (_, type_) in search.values.items()]
-    if search.keys:
-        shipped[KEY] = partial(_identity, [_place(scan, key.column) for key in search.keys])
+    keys = search_of(node).keys
+    shipped: dict[str, Value] = {name: compiled(value, scan.schema) for name, (value, _) in values.items()}
+    fields = [pa.field(name, arrow_type(type_)) for name, (_, type_) in values.items()]
+    if keys:
+        shipped[KEY] = partial(_identity, [_place(scan, key.column) for key in keys])
         fields.append(pa.field(KEY, pa.int64()))
     if not shipped:
         shipped["one"] = lambda row: True
@@ -81,9 +118,9 @@ def _stage(node: PatternSearch) -> Stage:
     time = arrow_type(TIMESTAMP)
     promises = promises_of(scan.stream, T.TimestampType())
     source = Input(scan.stream.name, pa.schema(fields), time, promises).without_generosity()
-    kernels: list[Callable[[], Any]] = [Reorder, partial(PatternMatch, search.spec)]
-    pipeline = Pipeline((source,), lambda: [make() for make in kernels], pa.schema(search.results), time)
-    return Stage(pipeline, scan.stream, shipped, search.spec.results, bool(search.keys))
+    kernels: list[Callable[[], Any]] = [Reorder, kernel]
+    pipeline = Pipeline((source,), lambda: [make() for make in kernels], output, time)
+    return Stage(pipeline, scan.stream, shipped, tuple(output.names), bool(keys))
 
 
 def _identity(places: Sequence[int], row: RowValues) -> int:

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import random
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from tests.engine.pattern_stages import pattern_staged
+from tests.engine.pattern_stages import PatternQuery, run, run_together
+from tests.engine.pattern_stages import pattern_query as searching
 from tests.engine.test_invariants import same
 from tests.engine.test_user_aggregates import CLAUSES, arrivals
 from tests.engine.without_spark import planned
@@ -23,6 +26,7 @@ from tests.reference.shapes import Source
 from millstream.kernels.pattern import PatternError
 from millstream.plan.executable import why_not
 from millstream.reference import Arrivals, Failure, Heartbeat, Row, answer
+from millstream.spark.searches import together
 
 pytestmark = pytest.mark.usefixtures("uncompiled")
 
@@ -41,6 +45,16 @@ FIXED = (
     "SELECT X.v, Z.v AS last FROM s PARTITION BY k, name AS (X, *Y, Z) WHERE Y.v <> X.v AND Z.v = X.v",
 )
 """Some that match often."""
+RELATED = (
+    "SELECT FIRST(Y).t, count(*Y) AS n FROM s PARTITION BY k AS (X, *Y) WHERE Y.v >= Y.previous.v",
+    "SELECT X.t, Z.v FROM s PARTITION BY k AS (X, *Y, Z) WHERE Y.v >= Y.previous.v AND Z.v < Z.previous.v",
+    "SELECT A.t, sum(*A.v) AS total FROM s PARTITION BY k AS (*A, B) WHERE A.v > 0 AND B.v < 1",
+    "SELECT X.t, Y.name FROM s PARTITION BY k AS (X, Y) WHERE X.v > 1 AND X.name = 'p' AND Y.name = 'q'",
+    "SELECT X.t, Y.w FROM s PARTITION BY k AS (X, *Y) WHERE X.name = 'p' AND Y.name <> 'p' AND Y.v > 0",
+    "SELECT X.t FROM s PARTITION BY k AS (X) WHERE X.v > 1 AND upper(X.name) = 'Q'",
+    "SELECT X.t FROM s PARTITION BY k AS (X, Y) WHERE lower(X.name) = 'p' AND upper(Y.name) = 'Q'",
+)
+"""Some that ask the same, or of which one tells about another; Spark computes a part of it before."""
 
 
 def renamed(given: Arrivals) -> Arrivals:
@@ -53,22 +67,56 @@ def _renamed(arrival: Row | Heartbeat) -> Row | Heartbeat:
     return Row({NAMES.get(name, name): value for name, value in arrival.values.items()})
 
 
+def script_of(query: str, clause: str) -> str:
+    return f"{STREAM} {clause};\n{AGGREGATES};\n{query}"
+
+
+def drawn_stream(clause: str, chance: random.Random) -> Arrivals:
+    partitions = 1 if "HEARTBEAT" in clause else chance.choice([1, 1, 2])
+    return renamed(arrivals(clause, chance, partitions))
+
+
+def defined(script: str, stream: Arrivals, *, ended: bool) -> list[tuple[Any, ...]]:
+    return [(row.time, *row.values) for row in answer(script, {"s": stream}, ended=ended).rows]
+
+
 def check(query: str, clause: str, seed: int, *, ended: bool) -> None:
     chance = random.Random(seed)
-    script = f"{STREAM} {clause};\n{AGGREGATES};\n{query}"
+    script = script_of(query, clause)
     plan = planned(script)
     assume(why_not(plan) is None)
-    partitions = 1 if "HEARTBEAT" in clause else chance.choice([1, 1, 2])
-    stream = renamed(arrivals(clause, chance, partitions))
-    stage = pattern_staged(plan)
+    stream = drawn_stream(clause, chance)
+    search = searching(plan)
     try:
-        expected = [(row.time, *row.values) for row in answer(script, {"s": stream}, ended=ended).rows]
+        expected = defined(script, stream, ended=ended)
     except Failure:
         # An attempt that fails for another reason need not be asked what it cannot answer.
         with contextlib.suppress(PatternError):
-            stage.run(stream, chance, ended=ended)
+            run(search, stream, chance, ended=ended)
         return
-    same(stage.run(stream, chance, ended=ended), expected)
+    same(run(search, stream, chance, ended=ended), expected)
+
+
+def check_together(queries: Sequence[str], clause: str, seed: int, *, ended: bool) -> None:
+    """Those that can be run over the stream, and that search in the same partitions as the first."""
+    chance = random.Random(seed)
+    stream = drawn_stream(clause, chance)
+    searches: list[PatternQuery] = []
+    expected = []
+    for query in queries:
+        script = script_of(query, clause)
+        plan = planned(script)
+        if why_not(plan) is None:
+            search = searching(plan)
+            keys = [[key.sql for key in one.search.keys] for one in (*searches[:1], search)]
+            with contextlib.suppress(Failure):
+                if keys[0] == keys[-1] and search.search.values:
+                    expected.append(defined(script, stream, ended=ended))
+                    searches.append(search)
+    assume(len(searches) > 1)
+    found = run_together(searches, stream, chance, ended=ended)
+    for mine, theirs in zip(found, expected, strict=True):
+        same(mine, theirs)
 
 
 quickly = settings(
@@ -93,3 +141,45 @@ def test_random_patterns(query: str, clause: str, seed: int, ended: bool) -> Non
 @quickly
 def test_patterns_that_match_often(query: str, clause: str, seed: int, ended: bool) -> None:
     check(query, clause, seed, ended=ended)
+
+
+@given(
+    st.lists(
+        st.one_of(
+            pattern_query(SOURCE, "", everything=True).map(lambda query: query[0]), st.sampled_from(RELATED)
+        ),
+        min_size=3,
+        max_size=8,
+    ),
+    st.sampled_from(CLAUSES),
+    st.integers(),
+    st.booleans(),
+)
+@quickly
+def test_random_patterns_over_one_stream(queries: list[str], clause: str, seed: int, ended: bool) -> None:
+    check_together(queries, clause, seed, ended=ended)
+
+
+@given(
+    st.lists(st.sampled_from(RELATED), min_size=2, max_size=5),
+    st.sampled_from(CLAUSES),
+    st.integers(),
+    st.booleans(),
+)
+@quickly
+def test_patterns_with_something_in_common(queries: list[str], clause: str, seed: int, ended: bool) -> None:
+    check_together(queries, clause, seed, ended=ended)
+
+
+def test_columns_that_spark_computes_before_are_told_apart() -> None:
+    """Each pattern numbers them for itself, so that the same number is another column in another pattern."""
+    queries = [
+        searching(planned(script_of(f"SELECT X.t FROM s PARTITION BY k AS (X) WHERE {f}(X.name) = 'a'", "")))
+        for f in ("md5", "soundex", "md5")
+    ]
+    whole = together([query.search for query in queries])
+    first, second, third = whole.specs
+    assert first == third
+    assert first.common is not None
+    assert second.common is None
+    assert [str(value) for value, _ in whole.values.values()] == ["md5(s.name)", "s.t", "soundex(s.name)"]

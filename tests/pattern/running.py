@@ -16,6 +16,7 @@ from millstream.kernels.base import BEGINNING, END, KEY, Frontier, Tuples
 from millstream.kernels.pattern import PatternMatch
 from millstream.kernels.specs import PatternSpec
 from millstream.kernels.typed import arrow_type
+from millstream.pattern.common import Common
 from millstream.pattern.compiler import compiled
 from millstream.pattern.form import Pattern
 from millstream.types import Field
@@ -47,11 +48,12 @@ def uncompiled() -> Iterator[None]:
         yield
 
 
-def spec_of(program: Program) -> PatternSpec:
+def spec_of(program: Program, common: Common | None = None) -> PatternSpec:
     return PatternSpec(
         program,
         tuple(column.name for column in program.parameters),
         tuple(column.name for column in program.returns),
+        common,
     )
 
 

@@ -31,6 +31,20 @@ RISES = """
 SELECT X.item, X.price, LAST(Y).t AS until, count(*Y) AS steps
 FROM Bid PARTITION BY item AS (X, *Y) WHERE Y.price > Y.previous.price;
 """
+PATTERNS = """
+SELECT X.item, X.price, LAST(Y).t AS until, count(*Y) AS steps
+FROM Bid PARTITION BY item AS (X, *Y) WHERE Y.price > Y.previous.price;
+
+SELECT X.item, Z.t, Z.bidder FROM Bid PARTITION BY item AS (X, *Y, Z)
+WHERE Y.price > Y.previous.price AND Z.price < Z.previous.price AND Z.bidder <> X.bidder;
+
+SELECT A.item, FIRST(A).t AS since, sum(*A.price) AS total, B.bidder
+FROM Bid PARTITION BY item AS (*A, B) WHERE A.price >= 20 AND B.price < 20;
+
+SELECT X.item, X.t, Y.t AS again FROM Bid PARTITION BY item AS (X, Y) WHERE X.price > 50 AND Y.price < 10;
+"""
+"""All in the same tuples: they are one stage, and have answers in common."""
+
 RIVALS = """
 SELECT CHANGES a.item, a.price, b.price AS more
 FROM Bid [ROWS 5] AS a LEFT JOIN Bid [RANGE 3 SECONDS] AS b ON a.item = b.item AND a.price < b.price;

@@ -10,6 +10,7 @@ import pytest
 from tests.recovery import sinks
 from tests.recovery.bids import (
     LATE,
+    PATTERNS,
     QUERIES,
     RISES,
     RIVALS,
@@ -148,3 +149,26 @@ def test_file_sinks_have_every_row_once_whoever_is_killed(directory: Path, strea
     assert from_csv(child.out) == should["q1"]
     for name in ("windows", "late"):
         assert sorted(sinks.rows(runs.directory / name)) == sorted(should[name])
+
+
+def test_patterns_that_are_searched_for_together(directory: Path, stream: list[Bid]) -> None:
+    """They are one stage: a kill finds all of them in the middle of attempts, and some waiting to be told."""
+    chance = random.Random(13)
+    script = declared("../bids") + PATTERNS
+    runs = Runs(directory / "patterns", script, "--out", "out", *QUICK)
+    child = runs.start()
+    for batches in (1, 3):
+        assert child.wait_until(lambda least=batches: runs.batches >= least), child.err
+        time.sleep(chance.uniform(0, 0.5))
+        child.kill()
+        child = runs.start()
+    assert child.wait_until(lambda: bool(child.python_workers())), child.err
+    time.sleep(chance.uniform(0, 1.5))
+    child.kill()
+    assert not (runs.directory / "out" / "q1.csv").exists()
+    child = runs.start()
+    assert child.wait() == 0, child.err
+    found = from_directory(runs.directory / "out")
+    assert found == expected(script, stream)
+    assert all(found.values())
+    assert len(list(runs.checkpoint.glob("*/spark"))) == 1, "they were not started as one query"

@@ -20,6 +20,7 @@ from millstream.analysis.datatypes import from_datatype
 from millstream.analysis.values import field_type
 from millstream.catalog.functions import BARE_FUNCTIONS, builtin, builtin_names
 from millstream.errors import AnalysisError, did_you_mean
+from millstream.syntax import nodes
 from millstream.syntax.positions import span_of
 from millstream.types import BOOLEAN, UNKNOWN, Type
 
@@ -83,9 +84,19 @@ class Typer:
             return rule(self, node)
         return self._node(node) or UNKNOWN
 
-    def types_of(self, nodes: Iterable[exp.Expr]) -> list[Type]:
+    def types_of(self, several: Iterable[exp.Expr]) -> list[Type]:
         """The types of several expressions."""
-        return [self.type_of(node) for node in nodes]
+        return [self.type_of(node) for node in several]
+
+    def _starred_type(self, node: nodes.Starred) -> Type:
+        found = self._node(node)
+        if found is None:
+            raise AnalysisError(
+                "a star before an argument is for aggregates of a pattern's star",
+                span=span_of(node),
+                hint="leave it out, or write count(*) for the number of tuples",
+            )
+        return found
 
     # ------------------------------------------------------------ names
 
@@ -201,6 +212,7 @@ _RULES: dict[type, Callable[[Typer, Any], Type]] = {
     exp.WithinGroup: Typer._within_group,
     exp.Filter: Typer._filtered,
     exp.Window: Typer._over_window,
+    nodes.Starred: Typer._starred_type,
     **operators.RULES,
     **values.RULES,
 }

@@ -19,6 +19,7 @@ from millstream.errors import MillstreamError
 from millstream.plan.builder import build
 from millstream.plan.executable import in_words, why_not
 from millstream.plan.explain import explained
+from millstream.plan.explain_common import explained_common
 from millstream.plan.explain_patterns import MODES, explained_patterns
 from millstream.plan.nodes import Node
 from millstream.plan.optimize import optimize
@@ -47,8 +48,9 @@ def check_script(text: str, name: str) -> None:
 
 
 def explain_script(text: str, name: str) -> None:
-    """Print the logical plan of every query, and of EXPLAIN PATTERN what that says."""
+    """Print the logical plan of every query, of EXPLAIN PATTERN what that says, and what patterns share."""
     number = 0
+    running: list[tuple[str, Node]] = []
     for statement in _analysed(text, name):
         query = _query(statement)
         if query is None:
@@ -67,6 +69,10 @@ def explain_script(text: str, name: str) -> None:
         plan = _plan(statement, query)
         mode = statement.meaning.mode if isinstance(statement.meaning, ExplainQuery) else "LOGICAL"
         print(explained_patterns(plan, mode) if mode in MODES else explained(plan))  # noqa: T201
+        if isinstance(statement.meaning, RunQuery):
+            running.append((title, plan))
+    if together := explained_common(running):
+        print(together)  # noqa: T201
 
 
 def _analysed(text: str, name: str) -> list[AnalysedStatement]:

@@ -11,6 +11,7 @@ from millstream.kernels.arrays import Array, Codes, Integers
 from millstream.kernels.python_machine import PythonMachine
 from millstream.kernels.user_machine import Keys, Machine, Returned
 from millstream.kernels.user_warm import prepare
+from millstream.kernels.user_words import Words
 from millstream.uda.program import Program
 from millstream.uda.python_program import PythonProgram
 
@@ -74,9 +75,9 @@ class AggregateMachine(Protocol):
     def restore_instances(self, stored: pa.Table, codes: Codes) -> None: ...
 
 
-def machine_of(program: Program | PythonProgram) -> AggregateMachine:
+def machine_of(program: Program | PythonProgram, words: Words | None = None) -> AggregateMachine:
     """A machine that is ready to run: what can be compiled is."""
     if isinstance(program, PythonProgram):
         return PythonMachine(program)
     prepare(program)
-    return Machine(program)
+    return Machine(program, words)

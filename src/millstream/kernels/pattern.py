@@ -1,4 +1,4 @@
-"""PatternMatch: the matches of a sequence pattern in each partition."""
+"""PatternMatch and PatternMatches: the matches of one sequence pattern, and of several in the same tuples."""
 
 from __future__ import annotations
 
@@ -8,242 +8,97 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from millstream.kernels.arrays import NO_CODES, Array, Codes, Integers, frozen
 from millstream.kernels.base import Change, Frontier, Kernel, Tuples
-from millstream.kernels.sorting import ordering
+from millstream.kernels.branches import Branch, branched, branched_schema
+from millstream.kernels.search import PatternError
+from millstream.kernels.searches import Searches
 from millstream.kernels.specs import PatternSpec
-from millstream.kernels.times import as_order, from_order
-from millstream.kernels.user_machine import Keys, Machine, UserAggregateError
-from millstream.kernels.user_state import UserState
-from millstream.kernels.user_tables import TableState
-from millstream.pattern.attempts import NOBODY
-from millstream.pattern.matches import STAMP
-from millstream.pattern.search import IN_LAST_STAR, WAITING
-from millstream.pattern.surroundings import ASKED
-
-_ATTEMPT = "__ms_attempt"
-
-
-class PatternError(UserAggregateError):
-    """A pattern could not be searched for."""
-
-    def __str__(self) -> str:
-        where = f" in {self.statement}" if self.statement else ""
-        return f"pattern {self.aggregate}: {self.reason}{where}"
 
 
 class PatternMatch(Kernel):
-    """Takes tuples in order; a match comes out as soon as it is known, stamped as its last tuple is.
-
-    Those of a partition come in order. A match that ends with a star is known only with the tuple after it,
-    and one that is complete may have to wait for an older attempt: as long as there are such, no more can be
-    promised than that nothing older comes.
-    """
+    """The matches of one pattern."""
 
     def __init__(self, spec: PatternSpec) -> None:
-        self._spec = spec
-        self._state = _State(spec.program, "pattern")
-        self._is_float = False
-
-    # ------------------------------------------------------------ tuples
+        self._searches = Searches([spec])
 
     def process(self, tuples: Tuples, frontier: Frontier) -> Tuples:
-        self._is_float = tuples.time.dtype == np.float64
-        state = self._state
-        codes = state.codes(tuples.columns)
-        parts = self._search(tuples, codes)
-        if frontier.is_end:
-            parts.append(self._finish())
-        elif state.is_wasteful():
-            state.start_over()
-        return self._joined(parts)
-
-    def _search(self, tuples: Tuples, codes: Codes) -> list[Tuples]:
-        parameters = self._machine.encoded(tuples.columns, self._spec.arguments)
-        self._state.reserve_measures()
-        order = frozen(as_order(tuples.time)), frozen(tuples.origin.astype(np.int32)), frozen(tuples.number)
-        span = np.array([0, NOBODY, 0, 0, 0])
-        parts = []
-        while True:
-            try:
-                part, failure = self._tried("run", codes, (*order, span), parameters)
-            except UserAggregateError as outside:
-                raise self._located(outside, tuples) from None
-            parts.append(part)
-            if failure is not None:
-                if not self._can_wait(failure, codes, span):
-                    raise self._located(failure, tuples)
-            elif span[0] == len(tuples):
-                return parts
-            else:
-                self._state.make_room()
-
-    def _can_wait(self, failure: UserAggregateError, codes: Codes, span: Integers) -> bool:
-        """Whether what failed is an attempt that is not the oldest; then the search can go on without it."""
-        who = int(span[1])
-        oldest = -1 if who == NOBODY else int(self._attempts["head"][codes[failure.row]])
-        if oldest in (-1, who):
-            return False
-        span[0], span[3:] = failure.row, failure.code
-        return True
-
-    def _finish(self) -> Tuples:
-        """What the end of the input completes, in the order of the stream."""
-        open_ = np.flatnonzero(self._attempts["head"][: len(self._state.keys)] >= 0)
-        codes = open_.astype(np.int32) if len(open_) else NO_CODES.copy()
-        try:
-            out, failure = self._tried("finish", codes, (np.zeros(5, np.int64),))
-        except UserAggregateError as outside:
-            raise self._named(outside) from None
-        if failure is not None:
-            raise self._named(failure)
-        self._state.touch(codes)
-        order = ordering(as_order(out.time), out.origin.astype(np.int64), out.number)
-        return out if order is None else out.take(order)
-
-    def _tried(
-        self,
-        function: str,
-        codes: Codes,
-        arguments: tuple[Any, ...],
-        parameters: Mapping[str, Array] | None = None,
-    ) -> tuple[Tuples, UserAggregateError | None]:
-        """Call a function of the program; gives the matches, and why there are no more of them."""
-        machine, more = self._machine, self._attempts.size
-        room = len(codes) + more + 16
-        stamps: dict[str, Array] = {name: np.empty(room, np.int64) for name in ("o_origin", "o_number")}
-        known = {**(machine.nothing() if parameters is None else parameters), **stamps}
-        found, failure = machine.tried(function, len(codes), (codes, *arguments), known, more)
-        columns = self._state.keys.table(codes[found.sources])
-        columns |= dict(zip(self._spec.results, found.columns, strict=True))
-        matches = Tuples(
-            pa.table(columns),
-            from_order(found.times.copy(), self._is_float),
-            stamps["o_origin"][: len(found)].astype(np.int32),
-            stamps["o_number"][: len(found)].copy(),
-        )
-        return matches, failure
-
-    @staticmethod
-    def _joined(parts: list[Tuples]) -> Tuples:
-        if len(parts) == 1:
-            return parts[0]
-        return Tuples(
-            pa.concat_tables([part.columns for part in parts]),
-            np.concatenate([part.time for part in parts]),
-            np.concatenate([part.origin for part in parts]),
-            np.concatenate([part.number for part in parts]),
-        )
-
-    def _located(self, failure: UserAggregateError, tuples: Tuples) -> PatternError:
-        """A failure that names the tuple at which it happened."""
-        if not 0 <= failure.row < len(tuples):
-            return self._named(failure)
-        values = (tuples.columns[name][failure.row].as_py() for name in self._spec.arguments)
-        named = zip((field.name for field in self._spec.program.parameters), values, strict=True)
-        shown = ", ".join(f"{name} {'NULL' if value is None else value}" for name, value in named)
-        reason = f"{failure.reason}, for the tuple ({shown}){',' if failure.statement else ''}"
-        return PatternError(failure.aggregate, failure.statement, reason, failure.row)
-
-    @staticmethod
-    def _named(failure: UserAggregateError) -> PatternError:
-        return PatternError(failure.aggregate, failure.statement, failure.reason, -1)
-
-    # ------------------------------------------------------------ promises
+        (found,) = self._searches.found(tuples, frontier)
+        return found
 
     def passes(self, frontier: Frontier) -> Frontier:
-        """Nothing is promised about what may still become the last tuple of a match."""
-        earliest = None if frontier.is_end else self._earliest()
-        if earliest is None:
-            return frontier
-        time = from_order(np.array([earliest[0]]), self._is_float)[0].item()
-        return min(frontier, Frontier(time, earliest[1] - 1, frontier.newest))
-
-    def _earliest(self) -> tuple[int, int] | None:
-        """Time (as order) and origin of the oldest tuple that may be the last of a match to come."""
-        attempts = self._attempts
-        rows = np.flatnonzero(attempts["id"][: attempts.size] >= 0)
-        states = attempts[_array(attempts, "state")][rows]
-        waiting = rows[states == WAITING]
-        last = attempts["owner"][rows[states == IN_LAST_STAR]]
-        stamps = [_stamps(attempts, waiting), _stamps(self._machine.tables[1], last)]
-        times, origins = (np.concatenate([stamp[i] for stamp in stamps]) for i in range(2))
-        if not len(times):
-            return None
-        first = times.min()
-        return int(first), int(origins[times == first].min())
+        return self._searches.passes(frontier)
 
     @property
     def asked(self) -> int:
         """How often conditions of an element have been asked, if the program counts that."""
-        partitions = self._machine.tables[1]
-        return int(partitions[_array(partitions, ASKED)].sum())
+        return self._searches.asked
+
+    def snapshot(self) -> Change:
+        (change,) = self._searches.changes()
+        return change
+
+    def restore(self, meta: Mapping[str, Any], chunks: Mapping[str, pa.Table]) -> None:
+        self._searches.restore([(meta, chunks)])
 
     @property
-    def _machine(self) -> Machine:
-        return self._state.own
+    def rows(self) -> int:
+        return self._searches.rows
+
+
+class PatternMatches(Kernel):
+    """The matches of several patterns, those of one after those of another."""
+
+    def __init__(self, branches: tuple[Branch, ...]) -> None:
+        self._searches = Searches([branch.spec for branch in branches])
+        self._outputs = [branch.output for branch in branches]
+        self._schema = branched_schema(self._outputs)
+
+    def process(self, tuples: Tuples, frontier: Frontier) -> Tuples:
+        found = self._searches.found(tuples, frontier)
+        tables = [
+            branched(branch, part, output.names, self._schema)
+            for branch, (part, output) in enumerate(zip(found, self._outputs, strict=True))
+        ]
+        return Tuples(
+            pa.concat_tables(tables),
+            np.concatenate([part.time for part in found]),
+            np.concatenate([part.origin for part in found]),
+            np.concatenate([part.number for part in found]),
+        )
+
+    def passes(self, frontier: Frontier) -> Frontier:
+        return self._searches.passes(frontier)
 
     @property
-    def _attempts(self) -> TableState:
-        return self._state.attempts
+    def asked(self) -> int:
+        """How often conditions of an element have been asked, by all programs that count that."""
+        return self._searches.asked
 
     # ------------------------------------------------------------ state
 
     def snapshot(self) -> Change:
-        return self._state.snapshot()
+        changes = self._searches.changes()
+        return Change(
+            {
+                f"{i}/{name}": chunk
+                for i, change in enumerate(changes)
+                for name, chunk in change.added.items()
+            },
+            tuple(f"{i}/{name}" for i, change in enumerate(changes) for name in change.dropped),
+            {str(i): dict(change.meta) for i, change in enumerate(changes)},
+        )
 
     def restore(self, meta: Mapping[str, Any], chunks: Mapping[str, pa.Table]) -> None:
-        self._state.restore(meta, chunks)
+        written = []
+        for i in range(len(self._outputs)):
+            prefix = f"{i}/"
+            own = {name: chunk for name, chunk in chunks.items() if name.startswith(prefix)}
+            written.append((meta[str(i)], {name.removeprefix(prefix): c for name, c in own.items()}))
+        self._searches.restore(written)
 
     @property
     def rows(self) -> int:
-        return self._state.rows
+        return self._searches.rows
 
 
-class _State(UserState):
-    """The state of a search. Rows that measures keep belong to attempts, and not to partitions."""
-
-    @property
-    def own(self) -> Machine:
-        assert isinstance(self.machine, Machine), "a pattern is no program in Python"
-        return self.machine
-
-    @property
-    def attempts(self) -> TableState:
-        return self.own.tables[0]
-
-    def make_room(self) -> None:
-        """There are to be more attempts."""
-        self.attempts.reserve(self.attempts.size + 16, len(self.keys))
-        self.reserve_measures()
-
-    def reserve_measures(self) -> None:
-        for table in self.own.kept[1:]:
-            table.reserve(16, len(self.attempts["next"]))
-
-    def _owners(self, table: int) -> Keys:
-        return super()._owners(table) if table == 0 else self._attempt_ids
-
-    def _attempt_ids(self, rows: Codes) -> dict[str, pa.Array]:
-        return {_ATTEMPT: pa.array(self.attempts["id"][rows])}
-
-    def _owned(self, table: int, stored: pa.Table) -> tuple[Codes, int]:
-        if table == 0:
-            return super()._owned(table, stored)
-        # Attempts have been read before, in the order of their numbers.
-        attempts = self.attempts
-        rows = np.searchsorted(attempts["id"][: attempts.size], np.asarray(stored[_ATTEMPT]))
-        return rows.astype(np.int32), len(attempts["next"])
-
-
-def _array(table: TableState, name: str) -> str:
-    """The array of the column of that name."""
-    return f"c{[column.name for column in table.layout.fields].index(name)}"
-
-
-def _stamps(table: TableState, rows: Integers) -> tuple[Integers, Integers]:
-    """Times and origins that rows have; most often there are none, and then no columns for them."""
-    if not len(rows):
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    time, origin = (table[_array(table, f"stamp_{name}")][rows] for name in STAMP[:2])
-    return time, origin
+__all__ = ["PatternError", "PatternMatch", "PatternMatches"]

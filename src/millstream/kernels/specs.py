@@ -11,6 +11,7 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from millstream.kernels.placing import Placing
     from millstream.kernels.stays import Slides, Stay
+    from millstream.pattern.common import Common
     from millstream.uda.program import Program
     from millstream.uda.python_program import PythonProgram
 
@@ -178,11 +179,15 @@ class UserOverSpec:
 
 @dataclass(frozen=True)
 class PatternSpec:
-    """A pattern: its program, the columns of tuples that it looks at, and those of its results."""
+    """A pattern: its program, the columns of tuples that it looks at, and those of its results.
+
+    A program that has answers in common with others is told which and what follows from them.
+    """
 
     program: Program
     arguments: tuple[str, ...]
     results: tuple[str, ...]
+    common: Common | None = None
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from millstream.kernels.arrays import NO_INTEGERS, Array, Codes, Integers, first
 from millstream.kernels.columns import Column
 from millstream.kernels.typed import arrow_type
 from millstream.kernels.user_tables import ID, TableState, read, written
-from millstream.kernels.user_words import KnownWords
-from millstream.types import Field, Type
+from millstream.kernels.user_words import Words
+from millstream.types import Field
 from millstream.uda.failures import MESSAGES, OutsideError, StoppedError
 from millstream.uda.handed import Handed
 from millstream.uda.kinds import DOUBLE, kind_of
@@ -59,12 +59,14 @@ class Returned:
 
 
 class Machine:
-    """One aggregate in one mode, for as many instances as there are keys."""
+    """One aggregate in one mode, for as many instances as there are keys.
 
-    def __init__(self, program: Program) -> None:
+    Machines that are given the same tuples may have the dictionaries of ``words`` in common.
+    """
+
+    def __init__(self, program: Program, words: Words | None = None) -> None:
         self.program = program
-        self._dictionaries: dict[pa.DataType, Column] = {}
-        self._facts: dict[Type, KnownWords] = {}
+        self._known_words = Words() if words is None else words
         self.tables = [TableState(layout) for layout in program.tables]
         self.instances = {
             name: np.zeros(1, dtype)
@@ -77,7 +79,7 @@ class Machine:
         """Where rows are returned to: what of it nobody gets to see is used again in the next call."""
         self._count = 1
         self._read_given()
-        self._given_words = self._all_words
+        self._given_words = len(self._known_words)
 
     def _read_given(self) -> None:
         """Tables of the catalog: of a single instance, the first."""
@@ -102,7 +104,7 @@ class Machine:
     def _outside(self) -> dict[str, Callable[..., Any]]:
         """The functions that the program calls and that are not compiled."""
         calls = self.program.outside
-        known = outside_functions(calls, Boxes(self._dictionary))
+        known = outside_functions(calls, Boxes(self._known_words.dictionary))
         if all(call.content is None for call in calls):
             return known
         # What computes aggregates of contents knows how to run programs.
@@ -111,27 +113,13 @@ class Machine:
         return known | content_functions(calls, self.column)
 
     def column(self, type_: pa.DataType) -> Column:
-        """The way in and out for values of a type; words of the same type have the same dictionary."""
-        if type_ not in self._dictionaries:
-            self._dictionaries[type_] = Column(type_)
-        return self._dictionaries[type_]
-
-    def _known_words(self, type_: Type) -> KnownWords:
-        if type_ not in self._facts:
-            self._facts[type_] = KnownWords(self._dictionary(type_))
-        return self._facts[type_]
-
-    def _dictionary(self, type_: Type) -> Any:
-        return self.column(arrow_type(type_)).dictionary
-
-    @property
-    def _all_words(self) -> int:
-        return max((column.words for column in self._dictionaries.values()), default=0)
+        """The way in and out for values of a type."""
+        return self._known_words.column(type_)
 
     @property
     def words(self) -> int:
         """How many words there are because of tuples."""
-        return max(self._all_words - self._given_words, 0)
+        return max(len(self._known_words) - self._given_words, 0)
 
     # ------------------------------------------------------------ running
 
@@ -248,9 +236,9 @@ class Machine:
             )
         known: dict[str, Any] = {**given, **self.instances, "words": frozen(self._words)}
         for i, type_ in enumerate(self.program.labelled):
-            known[f"labels{i}"] = self._known_words(type_).labels(self.program.is_compiled)
+            known[f"labels{i}"] = self._known_words.known(type_).labels(self.program.is_compiled)
         for i, (function, type_) in enumerate(self.program.hashed):
-            known[f"hashes{i}"] = self._known_words(type_).hashes(function, self.program.is_compiled)
+            known[f"hashes{i}"] = self._known_words.known(type_).hashes(function, self.program.is_compiled)
         for table in self.tables:
             known |= table.named()
         return known

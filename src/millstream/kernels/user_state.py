@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from millstream.kernels.arrays import Codes
 from millstream.kernels.base import KEY, KEY2, Change
 from millstream.kernels.chunks import Ledger, is_wasteful
+from millstream.kernels.coding import Coding
 from millstream.kernels.keys import KeyTable
 from millstream.kernels.machines import machine_of
 from millstream.kernels.user_machine import Keys
@@ -24,41 +25,45 @@ _NEVER = (2**63 - 1, 0)
 
 _NUMBER = "__ms_instance"
 
+Needed = tuple[pa.Table, list[pa.Table], list[int]]
+"""Instances, the rows of their tables, and the numbers that the next rows have."""
+
 
 class UserState:
     """A machine, the keys of its instances, and what has been written down of both.
 
     A chunk of instances has those that changed, as they were then; of several the last counts. A chunk of a
-    table has rows that changed, and one beside it the numbers of rows that are gone.
+    table has rows that changed, and one beside it the numbers of rows that are gone. States of machines that
+    are given the same tuples may have a ``coding`` in common: then it is begun anew for all of them at once.
     """
 
-    def __init__(self, program: Program | PythonProgram, prefix: str) -> None:
+    def __init__(self, program: Program | PythonProgram, prefix: str, coding: Coding | None = None) -> None:
         self._program, self._prefix = program, prefix
-        self.machine = machine_of(program)
-        self.keys = KeyTable()
-        self._touched = np.zeros(1, np.bool_)
-        self._is_new = False
-        """Whether what has changed is not known any more, so that all is written."""
-
+        self.begin(coding or Coding())
         tables = len(self.machine.kept)
         self._instances = Ledger(f"{prefix}-instances")
         self._rows = [Ledger(f"{prefix}-rows{i}") for i in range(tables)]
         self._gone = [Ledger(f"{prefix}-gone{i}") for i in range(tables)]
 
+    def begin(self, coding: Coding) -> None:
+        """There is nothing yet."""
+        self._coding = coding
+        self.machine = machine_of(self._program, coding.words)
+        self._is_new = False
+        """Whether what has changed is not known any more, so that all is written."""
+
+    @property
+    def keys(self) -> KeyTable:
+        return self._coding.keys
+
     def codes(self, table: pa.Table) -> Codes:
         """The instances of tuples, which then may change."""
-        codes = self.keys.of(table)
+        codes = self._coding.codes(table)
         self.machine.reserve(len(self.keys), table.num_rows)
-        self.touch(codes)
         return codes
 
     def touch(self, codes: Codes) -> None:
-        if len(self._touched) < len(self.keys):
-            grown = np.zeros(2 * len(self.keys), np.bool_)
-            grown[: len(self._touched)] = self._touched
-            self._touched = grown
-        # There are often no keys, and then there is no need to look at all tuples.
-        self._touched[codes if len(self.keys) > 1 else codes[:1]] = True
+        self._coding.touch(codes)
 
     @property
     def rows(self) -> int:
@@ -71,11 +76,17 @@ class UserState:
 
     def start_over(self) -> None:
         """Keep what is needed, and nothing else."""
+        needed = self.needed()
+        self.begin(Coding())
+        self.keep(needed)
+
+    def needed(self) -> Needed:
         instances, tables = self._everything()
-        numbers = [table.next_id for table in self.machine.kept]
-        self.machine = machine_of(self._program)
-        self.keys = KeyTable()
-        self._touched = np.zeros(1, np.bool_)
+        return instances, tables, [table.next_id for table in self.machine.kept]
+
+    def keep(self, needed: Needed) -> None:
+        """Have that, after a new beginning."""
+        instances, tables, numbers = needed
         self._is_new = True
         self._load(instances, tables)
         for table, number in zip(self.machine.kept, numbers, strict=True):
@@ -100,8 +111,10 @@ class UserState:
         return owners, len(self.keys)
 
     def snapshot(self) -> Change:
-        touched = np.flatnonzero(self._touched).astype(np.int32)
-        self._touched[:] = False
+        return self.change(self._coding.touched())
+
+    def change(self, touched: Codes) -> Change:
+        """What there is to write if these instances may have changed."""
         changed = [table.changed() for table in self.machine.kept]
         added: dict[str, pa.Table] = {}
         dropped: tuple[str, ...] = ()
@@ -135,10 +148,11 @@ class UserState:
     # ------------------------------------------------------------ reading
 
     def restore(self, meta: Mapping[str, Any], chunks: Mapping[str, pa.Table]) -> None:
-        self.machine = machine_of(self._program)
-        self.keys = KeyTable()
-        self._touched = np.zeros(1, np.bool_)
-        self._is_new = False
+        self.begin(Coding())
+        self.read(meta, chunks)
+
+    def read(self, meta: Mapping[str, Any], chunks: Mapping[str, pa.Table]) -> None:
+        """Have what was written down, after a new beginning."""
         found = []
         for ledger in [self._instances, *self._rows, *self._gone]:
             mine = ledger.restored(meta, chunks)

@@ -69,12 +69,18 @@ def _content() -> list[_Call]:
 
 
 def _pattern() -> list[_Call]:
+    # Who runs aggregates has no use for these.
+    from millstream.pattern.common import MOST
+    from millstream.pattern.common_answers import ARRAYS
+
     none, codes = frozen(NO_INTEGERS), NO_CODES.copy()
-    stamps: dict[str, Array] = {name: np.zeros(16, np.int64) for name in ("o_origin", "o_number")}
+    more: dict[str, Array] = {name: np.zeros(16, np.int64) for name in ("o_origin", "o_number")}
+    # Of those that have answers in common: it has to know its bits before the first tuple comes.
+    more |= {name: np.zeros(MOST, np.int64) for name in ARRAYS}
     span = np.zeros(5, np.int64)
     return [
-        ("run", (codes, none, frozen(NO_CODES), none, span), stamps),
-        ("finish", (codes, span), stamps),
+        ("run", (codes, none, frozen(NO_CODES), none, span), more),
+        ("finish", (codes, span), more),
     ]
 
 

@@ -1,4 +1,4 @@
-"""What programs want to know of words: their order, and their hashes."""
+"""Words as numbers, and what programs want to know of them: their order, and their hashes."""
 
 from __future__ import annotations
 
@@ -6,10 +6,39 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from millstream.kernels.arrays import Array, Buffer, frozen
+from millstream.kernels.columns import Column
 from millstream.kernels.dictionary import Dictionary
+from millstream.kernels.typed import arrow_type
+from millstream.types import Type
 from millstream.uda.texts import HASHES, SEED
+
+
+class Words:
+    """The way in and out for values of each type; words of the same type have the same dictionary."""
+
+    def __init__(self) -> None:
+        self._columns: dict[pa.DataType, Column] = {}
+        self._facts: dict[Type, KnownWords] = {}
+
+    def __len__(self) -> int:
+        """How many there are of the type that has most."""
+        return max((column.words for column in self._columns.values()), default=0)
+
+    def column(self, type_: pa.DataType) -> Column:
+        if type_ not in self._columns:
+            self._columns[type_] = Column(type_)
+        return self._columns[type_]
+
+    def dictionary(self, type_: Type) -> Any:
+        return self.column(arrow_type(type_)).dictionary
+
+    def known(self, type_: Type) -> KnownWords:
+        if type_ not in self._facts:
+            self._facts[type_] = KnownWords(self.dictionary(type_))
+        return self._facts[type_]
 
 
 class KnownWords:

@@ -35,9 +35,14 @@ all where it follows from what has been answered (``pattern.answers``).
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
+from millstream.pattern.answers import Conditions
 from millstream.pattern.cells import Needs
+from millstream.pattern.common_answers import ARRAYS, CommonAnswers
 from millstream.pattern.form import Pattern
 from millstream.pattern.search import SearchCode
+from millstream.pattern.surroundings import PatternCode
 from millstream.uda.bodies import Shared
 from millstream.uda.program import Given, Program, TableLayout, dtype_of
 from millstream.uda.unpacking import with_arrays
@@ -47,26 +52,48 @@ MODE = "pattern"
 ATTEMPTS, PARTITIONS = "attempts", "partitions"
 
 
+@dataclass(frozen=True)
+class Sharing:
+    """The program of a pattern that has answers in common with others, and the questions that it asks."""
+
+    program: Program
+    questions: tuple[Conditions, ...]
+
+
 def compiled(pattern: Pattern, *, ops: bool = True, counted: bool = False) -> Program:
     """The program of a pattern. Its parameters are the columns that it looks at.
 
     Without ``ops`` nothing is made of what follows from conditions; matches are the same. How often it has
     asked an element's conditions is ``counted`` on request.
     """
+    return _compiled(pattern, ops=ops, counted=counted, together=False).program
+
+
+def compiled_to_share(pattern: Pattern, *, ops: bool = True, counted: bool = False) -> Sharing:
+    """The same for a pattern that is searched for beside others: what it finds out, these need not ask."""
+    return _compiled(pattern, ops=ops, counted=counted, together=True)
+
+
+def questions_of(pattern: Pattern) -> tuple[Conditions, ...]:
+    """What a pattern asks that others may ask too, without its program."""
+    plain = replace(pattern, measures=())
+    return tuple(CommonAnswers(plain, PatternCode(plain, Shared(Writer()), Needs(), "")).questions)
+
+
+def _compiled(pattern: Pattern, *, ops: bool, counted: bool, together: bool) -> Sharing:
     name = ", ".join(f"{'*' if e.star else ''}{e.name}" for e in pattern.elements)
     shared, needs = Shared(Writer()), Needs()
     while True:
         learnt = shared.learnt + needs.size
-        program = _program(pattern, shared, needs, f"({name})", ops=ops, counted=counted)
+        code = SearchCode(pattern, shared, needs, f"({name})", ops=ops, counted=counted, together=together)
+        code.functions()
         if shared.learnt + needs.size == learnt:
-            return program
+            questions = code.answers.questions if isinstance(code.answers, CommonAnswers) else ()
+            return Sharing(_program(pattern, shared, needs, f"({name})", together=together), tuple(questions))
         shared = shared.again()
 
 
-def _program(
-    pattern: Pattern, shared: Shared, needs: Needs, name: str, *, ops: bool, counted: bool
-) -> Program:
-    SearchCode(pattern, shared, needs, name, ops=ops, counted=counted).functions()
+def _program(pattern: Pattern, shared: Shared, needs: Needs, name: str, *, together: bool) -> Program:
     attempts, partitions = (tuple(cells.fields.values()) for cells in (needs.attempt, needs.partition))
     layouts = (
         TableLayout(ATTEMPTS, needs.attempt.prefix, attempts, False, bound=0),
@@ -76,6 +103,8 @@ def _program(
     arrays: dict[str, str] = {}
     for i, index in enumerate(needs.columns):
         arrays |= {f"p{i}": dtype_of(pattern.fields[index].type), f"pn{i}": "uint8"}
+    if together:
+        arrays |= ARRAYS
     arrays["words"] = "int64"
     arrays |= {f"labels{i}": "int64" for i in range(len(shared.labelled))}
     arrays |= {f"hashes{i}": "int64" for i in range(len(shared.hashed))}

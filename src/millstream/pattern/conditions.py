@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
@@ -25,18 +26,18 @@ def own_tuple(condition: Expr, pattern: Pattern, element: int, *, alone: bool = 
             is_first = place.end is End.FIRST and pattern.elements[element].star and not alone
             if place.element != element or is_first:
                 return None
-    found: Expr = _mapped(condition, lambda c: replace(c, scan=pattern.places[c.scan].back))
+    found: Expr = with_columns(condition, lambda c: replace(c, scan=pattern.places[c.scan].back))
     return found
 
 
-def _mapped(part: Any, change: Any) -> Any:
-    """The same expression with other columns."""
+def with_columns(part: Any, change: Callable[[Column], Expr]) -> Any:
+    """The same expression, or several, with other columns."""
     if isinstance(part, Column):
         return change(part)
     if isinstance(part, tuple):
-        return tuple(_mapped(one, change) for one in part)
+        return tuple(with_columns(one, change) for one in part)
     if is_dataclass(part) and not isinstance(part, type) and isinstance(part, checked.PARTS):
-        return replace(part, **{f.name: _mapped(getattr(part, f.name), change) for f in fields(part)})
+        return replace(part, **{f.name: with_columns(getattr(part, f.name), change) for f in fields(part)})
     return part
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 
-from millstream.pattern.answers import Answers
+from millstream.pattern.answers import Answers, OwnAnswers
 from millstream.pattern.attempts import NEW, NOBODY, AttemptCode
 from millstream.pattern.cells import Cell, Needs
+from millstream.pattern.common_answers import CommonAnswers
 from millstream.pattern.conditions import at_most, measures_in, own_tuple
 from millstream.pattern.form import Pattern
 from millstream.pattern.matches import MatchCode
@@ -31,7 +32,15 @@ class SearchCode:
     """
 
     def __init__(
-        self, pattern: Pattern, shared: Shared, needs: Needs, name: str, *, ops: bool, counted: bool
+        self,
+        pattern: Pattern,
+        shared: Shared,
+        needs: Needs,
+        name: str,
+        *,
+        ops: bool,
+        counted: bool,
+        together: bool,
     ) -> None:
         self._pattern, self._shared, self._needs = pattern, shared, needs
         self._barren = barren(facts_of(pattern)) if ops else frozenset()
@@ -44,7 +53,9 @@ class SearchCode:
         self._differences = {
             j: cells for j in range(self._count) if (cells := differences(j, self._code)) is not None
         }
-        self._answers = Answers(pattern, self._code, ops=ops)
+        self.answers: Answers = (
+            CommonAnswers(pattern, self._code) if together else OwnAnswers(pattern, self._code, ops=ops)
+        )
 
     # ------------------------------------------------------------ functions
 
@@ -59,6 +70,7 @@ class SearchCode:
         writer.line("def run(count, codes, instants, origins, numbers, span, fail, arrays):")
         writer.lines("    UNPACK", "    out = 0")
         with writer.deeper():
+            self.answers.begin()
             with writer.deeper("for i in range(span[0], count):"):
                 # A tuple begins one attempt at most. Who has called makes room for more, and calls again.
                 with writer.deeper(f"if {self._attempts.full}:"):
@@ -67,13 +79,14 @@ class SearchCode:
                     writer.line("fail[2] = i")
                 writer.line("k = codes[i]")
                 self._read()
-                self._answers.forget()
+                self.answers.look_up()
                 writer.lines("taken = False", "freed = False", "barred = False", "row = at_head[k]")
                 writer.lines(*(f"near{j} = -1" for j in self._differences))
                 self._attempts.break_one()
                 self._offer()
                 self._start()
                 self._remember()
+                self.answers.put_down()
             writer.lines("span[0] = count", "return out, returned")
 
     def _finish(self) -> None:
@@ -130,11 +143,11 @@ class SearchCode:
             writer.lines("after = at_next[row]", f"state = {self._state.of('row')}")
             writer.lines("offered = state", "verdict = 0", "changed = False")
             stars = [j for j, element in enumerate(self._pattern.elements) if element.star]
-            self._answers.find_out({j: f"state == {self._inside(j)}" for j in stars})
+            self.answers.find_out({j: f"state == {self._inside(j)}" for j in stars})
             for word, j in zip(_words(), stars, strict=False):
                 with writer.deeper(f"{word} state == {self._inside(j)}:"):
                     self._go_on(j)
-            self._answers.find_out({j: f"offered == {j}" for j in range(1, self._count)})
+            self.answers.find_out({j: f"offered == {j}" for j in range(1, self._count)})
             for word, j in zip(_words(), range(1, self._count), strict=False):
                 with writer.deeper(f"{word} offered == {j}:"):
                     self._begin(j)
@@ -162,7 +175,7 @@ class SearchCode:
     def _taking(self, j: int, doing: Doing, allocate: bool = False) -> Iterator[None]:
         """Ask what an element asks of a tuple. Inside, all holds and its measures have the tuple."""
         code = self._code
-        asked = self._answers.of[j]
+        asked = self.answers.of[j]
         rest = asked.rest
         own = code.measures_of(j)
         running = [m for m in own if any(m in measures_in(c) for c in rest)]
@@ -278,7 +291,7 @@ class SearchCode:
             asked += f" and (freed or {self._led.of('k')} == 0)"
         early = any(self._code.measures[m].has_tables for m in self._code.measures_of(0))
         writer.line("begun = 0")
-        self._answers.find_out({0: "not taken" if element.star else asked})
+        self.answers.find_out({0: "not taken" if element.star else asked})
         self._attempts.blame(str(NEW), begins=True)
         with writer.deeper(f"if {asked}:"), self._taking(0, Doing.BEGUN, early), ExitStack() as stack:
             if not element.star:
@@ -344,7 +357,7 @@ class SearchCode:
 
     def _satisfies_leading_star(self, stack: ExitStack) -> None:
         """Its conditions of each tuple, without those that have aggregates."""
-        asked = self._answers.of[0]
+        asked = self.answers.of[0]
         stack.enter_context(self._writer.deeper(f"if {asked.holds}:"))
         stack.enter_context(self._code.at(Doing.ASKED))
         own = (own_tuple(condition, self._pattern, 0, alone=True) for condition in asked.rest)

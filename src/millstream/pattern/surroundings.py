@@ -53,7 +53,7 @@ class PatternCode(BodyCode):
         super().__init__(
             checked.Body(name, False, (), pattern.returns, (), (), ()), shared, "k", lambda _: None
         )
-        self.pattern, self.needs, self._is_counted = pattern, needs, counted
+        self.pattern, self.needs, self.is_counted = pattern, needs, counted
         self._moment = Moment(Doing.ASKED)
         self._live: dict[int, Result] = {}
         """Measures that are in names at the moment, and not in the attempt."""
@@ -139,7 +139,7 @@ class PatternCode(BodyCode):
 
     def count(self, conditions: Collection[Expr]) -> None:
         """They are asked now, as one question: that is what a search is measured by."""
-        if self._is_counted and conditions:
+        if self.is_counted and conditions:
             self.writer.line(f"{self.needs.partition.cell(ASKED).of('k')} += 1")
 
     # ------------------------------------------------------------ failures

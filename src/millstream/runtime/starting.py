@@ -97,19 +97,29 @@ def silently(name: str, seconds: float | None) -> None:
 
 def lowered(asked: Asked, lowerer: Lowerer, compiling: Compiling = silently) -> DataFrame:
     """A query as a DataFrame with its hidden columns; what it runs is compiled."""
+    frame = uncompiled(asked, lowerer)
+    compile_all(lowerer.stages.pipelines, compiling)
+    return frame
+
+
+def uncompiled(asked: Asked, lowerer: Lowerer) -> DataFrame:
+    """The same, but others may have to be known before it can be said what it runs."""
     from millstream.spark.translate import FAILURES
+
+    try:
+        return lowerer.lower(asked.plan)
+    except FAILURES as error:
+        raise asked.explain(error) from None
+
+
+def compile_all(pipelines: Sequence[Pipeline], compiling: Compiling) -> None:
+    """Compile what stages run."""
     from millstream.stage.programs import compile_programs, programs
     from millstream.stage.warming import warm_up
 
-    plan = asked.plan
-    try:
-        frame = lowerer.lower(plan)
-    except FAILURES as error:
-        raise asked.explain(error) from None
-    if lowerer.stages.pipelines:
+    if pipelines:
         warm_up()
-    compile_programs(programs(lowerer.stages.pipelines), compiling)
-    return frame
+    compile_programs(programs(pipelines), compiling)
 
 
 def explained(error: BaseException, source: Source, span: Span) -> MillstreamError:
@@ -235,7 +245,7 @@ class Starter:
                 mine.append(want)
                 return nothing(want)
 
-            frames.append(lowered(one, first.standing_in(stand_in), self.compiling))
+            frames.append(uncompiled(one, first.standing_in(stand_in)))
             if not can_share(mine):
                 checkpoint.remove()
                 return [self._start(one) for one in asked]
@@ -245,6 +255,7 @@ class Starter:
         )
         checkpoint.claim(", ".join(one.name for one in asked), plans, self._partitions())
         whole = shared(wanted, control.frame)
+        compile_all([bundle.wanted.pipeline for bundle in whole.bundles], self.compiling)
         bounded = all(one.bounded for one in asked)
         metrics = {metric: stream.name for metric, stream in first.metrics.items()}
         members: list[Member] = []

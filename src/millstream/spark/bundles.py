@@ -6,14 +6,15 @@ half of what a search costs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 import pyarrow as pa
-from pyspark.sql import functions as F  # noqa: N812 (Spark's own custom)
 
-from millstream.kernels.beside import Beside, Branch, branch_name, branched_schema
+from millstream.kernels.branches import Branch, branch_name, branched_schema
+from millstream.spark.patterns import as_columns
+from millstream.spark.searches import Together, together
 from millstream.spark.stages import Wanted, made
 from millstream.stage.shard import result_schema
 
@@ -71,28 +72,34 @@ def _go_together(one: Wanted, other: Wanted) -> bool:
 def _bundle(wanted: Sequence[Wanted], members: tuple[int, ...]) -> Bundle:
     if len(wanted) == 1:
         return Bundle(wanted[0], members)
+    from millstream.kernels.pattern import PatternMatches
+
     first, searched = wanted[0], wanted[0].searched
     assert searched is not None
-    fields: dict[tuple[str, str], pa.Field] = {}
-    branches = []
-    for want in wanted:
-        assert want.searched is not None
-        search = want.searched.search
-        names = {}
-        for name, (value, type_) in search.values.items():
-            field = want.pipeline.inputs[0].columns.field(name)
-            shipped = fields.setdefault((value.sql, str(type_)), field.with_name(f"a{len(fields)}"))
-            names[name] = shipped.name
-        spec = replace(search.spec, arguments=tuple(names[name] for name in search.spec.arguments))
-        branches.append(Branch(partial(want.searched.kernel, spec), want.pipeline.output))
+    whole = together([want.searched.search for want in wanted if want.searched is not None])
+    branches = tuple(
+        Branch(spec, want.pipeline.output) for spec, want in zip(whole.specs, wanted, strict=True)
+    )
+    outputs = tuple(branch.output for branch in branches)
     (source,) = first.pipeline.inputs
     others = [field for field in source.columns if field.name not in first.shipped]
-    outputs = tuple(branch.output for branch in branches)
     pipeline = replace(
         first.pipeline,
-        inputs=(replace(source, columns=pa.schema([*fields.values(), *others])),),
-        make_kernels=partial(made, (*searched.before, partial(Beside, tuple(branches)))),
+        inputs=(replace(source, columns=pa.schema([*_fields(wanted, whole), *others])),),
+        make_kernels=partial(made, (*searched.before, partial(PatternMatches, branches))),
         output=branched_schema(outputs),
     )
-    columns = {field.name: F.expr(sql).cast(type_) for (sql, type_), field in fields.items()}
-    return Bundle(replace(first, pipeline=pipeline, shipped=columns, searched=None), members, outputs)
+    return Bundle(
+        replace(first, pipeline=pipeline, shipped=as_columns(whole.values), searched=None), members, outputs
+    )
+
+
+def _fields(wanted: Sequence[Wanted], whole: Together) -> Iterator[pa.Field]:
+    """What is shipped for all, each column as one of the stages has it."""
+    known: dict[tuple[str, str], pa.Field] = {}
+    for want in wanted:
+        assert want.searched is not None
+        for name, (value, type_) in want.searched.search.values.items():
+            known[value.sql, str(type_)] = want.pipeline.inputs[0].columns.field(name)
+    for name, (value, type_) in whole.values.items():
+        yield known[value.sql, str(type_)].with_name(name)

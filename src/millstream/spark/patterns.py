@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -14,6 +14,7 @@ from millstream.kernels.base import Kernel
 from millstream.kernels.specs import PatternSpec
 from millstream.kernels.user_machine import returned_fields
 from millstream.pattern.compiler import compiled
+from millstream.pattern.form import Pattern
 from millstream.pattern.programs import with_programs
 from millstream.plan.nodes import Node
 from millstream.plan.patterns import PatternSearch
@@ -26,14 +27,11 @@ from millstream.uda.compiler import CONTENT
 class Search:
     """What a search is made of: columns to ship, partitions, what the kernel is told, and its results."""
 
+    form: Pattern
     values: dict[str, tuple[Expr, Type]]
     keys: tuple[Expr, ...]
     spec: PatternSpec
     results: tuple[pa.Field, ...]
-
-    @property
-    def shipped(self) -> dict[str, Column]:
-        return {name: F.expr(value.sql).cast(str(type_)) for name, (value, type_) in self.values.items()}
 
 
 @dataclass(frozen=True)
@@ -44,24 +42,29 @@ class Searched:
     search: Search
     before: tuple[Callable[[], Kernel], ...]
     """What is done with tuples before the search."""
-    kernel: Callable[[PatternSpec], Kernel]
 
 
 def search_of(node: PatternSearch) -> Search:
     clause = node.pattern
     form = clause.form
     assert form is not None, "it has passed the list of what can be run"
-    program = compiled(with_programs(form, lambda body: program_of(body, CONTENT)))
+    form = with_programs(form, lambda body: program_of(body, CONTENT))
+    program = compiled(form)
     values = dict(zip((field.name for field in form.fields), _values(node), strict=True))
     arguments = tuple(f"a{i}" for i in range(len(program.parameters)))
-    shipped = {
+    wanted = {
         name: (values[parameter.name], parameter.type)
         for name, parameter in zip(arguments, program.parameters, strict=True)
     }
     results = tuple(f"r{i}" for i in range(len(program.returns)))
     keys = tuple(of_column(_column(node, name)) for name in clause.partition_by)
     spec = PatternSpec(program, arguments, results)
-    return Search(shipped, keys, spec, tuple(returned_fields(program, results)))
+    return Search(form, wanted, keys, spec, tuple(returned_fields(program, results)))
+
+
+def as_columns(values: Mapping[str, tuple[Expr, Type]]) -> dict[str, Column]:
+    """What searches look at, as Spark computes it."""
+    return {name: F.expr(value.sql).cast(str(type_)) for name, (value, type_) in values.items()}
 
 
 def needed_by(node: PatternSearch) -> Iterator[Expr]:

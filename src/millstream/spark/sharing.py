@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own custom)
 
-from millstream.kernels.beside import BRANCH
+from millstream.kernels.branches import BRANCH
 from millstream.spark.bundles import Bundle, bundles
 from millstream.spark.flows import Leg
 from millstream.spark.hidden import KEEP, TIME, column, hidden, is_hidden

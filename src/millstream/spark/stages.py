@@ -31,7 +31,7 @@ from millstream.spark.flows import Flow, Leg, named
 from millstream.spark.hidden import SORT
 from millstream.spark.host import Stage, shard_ids, stage_stream, stage_table
 from millstream.spark.over_calls import MakeKernel, over_kernels, over_spec, user_over_spec
-from millstream.spark.patterns import Searched, search_of
+from millstream.spark.patterns import Searched, as_columns, search_of
 from millstream.spark.promises import units
 from millstream.spark.reports import Reports
 from millstream.spark.shipping import has_value, hashes, is_integer, packed, time_type_of, type_of
@@ -228,10 +228,10 @@ class Stages:
         from millstream.kernels.reorder import Reorder
 
         search = search_of(node)
-        searched = Searched(node.input, search, (partial(Reorder),), PatternMatch)
+        searched = Searched(node.input, search, (partial(Reorder),))
         frame = self.run(
             flow,
-            search.shipped,
+            as_columns(search.values),
             [F.expr(key.sql) for key in search.keys],
             [*searched.before, partial(PatternMatch, search.spec)],
             marked=marked and flow.legs[0].frame.isStreaming,
