@@ -18,6 +18,7 @@ from millstream.kernels.maintained import OP
 from millstream.kernels.stays import Slides
 from millstream.plan import nodes
 from millstream.plan.maintaining import bounded, conditions_of, mentioned, merged, of_tuples
+from millstream.plan.update_patterns import grows
 from millstream.plan.varying import CHANGES, DSTREAM, ISTREAM, RSTREAM, VIEW, WITH_ENDS, maintained
 from millstream.spark.aggregates import aggregate
 from millstream.spark.flows import Flow, Leg, named
@@ -175,6 +176,7 @@ class Maintenance:
     def _groups(self, node: nodes.WindowAggregate, *, last: bool) -> Relation:
         """Aggregates over what is maintained."""
         from millstream.kernels.group_changes import GroupChanges
+        from millstream.kernels.growing_groups import GrowingGroups
         from millstream.kernels.specs import AggregateSpec, GroupSpec
 
         below = self._relation(node.input)
@@ -194,7 +196,8 @@ class Maintenance:
         results = [pa.field(spec.result, spec.type) for spec in specs]
         names = (*groups, *(one.name for one in results))
         spec_ = GroupSpec(groups, tuple(specs))
-        kernels: list[MakeKernel] = [partial(GroupChanges, spec_, below.stay, self.slides)]
+        kind = GrowingGroups if grows(node.input) else GroupChanges
+        kernels: list[MakeKernel] = [partial(kind, spec_, below.stay, self.slides)]
         kernels += self._ending(names, last=last, explicit=True)
         columns = [*zip(keys, groups, strict=True)]
         columns += [(call.result, f"r{i}") for i, call in enumerate(node.aggregates)]
