@@ -144,6 +144,29 @@ def test_groups_that_nothing_leaves(query: str, window: str) -> None:
         compare(case, planned(case.script), chance)
 
 
+MATCHES = (
+    "{0} [{1}] LEFT SEMI JOIN b [{2}] ON {0}.k = b.k",
+    "{0} [{1}] LEFT ANTI JOIN b [{2}] ON {0}.k = b.k",
+    "{0} [{1}] LEFT SEMI JOIN b [{2}] ON {0}.k = b.k AND b.w > 1 AND {0}.v < 3",
+    "{0} [{1}] LEFT ANTI JOIN b [{2}] ON {0}.k = b.k AND b.w > 1",
+    "{0} [{1}] LEFT ANTI JOIN b [{2}] ON {0}.k = b.k AND {0}.v < 3",
+    "{0} [{1}] LEFT ANTI JOIN b [{2}] ON {0}.k = b.k AND {0}.v < b.w",
+    "{0} [{1}] LEFT SEMI JOIN b [{2}] ON b.w = 1",
+)
+
+
+@pytest.mark.parametrize(
+    "windows", [("RANGE 3", "UNBOUNDED"), ("UNBOUNDED", "ROWS 2"), ("NOW", "RANGE 4 SLIDE 2")]
+)
+@pytest.mark.parametrize("query", MATCHES)
+def test_semi_and_anti_joins(query: str, windows: tuple[str, str]) -> None:
+    for seed in range(3):
+        chance = random.Random(seed)
+        given = {"a": arrivals(chance, "kvt"), "b": arrivals(chance, "kvwt")}
+        case = Case(STREAMS, (), (f"SELECT CHANGES k, v FROM {query.format('a', *windows)}",), given)
+        compare(case, planned(case.script), chance)
+
+
 def arrivals(chance: random.Random, names: str) -> Arrivals:
     rows = []
     for i in range(20):

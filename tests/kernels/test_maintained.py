@@ -31,8 +31,17 @@ from millstream.kernels.copies import Copies
 from millstream.kernels.group_changes import GroupChanges
 from millstream.kernels.join_changes import JoinChanges
 from millstream.kernels.maintained import ID, ID2, OP, UNTIL
+from millstream.kernels.matched import Matched
 from millstream.kernels.restated import Restated
-from millstream.kernels.specs import AggregateSpec, CopiesSpec, GroupSpec, JoinSpec, PairSpec, UnmatchedSpec
+from millstream.kernels.specs import (
+    AggregateSpec,
+    CopiesSpec,
+    GroupSpec,
+    JoinSpec,
+    MatchedSpec,
+    PairSpec,
+    UnmatchedSpec,
+)
 from millstream.kernels.stays import RowStay, Slides, Stay
 from millstream.kernels.tuples import cut
 from millstream.kernels.unmatched import Unmatched
@@ -151,6 +160,36 @@ def test_rows_without_a_match(stays: tuple[Stay | RowStay, Stay | RowStay], kind
         [lived(side, stay, slides) for side, stay in zip(sides, stays, strict=True)], unmatched(kind)
     )
     assert told(found, "a" if kind in ("semi", "anti") else "a b") == expected
+
+
+def matched(kind: str, known: tuple[Stay | None, ...], *, slides: tuple[Slides, ...], signed: bool) -> Kernel:
+    return Matched(MatchedSpec((known[0], known[1]), ("v",), kind == "anti", slides))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("kind", ["semi", "anti"])
+@pytest.mark.parametrize("stays", [*PAIRS, *((b, a) for a, b in PAIRS), (Stay(None), Stay(None))], ids=str)
+def test_keys_that_have_a_match(stays: tuple[Stay | RowStay, Stay | RowStay], kind: str, seed: int) -> None:
+    chance = random.Random(seed)
+    tuples = drawn(chance, 24)
+    sides = [[t for t in tuples if t.side == side] for side in (0, 1)]
+    found = check(fed(stays, partial(matched, kind)), batches(tuples, chance))
+    lives = [lived(side, stay, slides_of(*stays)) for side, stay in zip(sides, stays, strict=True)]
+    assert told(found, "v") == changes(lives, unmatched(kind))
+
+
+@pytest.mark.parametrize("kind", ["semi", "anti"])
+@pytest.mark.parametrize("left", [Stay(None), Stay(5)], ids=str)
+def test_what_is_decided_for_good_is_forgotten(left: Stay, kind: str) -> None:
+    """There are three keys, which soon are all on the right side."""
+    kernel = matched(kind, (left, Stay(None)), slides=(), signed=False)
+    for number in range(20):
+        batch, _ = batches(drawn(random.Random(number), 60), random.Random(0))[0]
+        later = Tuples(batch.columns, batch.time + 100 * number, batch.origin, batch.number)
+        kernel.process(later, Frontier(int(later.time[-1]), 0))
+        kernel.snapshot()
+        of_last_instants = int((later.time > later.time[-1] - 5).sum())
+        assert number < 3 or kernel.rows <= 3 + of_last_instants
 
 
 @pytest.mark.parametrize(

@@ -223,6 +223,19 @@ class UnmatchedSpec:
     right: int = 0
 
 
+@dataclass(frozen=True)
+class MatchedSpec:
+    """A semi or anti join on nothing but keys: how long rows of both sides stay, and what is wanted of them.
+
+    ``stays`` are None for relations that come as changes.
+    """
+
+    stays: tuple[Stay | None, Stay | None]
+    results: tuple[str, ...]
+    anti: bool
+    slides: tuple[Slides, ...] = ()
+
+
 Combination = Literal["UNION", "INTERSECT", "EXCEPT"]
 
 

@@ -103,6 +103,8 @@ class Maintenance:
                 return replace(below.map(lambda leg: leg.project(node.outputs)), schema=node.schema)
             case nodes.WindowJoin(kind="inner" | "cross"):
                 return self._join(node, last=last)
+            case nodes.WindowJoin(kind="semi" | "anti") if not _asked_of_pairs(node):
+                return self._matched(node, last=last)
             case nodes.WindowJoin():
                 return self._outer(node, last=last)
             case nodes.Distinct():
@@ -257,8 +259,7 @@ class Maintenance:
 
         conditions = conditions_of(node.conditions, node.left, node.right)
         sides = [self._relation(node.left), self._relation(node.right)]
-        right = [] if node.kind in ("semi", "anti") and not conditions.rest else node.right.schema
-        slots = Slots.of(self._wanted(node.left.schema), self._wanted(right))
+        slots = Slots.of(self._wanted(node.left.schema), self._wanted(node.right.schema))
         flow, shipped, keys = slotted(sides, slots, conditions.equal, apart=True)
         spec = PairSpec((sides[0].stay, sides[1].stay), slots.results(), self.slides, signed=True, parts=True)
         columns = slots.columns()
@@ -299,6 +300,24 @@ class Maintenance:
             keep=len(names),
             last=last,
         )
+
+    def _matched(self, node: nodes.WindowJoin, *, last: bool) -> Relation:
+        """A semi or anti join that asks nothing of pairs makes none."""
+        from millstream.kernels.matched import Matched
+        from millstream.kernels.specs import MatchedSpec
+
+        own, others = _own_conditions(node)
+        conditions = conditions_of(others, node.left, node.right)
+        own[1].extend(_is_there(one.right) for one in conditions.equal)
+        left = nodes.filtered(node.left, tuple(own[0]))
+        sides = [self._relation(left), self._relation(nodes.filtered(node.right, tuple(own[1])))]
+        slots = Slots.of(self._wanted(node.left.schema), [])
+        flow, shipped, keys = slotted(sides, slots, conditions.equal, apart=True)
+        names = tuple(slots.left.values())
+        spec = MatchedSpec((sides[0].stay, sides[1].stay), names, node.kind == "anti", self.slides)
+        kernels: list[MakeKernel] = [partial(Matched, spec)]
+        kernels += self._ending(names, last=last, explicit=True)
+        return self._staged(flow, shipped, kernels, [*slots.left.items()], keys=keys, last=last)
 
     # ------------------------------------------------------------ stages
 
@@ -372,6 +391,17 @@ class Maintenance:
         )
         leg = Leg(named(frame, zip(schema, names, strict=True)), marked=self.marked, staged=True)
         return Relation(Flow((leg,)), schema)
+
+
+def _asked_of_pairs(node: nodes.WindowJoin) -> bool:
+    """Whether a semi or anti join asks more of pairs than that columns are equal.
+
+    What a semi join asks of one side alone can be asked before it. An anti join keeps rows of its left side
+    for which such a condition does not hold.
+    """
+    own, others = _own_conditions(node)
+    asked_of_left = node.kind == "anti" and bool(own[0])
+    return asked_of_left or bool(conditions_of(others, node.left, node.right).rest)
 
 
 def _own_conditions(node: nodes.WindowJoin) -> tuple[tuple[list[Expr], list[Expr]], list[Expr]]:
