@@ -143,13 +143,14 @@ def test_tuples_that_enter_and_leave(stay: Stay | RowStay, seed: int) -> None:
 def outer(kind: str, known: tuple[Stay | None, ...], *, slides: tuple[Slides, ...], signed: bool) -> Kernel:
     spec = PairSpec((known[0], known[1]), ({"a": "v"}, {"b": "v"}), slides, signed=True, parts=True)
     columns = ("a",) if kind in ("semi", "anti") else ("a", "b")
-    wanted = UnmatchedSpec(columns, kind in ("left", "right", "full"), *WANTED[kind])
+    lasting = lasts(known[0]) and lasts(known[1])
+    wanted = UnmatchedSpec(columns, kind in ("left", "right", "full"), *WANTED[kind], lasting=lasting)
     return Chain(JoinChanges(spec), Unmatched(wanted))
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("kind", WANTED)
-@pytest.mark.parametrize("stays", PAIRS[::4], ids=str)
+@pytest.mark.parametrize("stays", [*PAIRS[::4], (Stay(None), Stay(None))], ids=str)
 def test_rows_without_a_match(stays: tuple[Stay | RowStay, Stay | RowStay], kind: str, seed: int) -> None:
     chance = random.Random(seed)
     tuples = drawn(chance, 24)
@@ -163,7 +164,12 @@ def test_rows_without_a_match(stays: tuple[Stay | RowStay, Stay | RowStay], kind
 
 
 def matched(kind: str, known: tuple[Stay | None, ...], *, slides: tuple[Slides, ...], signed: bool) -> Kernel:
-    return Matched(MatchedSpec((known[0], known[1]), ("v",), kind == "anti", slides))
+    lasting = lasts(known[0]), lasts(known[1])
+    return Matched(MatchedSpec((known[0], known[1]), ("v",), kind == "anti", slides, lasting))
+
+
+def lasts(stay: Stay | None) -> bool:
+    return stay is not None and stay.reach is None
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -183,13 +189,24 @@ def test_keys_that_have_a_match(stays: tuple[Stay | RowStay, Stay | RowStay], ki
 def test_what_is_decided_for_good_is_forgotten(left: Stay, kind: str) -> None:
     """There are three keys, which soon are all on the right side."""
     kernel = matched(kind, (left, Stay(None)), slides=(), signed=False)
+    _is_bounded(kernel, lambda: kernel.rows)
+
+
+@pytest.mark.parametrize("kind", WANTED)
+def test_pairs_that_last_are_not_kept(kind: str) -> None:
+    chain = outer(kind, (Stay(None), Stay(None)), slides=(), signed=False)
+    assert isinstance(chain, Chain)
+    _is_bounded(chain, lambda: chain.kernels[1].rows)
+
+
+def _is_bounded(kernel: Kernel, rows: Callable[[], int]) -> None:
     for number in range(20):
         batch, _ = batches(drawn(random.Random(number), 60), random.Random(0))[0]
         later = Tuples(batch.columns, batch.time + 100 * number, batch.origin, batch.number)
         kernel.process(later, Frontier(int(later.time[-1]), 0))
         kernel.snapshot()
         of_last_instants = int((later.time > later.time[-1] - 5).sum())
-        assert number < 3 or kernel.rows <= 3 + of_last_instants
+        assert number < 3 or rows() <= 3 + of_last_instants
 
 
 @pytest.mark.parametrize(

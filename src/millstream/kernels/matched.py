@@ -22,9 +22,9 @@ _HIDDEN, _SHOWN, _DECIDED = 0, 1, 2
 class Matched(Maintained):
     """Takes rows of the left and of the right side; no pairs are made of them.
 
-    Of the right side it only counts whether a key is there. So of a window of time the row of a key that
-    stays longest stands for the others, which are forgotten. If none of them ever leaves, rows of the left
-    side are forgotten too as soon as that decides about them for good.
+    Of the right side it only counts whether a key is there. So where it is known how long rows stay, the one
+    of a key that stays longest stands for the others, which are forgotten. If none of them ever leaves, rows
+    of the left side are forgotten too as soon as that decides about them for good.
     """
 
     def __init__(self, spec: MatchedSpec) -> None:
@@ -53,11 +53,12 @@ class Matched(Maintained):
             for buffer in buffers:
                 buffer.resize(size)
         left, right = self._spec.stays
+        left_lasts, right_lasts = self._spec.lasting
         how = (
             not self._spec.anti,
-            right is not None,
-            right is not None and right.reach is None,
-            left is not None,
+            right is not None or right_lasts,
+            right_lasts,
+            left is not None or left_lasts,
         )
         given = frozen(instants), frozen(ops), frozen(rows), self._codes.view, self._until.view
         return _match(

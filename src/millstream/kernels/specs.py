@@ -215,12 +215,16 @@ class PairSpec:
 
 @dataclass(frozen=True)
 class UnmatchedSpec:
-    """What is wanted of a join's pairs and rows: rows that are in no pair (-1), in some (1), or none (0)."""
+    """What is wanted of a join's pairs and rows: rows that are in no pair (-1), in some (1), or none (0).
+
+    It is ``lasting`` if no row and no pair ever leaves.
+    """
 
     results: tuple[str, ...]
     pairs: bool
     left: int = 0
     right: int = 0
+    lasting: bool = False
 
 
 @dataclass(frozen=True)
@@ -234,6 +238,8 @@ class MatchedSpec:
     results: tuple[str, ...]
     anti: bool
     slides: tuple[Slides, ...] = ()
+    lasting: tuple[bool, bool] = (False, False)
+    """Of which sides nothing ever leaves."""
 
 
 Combination = Literal["UNION", "INTERSECT", "EXCEPT"]
@@ -246,6 +252,8 @@ class CopiesSpec:
     kind: Combination
     all: bool
     columns: tuple[str, ...]
+    lasting: tuple[bool, ...] = (False, False)
+    """Of which relations nothing ever leaves."""
 
 
 @dataclass(frozen=True)

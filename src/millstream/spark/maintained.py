@@ -168,7 +168,8 @@ class Maintenance:
         fields = tuple(Field(f"c{i}", ref.type) for i, ref in enumerate(node.schema))
         names = tuple(one.name for one in fields)
         flow, shipped = together(sides, fields)
-        spec = CopiesSpec(kind, all_, names)  # type: ignore[arg-type]
+        lasting = tuple(map(grows, node.inputs))
+        spec = CopiesSpec(kind, all_, names, lasting)  # type: ignore[arg-type]
         kernels: list[MakeKernel] = [partial(Copies, spec, tuple(s.stay for s in sides), self.slides)]
         kernels += self._ending(names, last=last, explicit=True)
         keys = [F.col(name) for name in names]
@@ -287,6 +288,7 @@ class Maintenance:
             node.kind in ("left", "right", "full"),
             {"left": -1, "full": -1, "anti": -1, "semi": 1}.get(node.kind, 0),
             {"right": -1, "full": -1}.get(node.kind, 0),
+            lasting=all(map(grows, node.inputs)),
         )
         kernels: list[MakeKernel] = [partial(Unmatched, unmatched)]
         kernels += self._ending(names, last=last, explicit=not unmatched.pairs)
@@ -314,7 +316,8 @@ class Maintenance:
         slots = Slots.of(self._wanted(node.left.schema), [])
         flow, shipped, keys = slotted(sides, slots, conditions.equal, apart=True)
         names = tuple(slots.left.values())
-        spec = MatchedSpec((sides[0].stay, sides[1].stay), names, node.kind == "anti", self.slides)
+        lasting = grows(node.left), grows(node.right)
+        spec = MatchedSpec((sides[0].stay, sides[1].stay), names, node.kind == "anti", self.slides, lasting)
         kernels: list[MakeKernel] = [partial(Matched, spec)]
         kernels += self._ending(names, last=last, explicit=True)
         return self._staged(flow, shipped, kernels, [*slots.left.items()], keys=keys, last=last)
