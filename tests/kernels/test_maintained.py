@@ -290,10 +290,10 @@ def test_all_of_it_every_time(stay: Stay, seed: int) -> None:
     assert Counter((row["time"], row["v"]) for row in found) == restated(lived(tuples, stay, slides), slides)
 
 
-@pytest.mark.parametrize("stay", [Stay(None), Stay(1000)], ids=str)
-def test_of_equal_rows_only_one_is_kept(stay: Stay) -> None:
-    """A landmark window has no end, and its distinct values are few."""
-    spec = CopiesSpec("UNION", False, ("k",))
+@pytest.mark.parametrize("stay", [Stay(None), Stay(1000), None], ids=str)
+def test_of_equal_rows_only_one_is_kept(stay: Stay | None) -> None:
+    """A landmark window has no end, and its distinct values are few; so are those of what is made of it."""
+    spec = CopiesSpec("UNION", False, ("k",), lasting=(stay is None,))
     kernel = Copies(spec, (stay,))
     for tuples, frontier in batches(drawn(random.Random(2), 60, sides=1), random.Random(2))[:-1]:
         kernel.process(tuples, frontier)
