@@ -23,6 +23,7 @@ from millstream.kernels.base import KEY, Change, Frontier, Kernel, Tuples
 from millstream.kernels.changes import RowChanges
 from millstream.kernels.copies import Copies
 from millstream.kernels.group_changes import GroupChanges
+from millstream.kernels.growing_groups import GrowingGroups
 from millstream.kernels.join_changes import JoinChanges
 from millstream.kernels.maintained import SIDE
 from millstream.kernels.place_landmark import Landmark
@@ -175,7 +176,9 @@ def distinct(window: Window) -> Operator:
 
 def aggregate(function: str, window: Window) -> Operator:
     """As changes: a row for each group that has changed (SELECT ISTREAM)."""
-    kernel = GroupChanges(GroupSpec(("local_host",), (AGGREGATES[function],)), window.stay, window.slides)
+    lasts = window.stay is not None and window.stay.reach is None
+    kind = GrowingGroups if lasts else GroupChanges
+    kernel = kind(GroupSpec(("local_host",), (AGGREGATES[function],)), window.stay, window.slides)
     return Operator(window, [kernel], (_host("local_host"),))
 
 

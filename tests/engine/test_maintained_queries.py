@@ -98,6 +98,75 @@ def test_found(query: str, seed: int) -> None:
     compare(case, planned(case.script), chance)
 
 
+AGGREGATES = (
+    "count(*), sum(v), avg(v), min(v), max(v), var_pop(v), bit_or(v)",
+    "first(v), last(v), max_by(v, t), collect_list(v), collect_set(v)",
+    "count(DISTINCT v), sum(DISTINCT v), median(v), count(v) FILTER (WHERE v > 1)",
+)
+
+
+@pytest.mark.parametrize("window", ["RANGE 3", "RANGE 4 SLIDE 2", "ROWS 3", "NOW", "UNBOUNDED"])
+@pytest.mark.parametrize("aggregates", AGGREGATES)
+def test_aggregates_see_contents_in_the_order_of_the_stream(aggregates: str, window: str) -> None:
+    """They did so the other way round."""
+    for seed in range(3):
+        chance = random.Random(seed)
+        query = f"SELECT CHANGES k, {aggregates} FROM a [{window}] GROUP BY k"
+        case = Case(STREAMS[:1], (), (query,), {"a": arrivals(chance, "kvt")})
+        compare(case, planned(case.script), chance)
+
+
+GROWING = (
+    *(f"SELECT CHANGES k, {aggregates} FROM {{}} GROUP BY k" for aggregates in AGGREGATES),
+    "SELECT CHANGES max_by(v, t), collect_set(v) FROM {}",
+    "SELECT CHANGES x.k, count(*), max(b.w) FROM {} JOIN b [UNBOUNDED] ON x.k = b.k GROUP BY x.k",
+    "SELECT CHANGES count(*), sum(v) FROM (SELECT DISTINCT k, v FROM {})",
+    "SELECT CHANGES count(*), min(v) FROM (SELECT k, v FROM {} UNION ALL SELECT k, w FROM b [UNBOUNDED])",
+    "SELECT CHANGES count(*) FROM {} LEFT SEMI JOIN b [UNBOUNDED] ON x.k = b.k",
+    "SELECT CHANGES k, count(*) AS n FROM {} GROUP BY k EXCEPT SELECT k, w FROM b [RANGE 3 SLIDE 2]",
+)
+LANDMARKS = (
+    "UNBOUNDED",
+    "LANDMARK START AT 2",
+    "LANDMARK START AT 2 END AT 6",
+    "LANDMARK START AT 1 SLIDE 3",
+    "LANDMARK START AT 1 END AT 7 SLIDE 3",
+)
+
+
+@pytest.mark.parametrize("window", LANDMARKS)
+@pytest.mark.parametrize("query", GROWING)
+def test_groups_that_nothing_leaves(query: str, window: str) -> None:
+    for seed in range(3):
+        chance = random.Random(seed)
+        given = {"a": arrivals(chance, "kvt"), "b": arrivals(chance, "kvwt")}
+        case = Case(STREAMS, (), (query.format(f"a [{window}] AS x"),), given)
+        compare(case, planned(case.script), chance)
+
+
+MATCHES = (
+    "{0} [{1}] LEFT SEMI JOIN b [{2}] ON {0}.k = b.k",
+    "{0} [{1}] LEFT ANTI JOIN b [{2}] ON {0}.k = b.k",
+    "{0} [{1}] LEFT SEMI JOIN b [{2}] ON {0}.k = b.k AND b.w > 1 AND {0}.v < 3",
+    "{0} [{1}] LEFT ANTI JOIN b [{2}] ON {0}.k = b.k AND b.w > 1",
+    "{0} [{1}] LEFT ANTI JOIN b [{2}] ON {0}.k = b.k AND {0}.v < 3",
+    "{0} [{1}] LEFT ANTI JOIN b [{2}] ON {0}.k = b.k AND {0}.v < b.w",
+    "{0} [{1}] LEFT SEMI JOIN b [{2}] ON b.w = 1",
+)
+
+
+@pytest.mark.parametrize(
+    "windows", [("RANGE 3", "UNBOUNDED"), ("UNBOUNDED", "ROWS 2"), ("NOW", "RANGE 4 SLIDE 2")]
+)
+@pytest.mark.parametrize("query", MATCHES)
+def test_semi_and_anti_joins(query: str, windows: tuple[str, str]) -> None:
+    for seed in range(3):
+        chance = random.Random(seed)
+        given = {"a": arrivals(chance, "kvt"), "b": arrivals(chance, "kvwt")}
+        case = Case(STREAMS, (), (f"SELECT CHANGES k, v FROM {query.format('a', *windows)}",), given)
+        compare(case, planned(case.script), chance)
+
+
 def arrivals(chance: random.Random, names: str) -> Arrivals:
     rows = []
     for i in range(20):

@@ -31,8 +31,17 @@ from millstream.kernels.copies import Copies
 from millstream.kernels.group_changes import GroupChanges
 from millstream.kernels.join_changes import JoinChanges
 from millstream.kernels.maintained import ID, ID2, OP, UNTIL
+from millstream.kernels.matched import Matched
 from millstream.kernels.restated import Restated
-from millstream.kernels.specs import AggregateSpec, CopiesSpec, GroupSpec, JoinSpec, PairSpec, UnmatchedSpec
+from millstream.kernels.specs import (
+    AggregateSpec,
+    CopiesSpec,
+    GroupSpec,
+    JoinSpec,
+    MatchedSpec,
+    PairSpec,
+    UnmatchedSpec,
+)
 from millstream.kernels.stays import RowStay, Slides, Stay
 from millstream.kernels.tuples import cut
 from millstream.kernels.unmatched import Unmatched
@@ -134,13 +143,14 @@ def test_tuples_that_enter_and_leave(stay: Stay | RowStay, seed: int) -> None:
 def outer(kind: str, known: tuple[Stay | None, ...], *, slides: tuple[Slides, ...], signed: bool) -> Kernel:
     spec = PairSpec((known[0], known[1]), ({"a": "v"}, {"b": "v"}), slides, signed=True, parts=True)
     columns = ("a",) if kind in ("semi", "anti") else ("a", "b")
-    wanted = UnmatchedSpec(columns, kind in ("left", "right", "full"), *WANTED[kind])
+    lasting = lasts(known[0]) and lasts(known[1])
+    wanted = UnmatchedSpec(columns, kind in ("left", "right", "full"), *WANTED[kind], lasting=lasting)
     return Chain(JoinChanges(spec), Unmatched(wanted))
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("kind", WANTED)
-@pytest.mark.parametrize("stays", PAIRS[::4], ids=str)
+@pytest.mark.parametrize("stays", [*PAIRS[::4], (Stay(None), Stay(None))], ids=str)
 def test_rows_without_a_match(stays: tuple[Stay | RowStay, Stay | RowStay], kind: str, seed: int) -> None:
     chance = random.Random(seed)
     tuples = drawn(chance, 24)
@@ -151,6 +161,52 @@ def test_rows_without_a_match(stays: tuple[Stay | RowStay, Stay | RowStay], kind
         [lived(side, stay, slides) for side, stay in zip(sides, stays, strict=True)], unmatched(kind)
     )
     assert told(found, "a" if kind in ("semi", "anti") else "a b") == expected
+
+
+def matched(kind: str, known: tuple[Stay | None, ...], *, slides: tuple[Slides, ...], signed: bool) -> Kernel:
+    lasting = lasts(known[0]), lasts(known[1])
+    return Matched(MatchedSpec((known[0], known[1]), ("v",), kind == "anti", slides, lasting))
+
+
+def lasts(stay: Stay | None) -> bool:
+    return stay is not None and stay.reach is None
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("kind", ["semi", "anti"])
+@pytest.mark.parametrize("stays", [*PAIRS, *((b, a) for a, b in PAIRS), (Stay(None), Stay(None))], ids=str)
+def test_keys_that_have_a_match(stays: tuple[Stay | RowStay, Stay | RowStay], kind: str, seed: int) -> None:
+    chance = random.Random(seed)
+    tuples = drawn(chance, 24)
+    sides = [[t for t in tuples if t.side == side] for side in (0, 1)]
+    found = check(fed(stays, partial(matched, kind)), batches(tuples, chance))
+    lives = [lived(side, stay, slides_of(*stays)) for side, stay in zip(sides, stays, strict=True)]
+    assert told(found, "v") == changes(lives, unmatched(kind))
+
+
+@pytest.mark.parametrize("kind", ["semi", "anti"])
+@pytest.mark.parametrize("left", [Stay(None), Stay(5)], ids=str)
+def test_what_is_decided_for_good_is_forgotten(left: Stay, kind: str) -> None:
+    """There are three keys, which soon are all on the right side."""
+    kernel = matched(kind, (left, Stay(None)), slides=(), signed=False)
+    _is_bounded(kernel, lambda: kernel.rows)
+
+
+@pytest.mark.parametrize("kind", WANTED)
+def test_pairs_that_last_are_not_kept(kind: str) -> None:
+    chain = outer(kind, (Stay(None), Stay(None)), slides=(), signed=False)
+    assert isinstance(chain, Chain)
+    _is_bounded(chain, lambda: chain.kernels[1].rows)
+
+
+def _is_bounded(kernel: Kernel, rows: Callable[[], int]) -> None:
+    for number in range(20):
+        batch, _ = batches(drawn(random.Random(number), 60), random.Random(0))[0]
+        later = Tuples(batch.columns, batch.time + 100 * number, batch.origin, batch.number)
+        kernel.process(later, Frontier(int(later.time[-1]), 0))
+        kernel.snapshot()
+        of_last_instants = int((later.time > later.time[-1] - 5).sum())
+        assert number < 3 or rows() <= 3 + of_last_instants
 
 
 @pytest.mark.parametrize(
@@ -234,10 +290,10 @@ def test_all_of_it_every_time(stay: Stay, seed: int) -> None:
     assert Counter((row["time"], row["v"]) for row in found) == restated(lived(tuples, stay, slides), slides)
 
 
-@pytest.mark.parametrize("stay", [Stay(None), Stay(1000)], ids=str)
-def test_of_equal_rows_only_one_is_kept(stay: Stay) -> None:
-    """A landmark window has no end, and its distinct values are few."""
-    spec = CopiesSpec("UNION", False, ("k",))
+@pytest.mark.parametrize("stay", [Stay(None), Stay(1000), None], ids=str)
+def test_of_equal_rows_only_one_is_kept(stay: Stay | None) -> None:
+    """A landmark window has no end, and its distinct values are few; so are those of what is made of it."""
+    spec = CopiesSpec("UNION", False, ("k",), lasting=(stay is None,))
     kernel = Copies(spec, (stay,))
     for tuples, frontier in batches(drawn(random.Random(2), 60, sides=1), random.Random(2))[:-1]:
         kernel.process(tuples, frontier)

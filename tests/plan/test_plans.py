@@ -31,6 +31,16 @@ PLANS = {
            └─ Filter s.b > 0
               └─ StreamScan s from kafka ORDER BY t
     """,
+    "SELECT *, b + 1 AS d FROM s [NOW] SEMI JOIN r [RANGE 5 SECONDS] USING (a) WHERE b > 0": """
+        RelationToStream ISTREAM
+        └─ Project s.a, s.b, s.c, s.t, s.b + 1 AS d
+           └─ Filter s.b > 0
+              └─ WindowJoin semi ON s.a = r.a
+                 ├─ Windowed [NOW]
+                 │  └─ StreamScan s from kafka ORDER BY t
+                 └─ Windowed [RANGE 5 SECONDS WATTR u]
+                    └─ StreamScan r from kafka ORDER BY u
+    """,
     "SELECT sum(b) OVER (ROWS 49 PRECEDING SLIDE 15) AS m FROM s": """
         Project __agg0 AS m
         └─ OverAggregate sum(b) OVER (ROWS 49 PRECEDING SLIDE 15 ROWS) AS __agg0 [panes of 5 and 10 tuples]

@@ -99,6 +99,8 @@ OTHERS = {
     "SELECT name FROM s [ROWS 2] LEFT JOIN k ON s.a = k.a": UpdatePattern.WEAKEST,
     "SELECT name FROM s [UNBOUNDED] JOIN k ON s.a = k.a WHERE b > 1": UpdatePattern.MONOTONIC,
     "SELECT s.a, count(*) FROM s [UNBOUNDED], r [NOW] GROUP BY s.a": UpdatePattern.WEAK,
+    "SELECT DISTINCT a FROM (SELECT a FROM s [RANGE 9 SECONDS]) AS q": UpdatePattern.WEAK,
+    "SELECT a FROM (SELECT a FROM s [NOW] EXCEPT SELECT a FROM r [NOW]) AS q": UpdatePattern.STRICT,
 }
 
 

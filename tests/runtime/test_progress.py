@@ -6,7 +6,14 @@ from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
+import pytest
+
+from millstream.errors import MillstreamError
 from millstream.runtime.progress import ProgressCounter
+from millstream.runtime.query import RunningQuery
+from millstream.runtime.results import ResultLog
+from millstream.spark import sources
 
 
 class Stage:
@@ -86,3 +93,15 @@ def test_two_who_read_the_same_stream_count_the_same_rows() -> None:
     assert counter.progress.rows == {"s": 7}
     assert counter.progress.late == {"s": 1}
     assert counter.progress.bad == {}
+
+
+def test_rows_of_a_batch_are_counted_when_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Results are there while their batch goes on, and what came in is told when it has ended."""
+    monkeypatch.setattr(sources, "numbered", lambda frame: frame)
+    counter = ProgressCounter({"bad_s": "s"})
+    query = RunningQuery("q", ResultLog(), MillstreamError, counter)  # type: ignore[arg-type]
+    for number in (0, 1):
+        query.take(SimpleNamespace(toArrow=lambda: pa.table({"x": [1, 2, 3]})), number)  # type: ignore[arg-type]
+        assert (query.progress.rows_out, query.progress.bad_total) == (3 * number, 3 * number)
+        counter.update(batch(number, bad_s={"rows": 3, "bad": 3}))
+        assert (query.progress.rows_out, query.progress.bad_total) == (3 * number + 3, 3 * number + 3)

@@ -333,6 +333,8 @@ class QueryAnalyser:
                     span=span_of(join.this),
                     hint="only the stream can be the side that is kept whole",
                 )
+        if kind in ("semi", "anti"):
+            scope.hide(scope.relations[-1])
         return JoinClause(kind, item, conditions)
 
     def _using(

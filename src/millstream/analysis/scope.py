@@ -46,15 +46,21 @@ class Scope:
     relations: list[ScopeRelation] = field(default_factory=list)
     merged: dict[str, str] = field(default_factory=dict)
     outer: Scope | None = None
+    hidden: list[ScopeRelation] = field(default_factory=list)
+    """The right sides of SEMI and ANTI joins, of which only ON has seen the columns."""
 
     def add(self, relation: ScopeRelation, node: exp.Expr) -> None:
-        if any(relation.alias.lower() == known.alias.lower() for known in self.relations):
+        if any(relation.alias.lower() == known.alias.lower() for known in (*self.relations, *self.hidden)):
             raise AnalysisError(
                 f"'{relation.alias}' is named twice in FROM",
                 span=span_of(node),
                 hint=f"give one of them another name: {relation.alias} AS other",
             )
         self.relations.append(relation)
+
+    def hide(self, relation: ScopeRelation) -> None:
+        self.relations.remove(relation)
+        self.hidden.append(relation)
 
     def relation(self, alias: str) -> ScopeRelation | None:
         return next((r for r in self.relations if r.alias.lower() == alias.lower()), None)
@@ -112,6 +118,12 @@ class Scope:
     def _unknown(self, node: exp.Column) -> AnalysisError:
         parts = node.parts
         known = [f.name for r in self.relations for f in (*(r.fields or ()), *r.implicit)]
+        if any(parts[0].name.lower() == relation.alias.lower() for relation in self.hidden):
+            return AnalysisError(
+                f"'{parts[0].name}' has no columns behind a SEMI or ANTI join",
+                span=span_of(parts[0]),
+                hint="only ON can ask for them; an inner join has the columns of both sides",
+            )
         if len(parts) > 1:
             return AnalysisError(
                 f"unknown stream or table '{parts[0].name}' in this query",

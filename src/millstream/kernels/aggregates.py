@@ -52,6 +52,14 @@ def check(specs: Iterable[AggregateSpec]) -> None:
             check_type(spec.type)
 
 
+def needs_values(spec: AggregateSpec) -> bool:
+    """Whether a few numbers of each group are not enough, so that its values have to be kept."""
+    if spec.argument is None:
+        return False
+    is_distinct = spec.distinct and spec.function not in _SAME_IF_DISTINCT
+    return _is_listed(spec) or is_distinct or spec.function in WAYS or spec.function == "mode"
+
+
 def argument_types(specs: Iterable[AggregateSpec], schema: pa.Schema) -> pa.Schema:
     """The columns that aggregates need."""
     names = dict.fromkeys(name for spec in specs for name in spec.arguments)
@@ -89,7 +97,7 @@ def _measures(spec: AggregateSpec, types: pa.Schema, *, in_order: bool) -> list[
     if argument is None:
         return [Count(None)]
     type_ = types.field(argument).type
-    if function in _CONTENTS or (function in ("min_by", "max_by") and spec.parameters):
+    if _is_listed(spec):
         return [_recomputed(spec, types, in_order=in_order)]
     if spec.distinct and function == "count" and not spec.others:
         return [OrderStatistics(argument, type_)]
@@ -117,6 +125,11 @@ def _measures(spec: AggregateSpec, types: pa.Schema, *, in_order: bool) -> list[
     if function in _VARIANCES or function in _SHAPES:
         return [Moments((argument,), SHAPE if function in _SHAPES else VARIANCE)]
     raise NotImplementedError(f"{function} of {type_}")
+
+
+def _is_listed(spec: AggregateSpec) -> bool:
+    """Whether it is computed from the content of windows; of the first so many by another column too."""
+    return spec.function in _CONTENTS or (spec.function in ("min_by", "max_by") and bool(spec.parameters))
 
 
 def _sums(spec: AggregateSpec, argument: str, type_: pa.DataType) -> list[Measure]:

@@ -22,8 +22,8 @@ class Copies(Maintained):
     """Counts the copies of each row (the key) in one relation or two.
 
     The result has k1 + k2, min(k1, k2) or max(0, k1 - k2) copies, and without ALL one if there are any. A row
-    stays as long as there are copies, so that its end is not known when it enters. Without ALL the copy of a
-    window of time that stays longest stands for the others, which are forgotten.
+    stays as long as there are copies, so that its end is not known when it enters. Without ALL, and where it
+    is known how long copies stay, the one that stays longest stands for the others, which are forgotten.
     """
 
     def __init__(self, spec: CopiesSpec, stays: Sequence[Stay | None], slides: Sequence[Slides] = ()) -> None:
@@ -44,7 +44,10 @@ class Copies(Maintained):
         for of_side in (self._counts, self._longest):
             of_side.resize(sides * len(self._keys))
         self._shown.resize(len(self._keys))
-        one_stands = np.array([not self._spec.all and stay is not None for stay in self._stays])
+        is_foreseen = [
+            s is not None or lasts for s, lasts in zip(self._stays, self._spec.lasting, strict=False)
+        ]
+        one_stands = np.array([one and not self._spec.all for one in is_foreseen])
         how = _KINDS[self._spec.kind], self._spec.all, sides
         given = frozen(instants), frozen(ops), frozen(rows), self._codes.view, self._until.view
         kept = self._counts.data, self._shown.data, self._longest.data, self._status.data

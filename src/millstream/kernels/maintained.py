@@ -18,11 +18,12 @@ from numba import njit
 
 from millstream.kernels import arrow
 from millstream.kernels.arrays import Array, Buffer, Bytes, Codes, Integers, frozen
-from millstream.kernels.base import BEGINNING, LAST, Change, Frontier, Kernel, Tuples
+from millstream.kernels.base import Change, Frontier, Tuples
 from millstream.kernels.chunks import Ledger, is_wasteful
+from millstream.kernels.instants import AtInstants
 from millstream.kernels.keys import KeyTable
 from millstream.kernels.stays import Slides, Stay, at_slides
-from millstream.kernels.times import LEAST, MOST, as_order, from_order, order_of
+from millstream.kernels.times import MOST, as_order
 from millstream.kernels.tuples import frontier_as_data, frontier_from_data
 
 SIDE = "__ms_side"
@@ -41,11 +42,10 @@ CHANGE = (OP, UNTIL, ID, ID2)
 
 _SERIAL, _FORESEEN, _ENTER, _TOLD = "__ms_serial", "__ms_foreseen", "__ms_enter", "__ms_told"
 _KEPT = (_SERIAL, _FORESEEN, _ENTER, UNTIL, _TOLD)
-_LAST_ORIGIN = 2**31 - 1
 _WAITS, _IS_IN, IS_GONE = 0, 1, 2
 
 
-class Maintained(Kernel):
+class Maintained(AtInstants):
     """Keeps the rows of one or several relations, and tells what happens to them, instant by instant.
 
     ``stays`` has for each side how long its tuples stay, or None if changes come. A row whose end was not
@@ -53,10 +53,7 @@ class Maintained(Kernel):
     """
 
     def __init__(self, stays: Sequence[Stay | None], slides: Sequence[Slides] = ()) -> None:
-        self._stays = tuple(stays)
-        self._slides = tuple(slides)
-        self._frontier = BEGINNING
-        self._is_float = False
+        super().__init__(stays, slides)
         self._serial = 0
         self._ledgers = Ledger("rows"), Ledger("moves")
         self._forget_all()
@@ -106,12 +103,6 @@ class Maintained(Kernel):
         out = self._apply(*self._events())
         self._forget()
         return out
-
-    def passes(self, frontier: Frontier) -> Frontier:
-        if frontier.is_end or frontier.time == -np.inf:
-            return frontier
-        is_known = self._last == order_of(frontier.time, self._is_float)
-        return Frontier(frontier.time, LAST if is_known else -1)
 
     def _take(self, columns: pa.Table, order: Integers) -> None:
         names = columns.column_names
@@ -182,18 +173,6 @@ class Maintained(Kernel):
 
     # ------------------------------------------------------------ instants
 
-    @property
-    def _last(self) -> int:
-        """The last instant of which everything is known."""
-        frontier = self._frontier
-        if frontier.is_end:
-            return MOST - 1
-        if frontier.time == -np.inf:
-            return LEAST
-        bound = order_of(frontier.time, self._is_float)
-        slides = [stay is not None and stay.slides is not None for stay in self._stays]
-        return bound if all(slides) or frontier.origin >= _LAST_ORIGIN else bound - 1
-
     def _events(self) -> tuple[Integers, Array, Array]:
         last = self._last
         enter, until, status = self._enter.view, self._until.view, self._status.view
@@ -208,15 +187,6 @@ class Maintained(Kernel):
         rows = np.concatenate([leaving, entering])
         order = np.lexsort((rows, ops, instants))
         return instants[order], ops[order], rows[order]
-
-    def _times(self, instants: Integers) -> Array:
-        return from_order(instants, self._is_float)
-
-    def _changes(self, columns: dict[str, pa.Array], instants: Integers) -> Tuples:
-        """Changes at instants, one after the other."""
-        count = len(instants)
-        numbers = np.arange(count) - np.searchsorted(instants, instants, "left")
-        return Tuples(pa.table(columns), self._times(instants), np.zeros(count, np.int32), numbers)
 
     def _identities(self, rows: Array) -> tuple[Integers, Integers]:
         """Of rows, by their keys and serial numbers: no other shard has the same key."""

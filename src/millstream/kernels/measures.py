@@ -61,6 +61,11 @@ class Measure(ABC):
         return f"{type(self).__name__}({self.argument or '*'})"
 
     @property
+    def arguments(self) -> tuple[str, ...]:
+        """The columns of tuples that it looks at."""
+        return () if self.argument is None else (self.argument,)
+
+    @property
     def words(self) -> int:
         """How many values its dictionary has, those included that are not needed any more."""
         return 0

@@ -137,24 +137,31 @@ class Recomputed(Measure):
             present &= known & holds.astype(np.uint8)
         return (content.singles(numbers, present),)
 
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        return (*self.columns, *([] if self._condition is None else [self._condition]))
+
     def fold(self, groups: Codes, parts: Parts, into: Parts, *, running: bool) -> Parts:
-        out = self._running(groups, parts[0], into[0]) if running else ()
+        return self.fold_for(np.arange(len(groups)) if running else None, groups, parts, into)
+
+    def fold_for(self, rows: Array | None, groups: Codes, parts: Parts, into: Parts) -> Parts:
+        """Add rows to their groups; gives what the group is then for some of them only."""
+        out = () if rows is None else self._running(rows, groups, parts[0], into[0])
         content.gathered(groups, parts[0], into[0], self.width)
         return out
 
-    def _running(self, groups: Codes, contents: content.Contents, into: content.Contents) -> Parts:
+    def _running(
+        self, rows: Array, groups: Codes, contents: content.Contents, into: content.Contents
+    ) -> Parts:
         """As over a log that begins with what each group was."""
         touched, places = np.unique(groups, return_inverse=True)
         codes = places.astype(np.int32)
         count = len(touched)
-        latest, previous = np.arange(count), np.full(count + len(groups), -1, np.int32)
-        for row, code in enumerate(codes.tolist(), count):
-            previous[row] = latest[code]
-            latest[code] = row
+        previous = _linked(frozen(codes), count)
         trail = self.trail(1)
         trail.append((np.concatenate([into[touched], contents]),), previous)
-        rows = np.arange(count, count + len(groups), dtype=np.int32)
-        return trail.ask(0, Asked(count, codes, codes, rows, previous, np.zeros(0, np.uint8)))
+        asked = codes[rows], (count + rows).astype(np.int32)
+        return trail.ask(0, Asked(count, asked[0], asked[0], asked[1], previous, np.zeros(0, np.uint8)))
 
     def to_table(self, parts: Parts) -> dict[str, pa.Array]:
         lengths, elements = content.flat(parts[0], self.width)
@@ -281,6 +288,17 @@ def gathered(measure: Measure, tuples: Tuples, groups: Codes, count: int) -> Par
 
 
 # ---------------------------------------------------------------- compiled
+
+
+@njit(cache=True)
+def _linked(codes: Codes, count: int) -> Codes:
+    """A log that begins with a row of each of so many groups: from each row to the one before it."""
+    latest = np.arange(count).astype(np.int32)
+    previous = np.full(count + len(codes), -1, np.int32)
+    for i in range(len(codes)):
+        previous[count + i] = latest[codes[i]]
+        latest[codes[i]] = count + i
+    return previous
 
 
 @njit(cache=True)

@@ -220,12 +220,31 @@ class PairSpec:
 
 @dataclass(frozen=True)
 class UnmatchedSpec:
-    """What is wanted of a join's pairs and rows: rows that are in no pair (-1), in some (1), or none (0)."""
+    """What is wanted of a join's pairs and rows: rows that are in no pair (-1), in some (1), or none (0).
+
+    It is ``lasting`` if no row and no pair ever leaves.
+    """
 
     results: tuple[str, ...]
     pairs: bool
     left: int = 0
     right: int = 0
+    lasting: bool = False
+
+
+@dataclass(frozen=True)
+class MatchedSpec:
+    """A semi or anti join on nothing but keys: how long rows of both sides stay, and what is wanted of them.
+
+    ``stays`` are None for relations that come as changes.
+    """
+
+    stays: tuple[Stay | None, Stay | None]
+    results: tuple[str, ...]
+    anti: bool
+    slides: tuple[Slides, ...] = ()
+    lasting: tuple[bool, bool] = (False, False)
+    """Of which sides nothing ever leaves."""
 
 
 Combination = Literal["UNION", "INTERSECT", "EXCEPT"]
@@ -238,6 +257,8 @@ class CopiesSpec:
     kind: Combination
     all: bool
     columns: tuple[str, ...]
+    lasting: tuple[bool, ...] = (False, False)
+    """Of which relations nothing ever leaves."""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from millstream.kernels.arrays import Array, Buffer, Bytes, Codes, Integers, fro
 from millstream.kernels.base import Tuples
 from millstream.kernels.join_changes import LEFT, LEFT2, PART, RIGHT, RIGHT2
 from millstream.kernels.keys import KeyTable
-from millstream.kernels.maintained import ID, ID2, OP, UNTIL, Maintained
+from millstream.kernels.maintained import ID, ID2, IS_GONE, OP, UNTIL, Maintained
 from millstream.kernels.specs import UnmatchedSpec
 from millstream.kernels.times import MOST
 
@@ -20,7 +20,8 @@ class Unmatched(Maintained):
     """Takes the pairs of a join and its rows, as they enter and leave.
 
     In how many pairs a row is changes with every pair: when it will be in none cannot be known before. So
-    what enters here is told to leave (in Patroumpas and Sellis: strictly non-monotonic).
+    what enters here is told to leave (in Patroumpas and Sellis: strictly non-monotonic). Where nothing ever
+    leaves, a row that is in a pair stays so: neither has to be kept.
     """
 
     def __init__(self, spec: UnmatchedSpec) -> None:
@@ -56,7 +57,13 @@ class Unmatched(Maintained):
         of_rows = self._part.view, self._left.view, self._right.view, self._told.view
         members = self._pairs.data, self._row.data, self._is_there.data, self._is_shown.data
         wanted = spec.pairs, spec.left, spec.right
-        return _count(frozen(instants), frozen(ops), frozen(rows), of_rows, members, wanted)
+        given = frozen(instants), frozen(ops), frozen(rows)
+        *counted, decided = _count(*given, of_rows, members, wanted, spec.lasting)
+        # Pairs may never have been written: a row has to know by itself that it is in one.
+        self._until.view[decided] = self._enter.view[decided] - 1
+        self._status.view[decided] = IS_GONE
+        self._note_moved(decided)
+        return counted[0], counted[1], counted[2]
 
     def _apply(self, instants: Integers, ops: Array, rows: Array) -> Tuples:
         events, found, signs = self._count(instants, ops, rows)
@@ -76,14 +83,16 @@ def _count(
     of_rows: tuple[Array, Codes, Codes, Bytes],
     members: tuple[Integers, Codes, Bytes, Bytes],
     wanted: tuple[bool, int, int],
-) -> tuple[Codes, Codes, Array]:
-    """What enters and leaves: by which event, which row, and 1 or -1."""
+    lasting: bool,
+) -> tuple[Codes, Codes, Array, Codes]:
+    """What enters and leaves: by which event, which row, and 1 or -1; and rows that nothing can change."""
     part, left, right, told = of_rows
     pairs, row_of, is_there, is_shown = members
     gives_pairs, wants_left, wants_right = wanted
     room = 3 * len(rows)
     events, found, signs = np.empty(room, np.int32), np.empty(room, np.int32), np.empty(room, np.int8)
-    touched = np.empty(2 * len(rows), np.int32)
+    touched, decided = np.empty(2 * len(rows), np.int32), np.empty(3 * len(rows), np.int32)
+    ended = 0
     count = 0
     i = 0
     while i < len(rows):
@@ -100,6 +109,9 @@ def _count(
                 if gives_pairs and (op > 0 or told[row]):
                     events[count], found[count], signs[count] = i, row, op
                     count += 1
+                if lasting:
+                    decided[ended] = row
+                    ended += 1
             else:
                 member = left[row] if part[row] == 1 else right[row]
                 row_of[member] = row
@@ -120,4 +132,8 @@ def _count(
                 is_shown[member] = shown
                 events[count], found[count], signs[count] = i - 1, row, 1 if shown else -1
                 count += 1
-    return events[:count], found[:count], signs[:count]
+            if lasting and pairs[member] > 0:
+                decided[ended] = row
+                row_of[member] = -1
+                ended += 1
+    return events[:count], found[:count], signs[:count], decided[:ended]

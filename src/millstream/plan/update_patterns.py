@@ -51,7 +51,7 @@ def update_pattern(node: nodes.Node) -> UpdatePattern:
             return window_pattern(node.window)
         case nodes.Filter(input=nodes.WindowAggregate() as groups) if _judges_results(node, groups):
             return UpdatePattern.STRICT
-        case nodes.Filter() | nodes.Project() | nodes.TableJoin():
+        case nodes.Rename() | nodes.Filter() | nodes.Project() | nodes.TableJoin():
             return _strongest(node.inputs)
         case nodes.WindowSetOperation(kind="UNION", all=True):
             return _strongest(node.inputs)
@@ -83,6 +83,12 @@ def window_pattern(window: Window) -> UpdatePattern:
         case _:
             # NOW is the shortest of the sliding windows (section 3.2).
             return UpdatePattern.WEAKEST
+
+
+def grows(node: nodes.Node) -> bool:
+    """Whether no row ever leaves. Those of aggregates do, when their values are replaced."""
+    replaces = any(isinstance(below, nodes.WindowAggregate) for below in maintained(node))
+    return not replaces and update_pattern(node) is UpdatePattern.MONOTONIC
 
 
 def shown_patterns(plan: nodes.Node) -> dict[int, UpdatePattern]:

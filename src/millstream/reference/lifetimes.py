@@ -16,7 +16,7 @@ from typing import Any
 
 from millstream.reference.errors import NotInterpreted
 from millstream.reference.points import EVERYTHING, Instant, Point, at
-from millstream.reference.relations import Record, moment
+from millstream.reference.relations import Record, in_order, moment
 from millstream.reference.reports import Line
 from millstream.types import Kind, Type
 from millstream.windows.spec import LandmarkWindow, NowWindow, RangeWindow, RowWindow, Window
@@ -123,7 +123,7 @@ def varying(window: Window, line: Line) -> Varying:
 
 def _range(window: RangeWindow, line: Line) -> Varying:
     size = line.length(window.range)
-    tuples = line.placed(r for r in line.relation.records if not r.is_late)
+    tuples = line.placed(_on_time(line))
     if window.slide is None:
         lived = [Lifetime(record, place, place + size) for record, place in tuples]
         return Varying(tuple(lived), line.passed)
@@ -136,7 +136,7 @@ def _landmark(window: LandmarkWindow, line: Line) -> Varying:
     start, end = line.instant(window.start), line.instant(window.end)
     tuples = [
         (record, place)
-        for record, place in line.placed(r for r in line.relation.records if not r.is_late)
+        for record, place in line.placed(_on_time(line))
         if (start is None or start <= place) and (end is None or place < end)
     ]
     if window.slide is None:
@@ -147,7 +147,7 @@ def _landmark(window: LandmarkWindow, line: Line) -> Varying:
 
 
 def _now(window: NowWindow, line: Line) -> Varying:
-    tuples = line.placed(r for r in line.relation.records if not r.is_late)
+    tuples = line.placed(_on_time(line))
     lived = [Lifetime(record, place, _next_instant(place, line.type)) for record, place in tuples]
     return Varying(tuple(lived), line.passed)
 
@@ -181,6 +181,11 @@ _KINDS: dict[type[Window], Callable[[Any, Line], Varying]] = {
     NowWindow: _now,
     RowWindow: _rows,
 }
+
+
+def _on_time(line: Line) -> list[Record]:
+    """In the order of the stream, for aggregates that depend on it."""
+    return [record for record in in_order(line.relation) if not record.is_late]
 
 
 def _alive(lived: list[Lifetime]) -> tuple[Lifetime, ...]:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from millstream.errors import ExecutionError
 
-FORMAT = 3
+FORMAT = 4
 _MANIFEST = "query.json"
 _TOGETHER = "+"
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 ReadTable = Callable[[Table], "DataFrame"]
 """A table as it is now."""
 
+_ATTEMPTS = 3
+
 
 class Refreshed:
     """A table that is read again every so often, as long as somebody may want it.
@@ -59,9 +61,20 @@ class Refreshed:
         self._stopped.set()
 
     def _take(self) -> None:
+        """Again if the table was replaced meanwhile: somebody may do so about as often as it is read."""
+        for _ in range(_ATTEMPTS):
+            if self._is_taken():
+                return
+        raise ExecutionError(
+            f"table '{self.table.name}' was being written while it was read",
+            hint="write a new file beside the old one, and rename it",
+        )
+
+    def _is_taken(self) -> bool:
+        """Whether the version of now is there; False if that was another one when it had been read."""
         before = self._files()
         if before is not None and before == self._state:
-            return
+            return True
         frame = self._read(self.table)
         if frame.schema != self.schema:
             raise ExecutionError(
@@ -70,12 +83,10 @@ class Refreshed:
             )
         rows = frame.toArrow()
         if self._files() != before:
-            raise ExecutionError(
-                f"table '{self.table.name}' was being written while it was read",
-                hint="write a new file beside the old one, and rename it",
-            )
+            return False
         self.versions.publish(rows)
         self._state = before
+        return True
 
     def _files(self) -> Hashable:
         """What tells a table of files from one that has changed; None where there are no files to look at."""

@@ -36,6 +36,8 @@ class Progress:
     timings: dict[str, float] = field(default_factory=dict)
     """Seconds of the last batch by what they went into: Spark, pack, kernel, state."""
     batches: int = 0
+    last_batch: int = -1
+    """The number of the last micro-batch that is counted."""
     batch_seconds: float = 0.0
     """How long the last batch took."""
 
@@ -124,6 +126,7 @@ class ProgressCounter:
             late=_most([stage.counts["late"] for stage in self._stages]),
             newest=newest,
             batches=before.batches + 1,
+            last_batch=batch.batchId,
             batch_seconds=batch_seconds,
         )
         if self._stages:

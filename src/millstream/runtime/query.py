@@ -27,6 +27,7 @@ Explain = Callable[[BaseException], MillstreamError]
 """Turns an exception of Spark's into an error with a place in the script."""
 
 _POLL_SECONDS = 0.2
+_SETTLE_SECONDS = 10.0
 
 
 class RunningQuery:
@@ -58,6 +59,9 @@ class RunningQuery:
         self._error: MillstreamError | None = None
         self._streaming: StreamingQuery | None = None
         self._rows_written = 0
+        self._taken = -1, 0
+        """The last micro-batch whose results are here, and how many rows there were before."""
+
         self._checkpoint = checkpoint or Checkpoint.temporary()
         self._conductor: Conductor | None = None
         self._on_end: list[Callable[[], None]] = []
@@ -142,6 +146,7 @@ class RunningQuery:
 
         try:
             table = numbered(frame).toArrow()
+            self._taken = batch_id, 0 if self.log is None else self.log.rows
             if self.current is not None:
                 self.current.apply(batch_id, table)
             if self.log is not None:
@@ -257,6 +262,7 @@ class RunningQuery:
 
     def stop(self) -> None:
         """End the query after what it is doing now."""
+        self._settle()
         if self._stop_alone is not None and not self._ended.is_set():
             if not self._stop_alone():
                 self._finish(None)
@@ -264,6 +270,13 @@ class RunningQuery:
             with contextlib.suppress(Exception):
                 self._streaming.stop()
         self._ended.wait(30)
+
+    def _settle(self) -> None:
+        """Let a micro-batch end whose rows have been shown: Spark counts what came in only then."""
+        patience = time.monotonic() + _SETTLE_SECONDS
+        while self._taken[0] > self.counter.progress.last_batch and time.monotonic() < patience:
+            if self._ended.wait(_POLL_SECONDS):
+                return
 
     def close(self) -> None:
         """Stop, and forget the results."""
@@ -287,11 +300,14 @@ class RunningQuery:
 
     @property
     def progress(self) -> Progress:
-        """How far the query has come."""
+        """How far the query has come: what came in, and what came out of it."""
+        counted = self.counter.progress
         rows_out = self.log.rows if self.log is not None else self._rows_written
+        if self.log is not None and self.is_active and self._taken[0] > counted.last_batch:
+            rows_out = self._taken[1]
         if self.log is None and self.current is not None:
             rows_out = self.current.rows
-        return replace(self.counter.progress, rows_out=rows_out)
+        return replace(counted, rows_out=rows_out)
 
     @property
     def state(self) -> str:

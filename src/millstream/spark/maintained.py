@@ -18,6 +18,7 @@ from millstream.kernels.maintained import OP
 from millstream.kernels.stays import Slides
 from millstream.plan import nodes
 from millstream.plan.maintaining import bounded, conditions_of, mentioned, merged, of_tuples
+from millstream.plan.update_patterns import grows
 from millstream.plan.varying import CHANGES, DSTREAM, ISTREAM, RSTREAM, VIEW, WITH_ENDS, maintained
 from millstream.spark.aggregates import aggregate
 from millstream.spark.flows import Flow, Leg, named
@@ -102,6 +103,8 @@ class Maintenance:
                 return replace(below.map(lambda leg: leg.project(node.outputs)), schema=node.schema)
             case nodes.WindowJoin(kind="inner" | "cross"):
                 return self._join(node, last=last)
+            case nodes.WindowJoin(kind="semi" | "anti") if not _asked_of_pairs(node):
+                return self._matched(node, last=last)
             case nodes.WindowJoin():
                 return self._outer(node, last=last)
             case nodes.Distinct():
@@ -165,7 +168,8 @@ class Maintenance:
         fields = tuple(Field(f"c{i}", ref.type) for i, ref in enumerate(node.schema))
         names = tuple(one.name for one in fields)
         flow, shipped = together(sides, fields)
-        spec = CopiesSpec(kind, all_, names)  # type: ignore[arg-type]
+        lasting = tuple(map(grows, node.inputs))
+        spec = CopiesSpec(kind, all_, names, lasting)  # type: ignore[arg-type]
         kernels: list[MakeKernel] = [partial(Copies, spec, tuple(s.stay for s in sides), self.slides)]
         kernels += self._ending(names, last=last, explicit=True)
         keys = [F.col(name) for name in names]
@@ -175,6 +179,7 @@ class Maintenance:
     def _groups(self, node: nodes.WindowAggregate, *, last: bool) -> Relation:
         """Aggregates over what is maintained."""
         from millstream.kernels.group_changes import GroupChanges
+        from millstream.kernels.growing_groups import GrowingGroups
         from millstream.kernels.specs import AggregateSpec, GroupSpec
 
         below = self._relation(node.input)
@@ -194,7 +199,8 @@ class Maintenance:
         results = [pa.field(spec.result, spec.type) for spec in specs]
         names = (*groups, *(one.name for one in results))
         spec_ = GroupSpec(groups, tuple(specs))
-        kernels: list[MakeKernel] = [partial(GroupChanges, spec_, below.stay, self.slides)]
+        kind = GrowingGroups if grows(node.input) else GroupChanges
+        kernels: list[MakeKernel] = [partial(kind, spec_, below.stay, self.slides)]
         kernels += self._ending(names, last=last, explicit=True)
         columns = [*zip(keys, groups, strict=True)]
         columns += [(call.result, f"r{i}") for i, call in enumerate(node.aggregates)]
@@ -254,8 +260,7 @@ class Maintenance:
 
         conditions = conditions_of(node.conditions, node.left, node.right)
         sides = [self._relation(node.left), self._relation(node.right)]
-        right = [] if node.kind in ("semi", "anti") and not conditions.rest else node.right.schema
-        slots = Slots.of(self._wanted(node.left.schema), self._wanted(right))
+        slots = Slots.of(self._wanted(node.left.schema), self._wanted(node.right.schema))
         flow, shipped, keys = slotted(sides, slots, conditions.equal, apart=True)
         spec = PairSpec((sides[0].stay, sides[1].stay), slots.results(), self.slides, signed=True, parts=True)
         columns = slots.columns()
@@ -283,6 +288,7 @@ class Maintenance:
             node.kind in ("left", "right", "full"),
             {"left": -1, "full": -1, "anti": -1, "semi": 1}.get(node.kind, 0),
             {"right": -1, "full": -1}.get(node.kind, 0),
+            lasting=all(map(grows, node.inputs)),
         )
         kernels: list[MakeKernel] = [partial(Unmatched, unmatched)]
         kernels += self._ending(names, last=last, explicit=not unmatched.pairs)
@@ -296,6 +302,25 @@ class Maintenance:
             keep=len(names),
             last=last,
         )
+
+    def _matched(self, node: nodes.WindowJoin, *, last: bool) -> Relation:
+        """A semi or anti join that asks nothing of pairs makes none."""
+        from millstream.kernels.matched import Matched
+        from millstream.kernels.specs import MatchedSpec
+
+        own, others = _own_conditions(node)
+        conditions = conditions_of(others, node.left, node.right)
+        own[1].extend(_is_there(one.right) for one in conditions.equal)
+        left = nodes.filtered(node.left, tuple(own[0]))
+        sides = [self._relation(left), self._relation(nodes.filtered(node.right, tuple(own[1])))]
+        slots = Slots.of(self._wanted(node.left.schema), [])
+        flow, shipped, keys = slotted(sides, slots, conditions.equal, apart=True)
+        names = tuple(slots.left.values())
+        lasting = grows(node.left), grows(node.right)
+        spec = MatchedSpec((sides[0].stay, sides[1].stay), names, node.kind == "anti", self.slides, lasting)
+        kernels: list[MakeKernel] = [partial(Matched, spec)]
+        kernels += self._ending(names, last=last, explicit=True)
+        return self._staged(flow, shipped, kernels, [*slots.left.items()], keys=keys, last=last)
 
     # ------------------------------------------------------------ stages
 
@@ -369,6 +394,17 @@ class Maintenance:
         )
         leg = Leg(named(frame, zip(schema, names, strict=True)), marked=self.marked, staged=True)
         return Relation(Flow((leg,)), schema)
+
+
+def _asked_of_pairs(node: nodes.WindowJoin) -> bool:
+    """Whether a semi or anti join asks more of pairs than that columns are equal.
+
+    What a semi join asks of one side alone can be asked before it. An anti join keeps rows of its left side
+    for which such a condition does not hold.
+    """
+    own, others = _own_conditions(node)
+    asked_of_left = node.kind == "anti" and bool(own[0])
+    return asked_of_left or bool(conditions_of(others, node.left, node.right).rest)
 
 
 def _own_conditions(node: nodes.WindowJoin) -> tuple[tuple[list[Expr], list[Expr]], list[Expr]]:
