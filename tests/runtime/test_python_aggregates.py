@@ -132,6 +132,55 @@ def test_four_states_return_any_number_of_rows(bids: Streams) -> None:
     """)
 
 
+def test_on_a_table_an_aggregate_sees_all_of_its_group(streams: Streams) -> None:
+    class Counted:
+        """A row for every second value, and one for all of them."""
+
+        def initialize(self, ctx: Any, price: int) -> None:
+            self.seen = [price]
+
+        def iterate(self, ctx: Any, price: int) -> None:
+            self.seen.append(price)
+            if len(self.seen) % 2 == 0:
+                ctx.ret(f"{len(self.seen)}")
+
+        def terminate(self, ctx: Any) -> None:
+            ctx.ret(f"of {self.seen}")
+
+    mill = streams.mill
+    streams.add(
+        "CREATE TABLE Sold (item INT, price INT)",
+        """
+        item | price
+        1    | 10
+        2    | 7
+        1    | 12
+        1    | 11
+    """,
+    )
+    mill.execute(
+        "CREATE AGGREGATE mysum(x BIGINT) : BIGINT LANGUAGE PYTHON AS 'tests.uda.python_aggregates:MySum'"
+    )
+    mill.aggregate_function("spread", lambda prices: max(prices) - min(prices), returns="int")
+    mill.aggregate_function("counted", Counted, returns="string")
+    both = "SELECT item, mysum(price) AS s, spread(price) AS d FROM Sold GROUP BY item"
+    assert streams.run(both) == table("""
+        item | s  | d
+        1    | 33 | 2
+        2    | 7  | 0
+    """)
+    assert streams.run("SELECT mysum(price) AS s FROM Sold") == table("""
+        s
+        40
+    """)
+    assert streams.run("SELECT item, counted(price) AS c FROM Sold GROUP BY item") == table("""
+        item | c
+        1    | 2
+        1    | of [10, 12, 11]
+        2    | of [7]
+    """)
+
+
 def test_active_expiration(bids: Streams) -> None:
     class Here:
         def initialize(self, ctx: Any, bidder: str) -> None:

@@ -27,7 +27,8 @@ class Names:
         found = [name for name, kind in self.columns if kind == type_]
         if self.window:
             oldest = [name for name, kind in TABLES["inwindow"].items() if kind == type_]
-            found += [f"oldest{which}.{name}" for name in oldest for which in ("()", "(2)")]
+            places = ["", "2", *(["x"] if self.parameters else [])]
+            found += [f"oldest({place}).{name}" for name in oldest for place in places]
         return found + ([n for n, kind in PARAMETERS.items() if kind == type_] if self.parameters else [])
 
     def deeper(self, *columns: tuple[str, str]) -> Names:

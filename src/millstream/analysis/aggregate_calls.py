@@ -11,6 +11,7 @@ from millstream.analysis.calls import AggregateCall, SortKey
 from millstream.analysis.expressions import ColumnRef
 from millstream.analysis.resolver import Resolver, aggregate_name, is_call
 from millstream.analysis.typer import OF_GROUP
+from millstream.errors import AnalysisError
 from millstream.syntax.positions import span_of
 from millstream.types import Type, struct
 
@@ -57,7 +58,11 @@ def aggregate_call(
     resolved = tuple(plain.resolve(a) for a in arguments if not isinstance(a, exp.Star))
     bodies = None
     if user is not None:
-        bodies = bodies_of(name, [argument.type for argument in resolved], resolver.catalog)
+        try:
+            bodies = bodies_of(name, [argument.type for argument in resolved], resolver.catalog)
+        except AnalysisError as error:
+            error.span = error.span or span_of(node)
+            raise
         body = bodies.base or bodies.window
         if body is not None:
             type_ = struct(*body.returns) if user.returns_row else body.returns[0].type

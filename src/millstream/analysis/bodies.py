@@ -120,7 +120,14 @@ def _versions(name: str, arguments: Sequence[Type], catalog: Catalog) -> Bodies:
                 body = checked_body(entry, arguments, catalog)
                 compiled(body, CONTENT)
         except AnalysisError as error:
-            return Bodies(unfit=f"in aggregate '{name}', {error.message}")
+            # Types that nobody knows before Spark does may turn out to fit.
+            if not all(type_.is_known for type_ in arguments):
+                return Bodies(unfit=f"in aggregate '{name}', {error.message}")
+            given = ", ".join(map(str, arguments))
+            error.message = f"in aggregate '{name}', called with ({given}): {error.message}"
+            if isinstance(entry.definition, AggregateBody):
+                error.locate(entry.definition.source)
+            raise
         except UnsupportedError as error:
             return Bodies(unfit=f"in aggregate '{name}', {error}")
         versions.append(body)
@@ -169,6 +176,24 @@ class _Checker:
                 for column, parameter in zip(table.fields, self._names.parameters, strict=True):
                     self._types.meet(column.type, parameter.type)
         self._settle()
+        self._make_sure_of_types()
+        try:
+            return self._made()
+        except AnalysisError as error:
+            # Nothing is wrong with it.
+            raise UnsupportedError(error.message) from None
+
+    def _make_sure_of_types(self) -> None:
+        declared = [("the parameters", self._names.parameters), ("the result", self._returns)]
+        declared += [(f"table '{table.name}'", table.fields) for table in self._names.tables]
+        for what, fields in declared:
+            for column in fields:
+                if not self._types.closed(column.type).is_known:
+                    raise AnalysisError(
+                        f"the type of '{column.name}' in {what} cannot be told", hint="declare it"
+                    )
+
+    def _made(self) -> checked.Body:
         tables = tuple(
             checked.Table(table.name.lower(), self._closed(f"table '{table.name}'", table.fields))
             for table in self._names.tables
@@ -247,14 +272,9 @@ class _Checker:
     def _closed(self, what: str, fields: Fields) -> Fields:
         closed = tuple(Field(f.name, self._types.closed(f.type)) for f in fields)
         for column in closed:
-            if not column.type.is_known:
+            if not column.type.is_known or column.type.kind in _NOT_KEPT:
                 raise AnalysisError(
-                    f"'{self._aggregate.name}': the type of '{column.name}' in {what} cannot be told",
-                    hint="declare it",
-                )
-            if column.type.kind in _NOT_KEPT:
-                raise AnalysisError(
-                    f"'{column.name}' of type {column.type} cannot be kept in an aggregate yet"
+                    f"'{column.name}' of {what}, of type {column.type}, cannot be kept in an aggregate yet"
                 )
         return closed
 

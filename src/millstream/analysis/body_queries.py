@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from millstream.analysis.body_expressions import BodyNames, BodyTyper, Fields, walk
+from millstream.analysis.body_expressions import INWINDOW, BodyNames, BodyTyper, Fields, walk
 from millstream.analysis.coercion import common_type
 from millstream.analysis.resolver import aggregate_name, is_aggregate_call
 from millstream.analysis.scope import Scope, ScopeRelation
@@ -143,9 +143,10 @@ class _BodySelect:
         entry = self.names.catalog.relation(node.name)
         if entry is None:
             known = [*(t.name for t in self.names.tables), *self.names.catalog.relation_names()]
-            raise AnalysisError(
-                f"unknown table '{node.name}'", span=span_of(node), hint=did_you_mean(node.name, known)
-            )
+            hint = did_you_mean(node.name, known)
+            if node.name.lower() == INWINDOW:
+                hint = "a window aggregate declares it, with a column for each parameter: TABLE inwindow(...)"
+            raise AnalysisError(f"unknown table '{node.name}'", span=span_of(node), hint=hint)
         if isinstance(entry, Stream):
             raise AnalysisError(
                 f"'{entry.name}' is a stream, and an aggregate reads tables only",
@@ -221,6 +222,8 @@ class _BodySelect:
                 raise AnalysisError(
                     f"LIMIT must be a whole number, not {type_}", span=span_of(limit.expression)
                 )
+            if isinstance(limit.expression, exp.Neg):
+                raise AnalysisError("LIMIT must not be negative", span=span_of(limit.expression))
 
     # ------------------------------------------------------------ groups
 

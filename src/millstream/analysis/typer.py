@@ -169,7 +169,9 @@ class Typer:
             raise AnalysisError(
                 f"unknown function '{name}'",
                 span=span_of(node),
-                hint=did_you_mean(name, self._names) or did_you_mean(name, sorted(builtin_names())),
+                hint=_OF_BODIES.get(name.lower())
+                or did_you_mean(name, self._names)
+                or did_you_mean(name, sorted(builtin_names())),
             )
         return result_type(function, Call(function.name, node, arguments, types, self.lambda_type))
 
@@ -200,6 +202,8 @@ def _values(argument: exp.Expr) -> Iterator[exp.Expr]:
     else:
         yield argument
 
+
+_OF_BODIES = {"oldest": "oldest() is known in the bodies of window aggregates only"}
 
 _RULES: dict[type, Callable[[Typer, Any], Type]] = {
     exp.Column: Typer._column_type,

@@ -67,8 +67,11 @@ class Methods:
         self.terminates = hasattr(made, "terminate")
         self.rows = as_rows(program.parameters)
 
-    def of_content(self, content: Sequence[Tuple]) -> Sequence[Any]:
-        """What is returned for a window that is given as a whole: by its last tuple, and after it."""
+    def of_content(self, content: Sequence[Tuple], *, is_table: bool = False) -> Sequence[Any]:
+        """What is returned for a window that is given as a whole: by its last tuple, and after it.
+
+        Of a group of a table, what is returned by the others counts too.
+        """
         if not content:
             return ()
         if self.form == COMPUTED:
@@ -79,10 +82,10 @@ class Methods:
                 state = self.add(state, *values)
             return [self.result(state)]
         instance, window = FourStates(self), Window()
-        returned: Sequence[Any] = ()
+        returned: list[Any] = []
         for number, values in enumerate(content):
             window.insert(number, number, values)
-            returned = instance.enter(values, window)
+            returned = [*(returned if is_table else ()), *instance.enter(values, window)]
         return [*returned, *instance.result(window)]
 
 

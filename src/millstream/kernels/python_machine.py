@@ -15,7 +15,7 @@ from millstream.kernels.python_instances import Instance, Methods, instances
 from millstream.kernels.python_state import InstanceStates, WindowRows
 from millstream.kernels.python_values import Fitting, to_arrow, to_python
 from millstream.kernels.user_machine import Keys, Returned
-from millstream.uda.compiler import ACTIVE, CONTENT, RANGE, ROWS, RUNNING
+from millstream.uda.compiler import ACTIVE, CONTENT, RANGE, ROWS, RUNNING, WHOLE_TABLE
 from millstream.uda.python_program import PythonProgram
 
 
@@ -100,7 +100,7 @@ class PythonMachine:
                 run.window(count, *arguments)
             elif self.program.mode == ACTIVE:
                 run.active(count, arguments, arrays)
-            elif self.program.mode == CONTENT:
+            elif self.program.mode in (CONTENT, WHOLE_TABLE):
                 run.content(count, *arguments)
             else:
                 run.base(count, *arguments)
@@ -311,4 +311,4 @@ class _Run:
             content = self._tuples[start:end]
             if content:
                 self._window, self.at = len(content), content[-1]
-                self._return(i, self._methods.of_content(content))
+                self._return(i, self._methods.of_content(content, is_table=self._mode == WHOLE_TABLE))

@@ -11,7 +11,7 @@ from millstream.types import Type
 from millstream.uda import checked
 from millstream.uda.accumulators import Accumulator, User
 from millstream.uda.aggregates import ACCUMULATORS
-from millstream.uda.emitting import Surroundings, Value, truth
+from millstream.uda.emitting import Surroundings, Value, either, truth
 from millstream.uda.expressions import Expressions
 from millstream.uda.failures import UnsupportedError
 from millstream.uda.forms import is_always_there, is_single, most_added
@@ -223,9 +223,8 @@ class BodyCode(Surroundings):
         row = self.writer.name("r")
         self.writer.line(f"{row} = {table.head}")
         if position.code != "1":
-            if position.null:
-                with self.writer.deeper(f"if {position.null}:"):
-                    self.writer.line(f"{row} = -1")
+            with self.writer.deeper(f"if {either(*filter(None, (position.null, f'{position.code} < 1')))}:"):
+                self.writer.line(f"{row} = -1")
             step = self.writer.name("j")
             walk = self.writer.deeper(f"for {step} in range(1, {position.code}):")
             with walk, self.writer.deeper(f"if {row} >= 0:"):
