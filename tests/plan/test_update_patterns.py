@@ -101,6 +101,11 @@ OTHERS = {
     "SELECT s.a, count(*) FROM s [UNBOUNDED], r [NOW] GROUP BY s.a": UpdatePattern.WEAK,
     "SELECT DISTINCT a FROM (SELECT a FROM s [RANGE 9 SECONDS]) AS q": UpdatePattern.WEAK,
     "SELECT a FROM (SELECT a FROM s [NOW] EXCEPT SELECT a FROM r [NOW]) AS q": UpdatePattern.STRICT,
+    # Pairs on a group stay as long as it does; those on its value leave when that is replaced.
+    "SELECT q.a FROM (SELECT a, max(b) AS m FROM s [RANGE 9 SECONDS] GROUP BY a) AS q JOIN r [RANGE 9 SECONDS]"
+    " ON q.a = r.a": UpdatePattern.WEAK,
+    "SELECT q.a FROM (SELECT a, max(b) AS m FROM s [RANGE 9 SECONDS] GROUP BY a) AS q JOIN r [RANGE 9 SECONDS]"
+    " ON q.a = r.a AND q.m = r.a": UpdatePattern.STRICT,
 }
 
 

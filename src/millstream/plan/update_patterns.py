@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import IntEnum
 
+from millstream.analysis.expressions import ColumnRef
 from millstream.plan import nodes
-from millstream.plan.varying import maintained, windows_in
+from millstream.plan.varying import maintained, varies, windows_in
 from millstream.quantity import size
 from millstream.windows.spec import LandmarkWindow, RangeWindow, RowWindow, Window
 
@@ -49,7 +50,7 @@ def update_pattern(node: nodes.Node) -> UpdatePattern:
     match node:
         case nodes.Windowed() if node.streaming:
             return window_pattern(node.window)
-        case nodes.Filter(input=nodes.WindowAggregate() as groups) if _judges_results(node, groups):
+        case nodes.Filter() | nodes.WindowJoin() if _judges_results(node):
             return UpdatePattern.STRICT
         case nodes.Rename() | nodes.Filter() | nodes.Project() | nodes.TableJoin():
             return _strongest(node.inputs)
@@ -110,7 +111,24 @@ def _interfering(inputs: UpdatePattern) -> UpdatePattern:
     return UpdatePattern.WEAK if inputs is UpdatePattern.WEAKEST else inputs
 
 
-def _judges_results(node: nodes.Filter, groups: nodes.WindowAggregate) -> bool:
-    """HAVING: a group comes and goes with its values, which later tuples change."""
-    results = {call.result for call in groups.aggregates}
+def _judges_results(node: nodes.Filter | nodes.WindowJoin) -> bool:
+    """HAVING, or a join on the value of an aggregate: rows come and go with what later tuples change."""
+    results = _results(node)
     return any(column in results for condition in node.conditions for column in condition.columns())
+
+
+def _results(node: nodes.Node) -> frozenset[ColumnRef]:
+    """The columns of a node that are made of aggregates' values, not of what they are grouped by."""
+    below = frozenset[ColumnRef]().union(*map(_results, node.inputs)) if varies(node) else frozenset()
+    match node:
+        case nodes.WindowAggregate():
+            return below | {call.result for call in node.aggregates}
+        case nodes.Rename():
+            return frozenset(
+                own for own, column in zip(node.schema, node.input.schema, strict=True) if column in below
+            )
+        case nodes.Project():
+            made = zip(node.schema, node.outputs, strict=True)
+            return frozenset(own for own, output in made if below.intersection(output.expr.columns()))
+        case _:
+            return below
