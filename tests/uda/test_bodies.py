@@ -24,7 +24,6 @@ from millstream.types import DOUBLE, INT, STRING
 from millstream.uda import checked
 from millstream.uda.compiler import compiled
 from millstream.uda.loading import plain_functions
-from millstream.uda.outside import Boxes, outside_functions
 
 Row = tuple[Any, ...]
 
@@ -63,8 +62,7 @@ def by_program(
 ) -> list[Row] | str:
     machine = Machine(compiled(body, "running"))
     if not is_compiled:
-        outside = outside_functions(machine.program.outside, Boxes(machine._dictionary))
-        machine._functions = plain_functions(machine.program, outside)
+        machine._functions = plain_functions(machine.program, machine._outside())
     out: list[Row] = []
     for part in range(splits):
         own = slice(part * len(tuples) // splits, (part + 1) * len(tuples) // splits)

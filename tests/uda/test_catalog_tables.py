@@ -27,7 +27,6 @@ from millstream.types import DOUBLE, INT, STRING, Type
 from millstream.uda import checked
 from millstream.uda.compiler import compiled
 from millstream.uda.loading import plain_functions
-from millstream.uda.outside import Boxes, outside_functions
 
 Row = tuple[Any, ...]
 
@@ -72,8 +71,7 @@ def by_program(body: checked.Body, tuples: list[Row], rows: list[Row]) -> list[R
     for table in program.given:
         table.rows = pa.table(columns, ["c0", "c1"])
     machine = Machine(program)
-    outside = outside_functions(machine.program.outside, Boxes(machine._dictionary))
-    machine._functions = plain_functions(machine.program, outside)
+    machine._functions = plain_functions(machine.program, machine._outside())
     types = (pa.int32(), pa.float64(), pa.string())
     given_ = pa.table([pa.array([row[i] for row in tuples], t) for i, t in enumerate(types)], ["x", "y", "z"])
     machine.reserve(1, len(tuples))
