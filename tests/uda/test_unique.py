@@ -66,6 +66,8 @@ def test_a_key_is_what_every_insert_makes_sure_to_be_new(first: str, further: st
         f"{ALL}; INSERT INTO t VALUES (2, z, 7) WHERE 2 NOT IN (SELECT a FROM t); {ALL}",
         # Nobody knows a key here, and a row is changed in what it was found by.
         f"INSERT INTO t VALUES (x, z, 0); {ALL}; UPDATE t SET a = a + 1 WHERE a = x; {ALL}",
+        # A row that was not there becomes what was looked for.
+        f"INSERT INTO t VALUES (x + 1, z, 9); {ALL}; UPDATE t SET a = a - 1 WHERE a = x + 1; {ALL}",
         f"{ALL}; INSERT INTO t VALUES (x, z, 0); INSERT INTO t VALUES (x, z, 1); {COUNTED}; {ALL}",
         f"{ALL}; INSERT INTO t VALUES (1, z, 3); INSERT INTO t VALUES (2, z, 4); {ALL}",
         # A partner that does not meet what else is asked is none.
