@@ -13,7 +13,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 # Prefix of whatever starts Spark.
 WITH_JAVA = JAVA_HOME=$$(scripts/java) && export JAVA_HOME &&
 
-.PHONY: help demo test bench bench-engine bench-growth bench-slides bench-windows bench-aggregates bench-patterns bench-relations soak lint venv clean java
+.PHONY: help demo check test durations kernels archive bench bench-engine bench-growth bench-slides bench-windows bench-aggregates bench-patterns bench-relations soak lint venv clean java
 
 help: ## list the targets (default)
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -21,11 +21,18 @@ help: ## list the targets (default)
 demo: java venv ## see Millstream at work
 	@$(WITH_JAVA) $(BIN)/millstream demo
 
-test: java lint ## all checks: lint, then the tests and the examples in docstrings
-	@echo "== class archive"
-	@$(WITH_JAVA) $(BIN)/python -m millstream.runtime.archive
+check: venv ## lint and all tests that need no Spark, in a few minutes and without Java
+	@$(MAKE) --no-print-directory -j 2 -O lint kernels
+	@echo "== pytest"
+	@$(BIN)/pytest -n 2 -m "not spark"
+
+test: java venv ## all checks: lint, then the tests and the examples in docstrings
+	@$(MAKE) --no-print-directory -j 2 -O lint archive
 	@echo "== pytest"
 	@$(WITH_JAVA) $(BIN)/pytest -n 2
+
+durations: java venv archive ## renew tests/durations.json, which the order of tests is made from
+	@$(WITH_JAVA) $(BIN)/pytest -n 2 --record-durations
 
 bench: java $(VENV)/.installed-bench ## measure, for some minutes
 	@$(WITH_JAVA) $(BIN)/python -m benchmarks
@@ -51,8 +58,19 @@ bench-patterns: java $(VENV)/.installed-bench ## searches for sequence patterns,
 bench-relations: java $(VENV)/.installed-bench ## results maintained at every instant: a paper's experiments, and joins beside peers
 	@$(WITH_JAVA) $(BIN)/python -m benchmarks relations
 
-soak: java venv ## the long tests: many kills, millions of rows, hours of stream time
+soak: java venv ## the long tests: every program compiled, many kills, millions of rows, hours of stream time
+	@$(WITH_JAVA) $(BIN)/pytest -n 2 -m soak --hypothesis-profile=nightly
 	@$(WITH_JAVA) $(BIN)/python -m soak
+
+# Compiled once, and not by each of the processes that run tests.
+kernels: venv
+	@echo "== kernels"
+	@$(BIN)/python -c "from millstream.stage.warming import warm_up; warm_up(print)"
+
+# Its queries compile the kernels, too.
+archive: java venv
+	@echo "== class archive"
+	@$(WITH_JAVA) $(BIN)/python -m millstream.runtime.archive
 
 lint: venv ## style, types and import direction
 	@echo "== ruff"

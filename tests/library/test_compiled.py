@@ -30,6 +30,17 @@ CONSTANTS: dict[str, Any] = {
 TEXTS = ("concatenated", "xml_elements")
 """Those that are never compiled."""
 
+REPRESENTATIVES = ("last_seen", "moving_variance", "naive_bayes", "theft_alarm")
+"""One for each way to be called: tuple by tuple, over rows, over a content, under active expiration; and several
+tables in one body. Each of the others takes seconds to compile."""
+
+
+def compilable() -> list[Any]:
+    return [
+        pytest.param(name, marks=[] if name in REPRESENTATIVES else pytest.mark.soak)
+        for name in sorted({*shelf.names()} - {*TEXTS})
+    ]
+
 
 def tuples(entry: Aggregate, chance: random.Random) -> list[Row]:
     times = sorted(NOON + timedelta(seconds=chance.randrange(600)) for _ in range(40))
@@ -54,7 +65,7 @@ def tuples(entry: Aggregate, chance: random.Random) -> list[Row]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted({*shelf.names()} - {*TEXTS}))
+@pytest.mark.parametrize("name", compilable())
 def test_compiled_programs_do_the_same(name: str) -> None:
     entry = shipped(name)[0]
     types = [p.type if p.type.is_known else STRING for p in entry.parameters]

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import settings
 
 from millstream.syntax import parse_expression, parse_script, to_sql
 
@@ -15,8 +14,6 @@ if TYPE_CHECKING:
 
     from sqlglot import exp
 
-# Hours of fuzzing: pytest tests/syntax --hypothesis-profile=soak --timeout=0
-settings.register_profile("soak", max_examples=50_000, deadline=None)
 
 LISTINGS = {
     path.stem: path.read_text() for path in sorted((Path(__file__).parent / "listings").glob("*.esl"))
