@@ -6,6 +6,9 @@ BIN  := $(VENV)/bin
 # A Spark or packages of someone else's would shadow those of the virtual environment.
 unexport SPARK_HOME PYTHONPATH PYTHONHOME
 
+# Spark starts many Pythons: without bytecode, each of them would compile all sources again.
+unexport PYTHONDONTWRITEBYTECODE
+
 # The first that is new enough and can make a virtual environment (Debian's needs python3-venv for that).
 PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
   $$python -c 'import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
@@ -24,7 +27,7 @@ demo: java venv ## see Millstream at work
 check: venv ## lint and all tests that need no Spark, in a few minutes and without Java
 	@$(MAKE) --no-print-directory -j 2 -O lint kernels
 	@echo "== pytest"
-	@$(BIN)/pytest -n 2 -m "not spark"
+	@$(BIN)/pytest -n 2 -m "not spark" --hypothesis-profile=quick
 
 test: java venv ## all checks: lint, then the tests and the examples in docstrings
 	@$(MAKE) --no-print-directory -j 2 -O lint archive

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import settings
+from hypothesis import is_hypothesis_test, settings
 from tests.scheduling import Recorder, longest_first, recorded
 
 if TYPE_CHECKING:
@@ -13,10 +13,11 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-# Numbers of examples, for tests that name none: while working, in `make test`, in `make soak`, and for hours of fuzzing.
-settings.register_profile("quick", max_examples=20, deadline=None)
-settings.register_profile("ci", max_examples=100, deadline=None)
-settings.register_profile("nightly", max_examples=1_000, deadline=None)
+# Of the examples that a test asks for, so many are drawn: in `make check`, in `make test`, in `make soak`.
+EXAMPLES = {"quick": 0.25, "ci": 1, "nightly": 10}
+for profile in EXAMPLES:
+    settings.register_profile(profile, max_examples=100, deadline=None)
+# Hours of fuzzing: pytest tests/syntax --hypothesis-profile=soak --timeout=0
 settings.register_profile("soak", max_examples=50_000, deadline=None)
 settings.load_profile("ci")
 
@@ -44,10 +45,23 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is for `make soak`, and begin with the files that take longest if two run side by side."""
+    """Leave out what is for `make soak`; side by side, begin with the files that take longest."""
     if "soak" not in (config.option.markexpr or ""):
         left_out = [item for item in items if item.get_closest_marker("soak") is not None]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item.get_closest_marker("soak") is None]
     if hasattr(config, "workerinput"):
         items[:] = longest_first(items, recorded())
+    factor = EXAMPLES.get(config.getoption("--hypothesis-profile") or "ci", 1)
+    if factor != 1:
+        draw_more_or_fewer(items, factor)
+
+
+def draw_more_or_fewer(items: list[pytest.Item], factor: float) -> None:
+    """Multiply the examples of all tests; each function once, however many parameters it has."""
+    subjects = [item.obj for item in items if isinstance(item, pytest.Function)]
+    asked = {getattr(test, "__func__", test) for test in subjects if is_hypothesis_test(test)}
+    for function in asked:
+        before = function._hypothesis_internal_use_settings
+        examples = max(1, round(before.max_examples * factor))
+        function._hypothesis_internal_use_settings = settings(before, max_examples=examples)

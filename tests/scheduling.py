@@ -1,8 +1,8 @@
 """The order of tests when two run side by side, and the file of durations that it is made from.
 
-`pytest -n 2` gives whole files to its workers (`--dist=loadfile`), in the order of the collection. The files that
-take longest come first, so that no worker is left alone with a long file at the end. Files that need Spark come
-before all others: both workers start their Spark at once, and use it for every file that they are given.
+`pytest -n 2` gives whole files to its workers (`--dist=loadfile`), in the order of the collection. The files
+that take longest come first, so that no worker is left alone with a long file at the end. Files that need
+Spark come before all others: both workers start their Spark at once, and use it for every file of theirs.
 """
 
 from __future__ import annotations

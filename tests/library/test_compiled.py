@@ -31,8 +31,8 @@ TEXTS = ("concatenated", "xml_elements")
 """Those that are never compiled."""
 
 REPRESENTATIVES = ("last_seen", "moving_variance", "naive_bayes", "theft_alarm")
-"""One for each way to be called: tuple by tuple, over rows, over a content, under active expiration; and several
-tables in one body. Each of the others takes seconds to compile."""
+"""One for each way to be called: tuple by tuple, over rows, over a content, under active expiration; and one
+with several tables. Each of the others takes seconds to compile."""
 
 
 def compilable() -> list[Any]:

@@ -1,14 +1,41 @@
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 import millstream as ms
-from millstream.testing import Streams
+from millstream.runtime.mill import Mill
+from millstream.testing import Rows, Streams
 
 
 @pytest.fixture
 def streams(spark: SparkSession, tmp_path: Path) -> Iterator[Streams]:
     with ms.connect(spark) as mill:
         yield Streams(mill, tmp_path)
+
+
+class Together(Streams):
+    """Queries of a test file that are run as one script: each by itself would take seconds."""
+
+    def __init__(self, mill: Mill, directory: Path) -> None:
+        super().__init__(mill, directory)
+        self._results: dict[str, Rows] = {}
+
+    def ask(self, queries: Iterable[str]) -> None:
+        asked = [query.strip() for query in queries]
+        try:
+            self._results |= zip(asked, self.run_all(";\n".join(asked)), strict=True)
+        except ms.MillstreamError:
+            # One of them fails: its own test, which runs it alone, shows which.
+            return
+
+    def answer(self, query: str) -> Rows:
+        found = self._results.get(query.strip())
+        return self.run(query) if found is None else found
+
+
+@pytest.fixture(scope="module")
+def together(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Together]:
+    with ms.connect(spark) as mill:
+        yield Together(mill, tmp_path_factory.mktemp("together"))

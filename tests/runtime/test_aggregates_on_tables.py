@@ -1,6 +1,7 @@
 """Aggregates of the user's on tables: the same answer as on a stream to its end (semantics, section 1)."""
 
 import pytest
+from tests.runtime.conftest import Together
 
 from millstream.errors import AnalysisError
 from millstream.testing import Streams, table
@@ -51,12 +52,16 @@ ROWS = """
 """
 
 
-@pytest.fixture
-def tables(streams: Streams) -> Streams:
+def add(streams: Streams) -> None:
     streams.add("CREATE TABLE T (k STRING, x INT, t INT)", ROWS)
     streams.add("CREATE STREAM S (k STRING, x INT, t INT) ORDER BY t", ROWS)
     streams.add("CREATE TABLE Nothing (k STRING, x INT, t INT)", "k | x | t")
     streams.mill.execute(AGGREGATES)
+
+
+@pytest.fixture
+def tables(streams: Streams) -> Streams:
+    add(streams)
     return streams
 
 
@@ -87,24 +92,32 @@ def test_all_rows_that_an_aggregate_returns_come_out(tables: Streams) -> None:
     """)
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
-        "SELECT t, running(x) AS r FROM {0}",
-        "SELECT k, t, running(x) AS r FROM {0} WHERE x > 1 GROUP BY k",
-        "SELECT k, t, running(x) FILTER (WHERE x > 1) AS r FROM {0} GROUP BY k",
-        "SELECT t, ticks() AS n, running(x) AS r FROM {0}",
-        "SELECT k, t, recent(x) OVER (PARTITION BY k ORDER BY t ROWS 1 PRECEDING) AS r FROM {0}",
-        "SELECT k, t, recent(x) OVER (ORDER BY t RANGE 3 PRECEDING) AS r FROM {0}",
-        "SELECT t, myavg(x) OVER (ORDER BY t ROWS 2 PRECEDING) AS r FROM {0}",
-        "SELECT t, myavg(x) FILTER (WHERE k = 'a') OVER (ORDER BY t ROWS 2 PRECEDING) AS r FROM {0}",
-        "SELECT t, myavg(DISTINCT x) OVER (ORDER BY t ROWS 4 PRECEDING) AS r FROM {0}",
-        """SELECT t, myavg(x) OVER (ORDER BY t ROWS UNBOUNDED PRECEDING) AS r,
-                     running(x) OVER (PARTITION BY k ORDER BY t ROWS UNBOUNDED PRECEDING) AS q FROM {0}""",
-    ],
+SAME = (
+    "SELECT t, running(x) AS r FROM {0}",
+    "SELECT k, t, running(x) AS r FROM {0} WHERE x > 1 GROUP BY k",
+    "SELECT k, t, running(x) FILTER (WHERE x > 1) AS r FROM {0} GROUP BY k",
+    "SELECT t, ticks() AS n, running(x) AS r FROM {0}",
+    "SELECT k, t, recent(x) OVER (PARTITION BY k ORDER BY t ROWS 1 PRECEDING) AS r FROM {0}",
+    "SELECT k, t, recent(x) OVER (ORDER BY t RANGE 3 PRECEDING) AS r FROM {0}",
+    "SELECT t, myavg(x) OVER (ORDER BY t ROWS 2 PRECEDING) AS r FROM {0}",
+    "SELECT t, myavg(x) FILTER (WHERE k = 'a') OVER (ORDER BY t ROWS 2 PRECEDING) AS r FROM {0}",
+    "SELECT t, myavg(DISTINCT x) OVER (ORDER BY t ROWS 4 PRECEDING) AS r FROM {0}",
+    """SELECT t, myavg(x) OVER (ORDER BY t ROWS UNBOUNDED PRECEDING) AS r,
+                 running(x) OVER (PARTITION BY k ORDER BY t ROWS UNBOUNDED PRECEDING) AS q FROM {0}""",
 )
-def test_a_table_gives_what_a_stream_gives(tables: Streams, query: str) -> None:
-    on_table, on_stream = (tables.run(query.format(name)) for name in ("T", "S"))
+"""Queries for the table and for the stream."""
+
+
+@pytest.fixture(scope="module")
+def answers(together: Together) -> Together:
+    add(together)
+    together.ask(query.format(name) for name in ("T", "S") for query in SAME)
+    return together
+
+
+@pytest.mark.parametrize("query", SAME)
+def test_a_table_gives_what_a_stream_gives(answers: Together, query: str) -> None:
+    on_table, on_stream = (answers.answer(query.format(name)) for name in ("T", "S"))
     assert sorted(on_table[1:]) == sorted(on_stream[1:])
     assert len(on_table) > 3
 

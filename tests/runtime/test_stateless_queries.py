@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import col
+from tests.runtime.conftest import Together
 
 import millstream as ms
 from millstream.testing import Streams, table
@@ -24,53 +25,127 @@ AUCTIONS = """
     5      |          | 1300        | 2026-01-01 10:00:09
 """
 
-
-@pytest.fixture
-def auctions(streams: Streams) -> Streams:
-    streams.add(OPEN_AUCTION, AUCTIONS, clauses="SLACK INTERVAL 5 SECONDS")
-    return streams
-
-
-def test_example_2_selection_on_a_stream(auctions: Streams) -> None:
+DEFINITIONS = """
+    CREATE STREAM expensiveItems AS
+        SELECT itemID AS item, start_price * 2 AS price FROM OpenAuction WHERE start_price > 1000;
+    CREATE STREAM dear AS SELECT item FROM expensiveItems e WHERE e.price > 2500;
+    CREATE FUNCTION with_tax(x DOUBLE) : DOUBLE AS round(x * 1.25, 2);
+    CREATE FUNCTION shout(s STRING) : STRING LANGUAGE PYTHON AS 'textwrap:dedent';
+    SPLIT STREAM OpenAuction INTO
+        cheap AS (SELECT * FROM OpenAuction WHERE start_price < 1400),
+        bobs AS (SELECT itemID FROM OpenAuction WHERE sellerID = 'bob');
+"""
+SELLERS = """
+    id  | city
+    bob | Oslo
+    ada | Rome
+"""
+CASES = {
     # In the order of timestamps, although 4 was read after 3.
-    assert auctions.run(
-        "SELECT itemID, sellerID, start_price, start_time FROM OpenAuction WHERE start_price > 1000"
-    ) == table("""
+    "example 2: selection on a stream": (
+        "SELECT itemID, sellerID, start_price, start_time FROM OpenAuction WHERE start_price > 1000",
+        """
         itemID | sellerID | start_price | start_time
         2      | bob      | 1500.5      | 2026-01-01 10:00:01
         4      | bob      | 1200.0      | 2026-01-01 10:00:03.25
         3      | eve, jr  | 2500.0      | 2026-01-01 10:00:05
         5      |          | 1300.0      | 2026-01-01 10:00:09
-    """)
-
-
-def test_order_by_the_timestamp_changes_nothing(auctions: Streams) -> None:
-    plain = "SELECT itemID FROM OpenAuction WHERE start_price < 1400"
-    assert auctions.run(f"{plain} ORDER BY start_time") == auctions.run(plain)
-
-
-def test_example_3_a_derived_stream_keeps_the_timestamp_that_it_does_not_show(auctions: Streams) -> None:
-    auctions.mill.execute("""
-        CREATE STREAM expensiveItems AS
-            SELECT itemID AS item, start_price * 2 AS price FROM OpenAuction WHERE start_price > 1000;
-        CREATE STREAM dear AS SELECT item FROM expensiveItems e WHERE e.price > 2500;
-    """)
-    assert auctions.run("SELECT item + 100 AS n FROM dear") == table("""
-        n
-        102
-        103
-        105
-    """)
-
-
-def test_a_column_may_use_one_before_it(auctions: Streams) -> None:
-    assert auctions.run(
-        "SELECT upper(sellerID) AS name, length(name) AS n FROM OpenAuction WHERE itemID IN (1, 3)"
-    ) == table("""
+        """,
+    ),
+    "ORDER BY the timestamp changes nothing": (
+        "SELECT itemID FROM OpenAuction WHERE start_price < 1400 ORDER BY start_time",
+        "itemID \n 1 \n 4 \n 5",
+    ),
+    "example 3: a derived stream keeps the timestamp that it does not show": (
+        "SELECT item + 100 AS n FROM dear",
+        "n \n 102 \n 103 \n 105",
+    ),
+    "a column may use one before it": (
+        "SELECT upper(sellerID) AS name, length(name) AS n FROM OpenAuction WHERE itemID IN (1, 3)",
+        """
         name    | n
         ADA     | 3
         EVE, JR | 7
-    """)
+        """,
+    ),
+    "functions in SQL and in Python": (
+        """
+        SELECT with_tax(start_price) AS p, shout(sellerID) AS s FROM OpenAuction
+        WHERE with_tax(start_price) > 3000
+        """,
+        "p | s \n 3125.0 | eve, jr",
+    ),
+    "SPLIT sends a tuple to every branch that it satisfies": (
+        "SELECT itemID FROM cheap",
+        "itemID \n 1 \n 4 \n 5",
+    ),
+    "and to each other one": (
+        "SELECT itemID FROM bobs",
+        "itemID \n 2 \n 4",
+    ),
+    "an empty result has its columns": (
+        "SELECT itemID, sellerID FROM OpenAuction WHERE itemID > 99",
+        "itemID | sellerID",
+    ),
+}
+WITH_A_TABLE = {
+    "join": (
+        "SELECT s.city, itemID FROM OpenAuction a JOIN sellers s ON sellerID = s.id WHERE s.city <> 'Bonn'",
+        """
+        city | itemID
+        Rome | 1
+        Oslo | 2
+        Oslo | 4
+        """,
+    ),
+    "left join": (
+        "SELECT itemID, city FROM OpenAuction a LEFT JOIN sellers s ON sellerID = id",
+        """
+        itemID | city
+        1      | Rome
+        2      | Oslo
+        4      | Oslo
+        3      |
+        5      |
+        """,
+    ),
+    "not in": (
+        "SELECT itemID FROM OpenAuction WHERE sellerID NOT IN (SELECT id FROM sellers WHERE city = 'Oslo')",
+        "itemID \n 1 \n 3",
+    ),
+    "exists": (
+        "SELECT itemID FROM OpenAuction a WHERE EXISTS (SELECT 1 FROM sellers s WHERE s.id = a.sellerID)",
+        "itemID \n 1 \n 2 \n 4",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def answers(together: Together) -> Together:
+    together.add(OPEN_AUCTION, AUCTIONS, clauses="SLACK INTERVAL 5 SECONDS")
+    together.add("CREATE TABLE sellers (id STRING, city STRING)", SELLERS)
+    together.mill.execute(DEFINITIONS)
+    for cases in (CASES, WITH_A_TABLE):
+        together.ask(query for query, _ in cases.values())
+    return together
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_transducer(answers: Together, case: str) -> None:
+    query, expected = CASES[case]
+    assert answers.answer(query) == table(expected)
+
+
+@pytest.mark.parametrize("case", WITH_A_TABLE)
+def test_a_stream_with_a_table(answers: Together, case: str) -> None:
+    query, expected = WITH_A_TABLE[case]
+    assert answers.answer(query) == table(expected)
+
+
+@pytest.fixture
+def auctions(streams: Streams) -> Streams:
+    streams.add(OPEN_AUCTION, AUCTIONS, clauses="SLACK INTERVAL 5 SECONDS")
+    return streams
 
 
 def test_equal_timestamps_keep_the_order_of_arrival(streams: Streams) -> None:
@@ -83,49 +158,10 @@ def test_equal_timestamps_keep_the_order_of_arrival(streams: Streams) -> None:
     assert streams.run("SELECT a FROM s") == table("a \n 2 \n 9 \n 3 \n 1 \n 0")
 
 
-def test_a_stream_with_a_table(auctions: Streams) -> None:
-    auctions.add("CREATE TABLE sellers (id STRING, city STRING)", "id | city \n bob | Oslo \n ada | Rome")
-    assert auctions.run("""
-        SELECT s.city, a.itemID FROM OpenAuction a JOIN sellers s ON a.sellerID = s.id WHERE s.city <> 'Bonn'
-    """) == table("""
-        city | itemID
-        Rome | 1
-        Oslo | 2
-        Oslo | 4
-    """)
-    assert auctions.run(
-        "SELECT itemID, city FROM OpenAuction a LEFT JOIN sellers s ON sellerID = id"
-    ) == table("""
-        itemID | city
-        1      | Rome
-        2      | Oslo
-        4      | Oslo
-        3      |
-        5      |
-    """)
-    assert auctions.run(
-        "SELECT itemID FROM OpenAuction WHERE sellerID NOT IN (SELECT id FROM sellers WHERE city = 'Oslo')"
-    ) == table("itemID \n 1 \n 3")
-    assert auctions.run(
-        "SELECT itemID FROM OpenAuction a WHERE EXISTS (SELECT 1 FROM sellers s WHERE s.id = a.sellerID)"
-    ) == table("itemID \n 1 \n 2 \n 4")
-
-
 def test_join_using_shows_the_common_column_once(streams: Streams) -> None:
     streams.add("CREATE STREAM s (k INT, a STRING)", "k | a \n 1 | x \n 2 | y")
     streams.add("CREATE TABLE t (k INT, b STRING)", "k | b \n 2 | z")
     assert streams.run("SELECT * FROM s JOIN t USING (k)") == table("k | a | b \n 2 | y | z")
-
-
-def test_functions_in_sql_and_in_python(auctions: Streams) -> None:
-    auctions.mill.execute("""
-        CREATE FUNCTION with_tax(x DOUBLE) : DOUBLE AS round(x * 1.25, 2);
-        CREATE FUNCTION shout(s STRING) : STRING LANGUAGE PYTHON AS 'textwrap:dedent';
-    """)
-    assert auctions.run(
-        "SELECT with_tax(start_price) AS p, shout(sellerID) AS s FROM OpenAuction "
-        "WHERE with_tax(start_price) > 3000"
-    ) == table("p | s \n 3125.0 | eve, jr")
 
 
 def test_a_python_function_gets_arguments_of_the_declared_types(streams: Streams) -> None:
@@ -134,16 +170,6 @@ def test_a_python_function_gets_arguments_of_the_declared_types(streams: Streams
     assert streams.run("SELECT root(b) AS r, root(a + 1) AS q FROM s WHERE a IS NOT NULL") == table(
         "r | q \n 4.0 | 2.0"
     )
-
-
-def test_split_sends_a_tuple_to_every_branch_that_it_satisfies(auctions: Streams) -> None:
-    auctions.mill.execute("""
-        SPLIT STREAM OpenAuction INTO
-            cheap AS (SELECT * FROM OpenAuction WHERE start_price < 1400),
-            bobs AS (SELECT itemID FROM OpenAuction WHERE sellerID = 'bob');
-    """)
-    assert auctions.run("SELECT itemID FROM cheap") == table("itemID \n 1 \n 4 \n 5")
-    assert auctions.run("SELECT itemID FROM bobs") == table("itemID \n 2 \n 4")
 
 
 def test_what_cannot_be_read_is_a_bad_record(streams: Streams) -> None:
@@ -174,12 +200,6 @@ def test_a_query_over_tables_is_sparks(streams: Streams) -> None:
         b | 5     | 2
         a | 4     | 1
     """)
-
-
-def test_an_empty_result_has_its_columns(auctions: Streams) -> None:
-    assert auctions.run("SELECT itemID, sellerID FROM OpenAuction WHERE itemID > 99") == table(
-        "itemID | sellerID"
-    )
 
 
 def test_sql_gives_a_dataframe_and_a_stream_of_the_callers_can_be_registered(

@@ -1,5 +1,6 @@
 """Views: the current result of a windowed query, to be read like a table at any time (semantics, 9)."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,10 @@ BIDS = """
     3    | 40    | 12
     2    | 50    | 14
 """
+
+
+rare = partial(pytest.param, marks=pytest.mark.soak)
+"""What is maintained is compared with the oracle without Spark, in tests/engine."""
 
 
 @pytest.fixture
@@ -60,14 +65,14 @@ def test_at_the_end_of_the_input_a_view_is_as_of_the_newest_tuple(bids: Streams)
         ("SELECT item, sum(price) AS total FROM Bid [RANGE 10] GROUP BY item", [(1, 30), (2, 50), (3, 40)]),
         # The extent that ends at 10 is [2, 10) until 15; of a group that is gone nothing is shown.
         ("SELECT item, count(*) AS n FROM Bid [RANGE 8 SLIDE 5] GROUP BY item", [(1, 1), (2, 1)]),
-        ("SELECT count(*) AS n, max(price) AS most FROM Bid [UNBOUNDED]", [(5, 50)]),
-        ("SELECT item, price FROM Bid [ROWS 2]", [(2, 50), (3, 40)]),
+        rare("SELECT count(*) AS n, max(price) AS most FROM Bid [UNBOUNDED]", [(5, 50)]),
+        rare("SELECT item, price FROM Bid [ROWS 2]", [(2, 50), (3, 40)]),
         ("SELECT item, price FROM Bid [ROWS 1 PARTITION BY item] WHERE price > 35", [(2, 50), (3, 40)]),
-        ("SELECT DISTINCT item FROM Bid [UNBOUNDED]", [(1,), (2,), (3,)]),
+        rare("SELECT DISTINCT item FROM Bid [UNBOUNDED]", [(1,), (2,), (3,)]),
         ("SELECT b.item, price FROM Bid [RANGE 10] b JOIN Sale [RANGE 10] USING (item)", [(1, 30), (3, 40)]),
-        ("SELECT price FROM Bid [RANGE 10] b ANTI JOIN Sale [RANGE 2] s ON b.item = s.item", [(30,), (50,)]),
+        rare("SELECT price FROM Bid [RANGE 10] b ANTI JOIN Sale [RANGE 2] s USING (item)", [(30,), (50,)]),
         ("SELECT item FROM Bid [UNBOUNDED] EXCEPT ALL SELECT item FROM Sale [UNBOUNDED]", [(1,), (2,), (2,)]),
-        ("SELECT item FROM Bid [NOW] UNION ALL SELECT item FROM Sale [RANGE 7]", [(1,), (2,), (3,)]),
+        rare("SELECT item FROM Bid [NOW] UNION ALL SELECT item FROM Sale [RANGE 7]", [(1,), (2,), (3,)]),
     ],
 )  # fmt: skip
 def test_what_a_view_shows(bids: Streams, query: str, expected: list[tuple[object, ...]]) -> None:
