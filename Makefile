@@ -62,7 +62,7 @@ bench-relations: java $(VENV)/.installed-bench ## results maintained at every in
 	@$(WITH_JAVA) $(BIN)/python -m benchmarks relations
 
 soak: java venv ## the long tests: every program compiled, many kills, millions of rows, hours of stream time
-	@$(WITH_JAVA) $(BIN)/pytest -n 2 -m soak --hypothesis-profile=nightly
+	@$(WITH_JAVA) $(BIN)/pytest -n 2 -m "soak or not spark" --hypothesis-profile=nightly --timeout=3600
 	@$(WITH_JAVA) $(BIN)/python -m soak
 
 # Compiled once, and not by each of the processes that run tests.

@@ -142,7 +142,7 @@ def outcome(window: str, clause: str) -> tuple[Rows, Rows]:
 
 
 def cells() -> list[Any]:
-    """All of them; in `make test` a window has every third clause, and the next window begins with another."""
+    """All of them; in `make test` a window has every third clause, and the next begins with another."""
     some = [
         (window, clause)
         for (i, window), (j, clause) in itertools.product(enumerate(WINDOWS), enumerate(CLAUSES))

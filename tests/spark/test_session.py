@@ -208,17 +208,20 @@ class TestNoStart:
         monkeypatch.setenv("PATH", "/nowhere")
         assert "there is none on the PATH" in str(session._explain_missing_jvm())
 
+    @pytest.mark.spark
     def test_the_jvm_does_not_start(self, tmp_path: Path) -> None:
         said = self.start(settings='{"spark.driver.memory": "much"}', MILLSTREAM_LOG_DIR=str(tmp_path))
         assert said.startswith("the JVM of Spark did not start")
         (log,) = tmp_path.iterdir()
         assert f"Hint: Spark's log is {log}" in said
 
+    @pytest.mark.spark
     @pytest.mark.slow
     def test_the_master_is_none(self) -> None:
         said = self.start(settings='{"spark.master": "nonsense"}')
         assert "Master must either be yarn or start with spark, k8s, or local" in said
 
+    @pytest.mark.spark
     @pytest.mark.slow
     def test_the_master_is_local_nonsense(self) -> None:
         said = self.start(settings='{"spark.master": "local[x]"}')
