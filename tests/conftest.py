@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import is_hypothesis_test, settings
 from tests.scheduling import Recorder, longest_first, recorded
+from tests.stale import remove_stale_code
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,8 +39,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # Workers report to the process that started them.
-    if config.getoption("--record-durations") and not hasattr(config, "workerinput"):
+    if hasattr(config, "workerinput"):
+        return
+    remove_stale_code()
+    # Workers report to this process.
+    if config.getoption("--record-durations"):
         config.pluginmanager.register(Recorder())
 
 
