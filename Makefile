@@ -34,7 +34,7 @@ test: java venv ## all checks: lint, then the tests and the examples in docstrin
 	@echo "== pytest"
 	@$(WITH_JAVA) $(BIN)/pytest -n 2
 
-durations: java venv archive ## renew tests/durations.json, which the order of tests is made from
+durations: archive ## renew tests/durations.json, which the order of tests is made from
 	@$(WITH_JAVA) $(BIN)/pytest -n 2 --record-durations
 
 bench: java $(VENV)/.installed-bench ## measure, for some minutes
@@ -68,10 +68,10 @@ soak: java venv ## the long tests: every program compiled, many kills, millions 
 # Compiled once, and not by each of the processes that run tests.
 kernels: venv
 	@echo "== kernels"
-	@$(BIN)/python -c "from millstream.stage.warming import warm_up; warm_up(print)"
+	@$(BIN)/python -m tests.stale
+	@$(BIN)/python -c "from millstream.kernels.warm import compile_kernels; compile_kernels()"
 
-# Its queries compile the kernels, too.
-archive: java venv
+archive: java kernels
 	@echo "== class archive"
 	@$(WITH_JAVA) $(BIN)/python -m millstream.runtime.archive
 

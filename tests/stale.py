@@ -25,12 +25,12 @@ def remove_stale_code(package: Path = PACKAGE) -> list[Path]:
     stale = []
     for path, digest in now.items():
         compiled = list((path.parent / "__pycache__").glob(f"{path.stem}.*.nbi"))
-        if compiled and before.get(str(path)) != digest:
+        if compiled and before.get(str(path.relative_to(package))) != digest:
             stale.append(path)
             for index in compiled:
                 index.unlink(missing_ok=True)
     note.parent.mkdir(exist_ok=True)
-    note.write_text(json.dumps({str(path): digest for path, digest in now.items()}))
+    note.write_text(json.dumps({str(path.relative_to(package)): digest for path, digest in now.items()}))
     return stale
 
 
@@ -61,3 +61,7 @@ def _imports(text: str, package: Path) -> list[Path]:
         above = package.joinpath(*module.split("."))
         found += [above.with_suffix(".py"), *(above / f"{name}.py" for name in re.findall(r"\w+", names))]
     return found
+
+
+if __name__ == "__main__":
+    remove_stale_code()
