@@ -25,12 +25,12 @@ demo: java venv ## see Millstream at work
 	@$(WITH_JAVA) $(BIN)/millstream demo
 
 check: venv ## lint and all tests that need no Spark, in a few minutes and without Java
-	@$(MAKE) --no-print-directory -j 2 -O lint kernels
+	@$(MAKE) --no-print-directory -j 2 lint kernels
 	@echo "== pytest"
 	@$(BIN)/pytest -n 2 -m "not spark" --hypothesis-profile=quick
 
 test: java venv ## all checks: lint, then the tests and the examples in docstrings
-	@$(MAKE) --no-print-directory -j 2 -O lint archive
+	@$(MAKE) --no-print-directory -j 2 lint archive
 	@echo "== pytest"
 	@$(WITH_JAVA) $(BIN)/pytest -n 2
 
