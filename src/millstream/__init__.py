@@ -18,6 +18,7 @@ from millstream.errors import (
     ExecutionError,
     MillstreamError,
     NotExecutableError,
+    RejectedTuplesWarning,
 )
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ __all__ = [
     "ExecutionError",
     "MillstreamError",
     "NotExecutableError",
+    "RejectedTuplesWarning",
     "connect",
 ]
 

@@ -106,6 +106,10 @@ class ExecutionError(MillstreamError):
     """A query failed while it was running, or could not be started."""
 
 
+class RejectedTuplesWarning(UserWarning):
+    """Tuples of a stream were late or bad, and no clause of the stream says where they go."""
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str | None:
     """A hint that names the known word nearest to a wrong one, if any is near.
 

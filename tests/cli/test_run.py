@@ -49,7 +49,10 @@ def test_results_go_to_stdout_and_all_else_to_stderr(tmp_path: Path) -> None:
     out, err = process.communicate(timeout=200)
     assert process.returncode == 0, err
     assert out == "-- q1\nitemID,price\n2,1500.0\n1,500.0\n-- q2\ntwice\n4\n6\n2\n"
-    assert err == "warning: 1 bad record in stream Bid (BAD INTO makes a stream of them)\n"
+    assert err == (
+        "warning: 1 bad record in stream Bid (BAD INTO makes a stream of them)\n"
+        "  'oops,1,2026-01-01 10:00:02': column 'itemID' int cannot be read from 'oops'; declare it STRING\n"
+    )
     assert len(list((tmp_path / "sink").glob("*.csv"))) >= 1
 
     process = millstream(tmp_path, "run", "auction.esl", "--out", "results", *QUICK)
@@ -87,7 +90,11 @@ def test_a_live_stream_from_a_port_until_ctrl_c(tmp_path: Path) -> None:
     out, err = process.communicate(timeout=60)
     assert process.returncode == 0, err
     assert out == ""
-    assert err == "warning: 1 bad record in stream s (BAD INTO makes a stream of them)\n"
+    assert err == (
+        "warning: a bad record in stream s\n"
+        "  'nonsense': it has 1 field, and the stream has 2 columns\n"
+        "warning: 1 bad record in stream s (BAD INTO makes a stream of them)\n"
+    )
 
 
 def test_a_view_over_a_live_stream_is_shown_when_the_run_is_stopped(tmp_path: Path) -> None:

@@ -85,6 +85,11 @@ class Rejected:
 
 Origin = Reader | Port | Registered | Derived | Rejected
 
+NOT_IN_SCHEMA = "it cannot be read in the stream's schema"
+NO_TIMESTAMP = "the timestamp is NULL"
+NOT_FINITE = "the timestamp is not a finite number"
+"""Reasons for which a record is bad."""
+
 
 # ---------------------------------------------------------------- time
 

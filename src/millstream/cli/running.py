@@ -7,27 +7,33 @@ import signal
 import sys
 from pathlib import Path
 
-from millstream.cli.live import live_progress
-from millstream.runtime.scripts import RunOptions, ScriptRun
+from millstream.cli.terminal import Terminal
+from millstream.runtime.scripts import RunEnd, RunOptions, ScriptRun
 
-INTERRUPTED = 130
-"""What shells expect of a program that was stopped by Ctrl-C before its end."""
+EXIT_CODES = {
+    RunEnd.COMPLETE: 0,
+    RunEnd.ALL_BAD: 3,
+    # As shells expect it of a program that Ctrl-C stopped.
+    RunEnd.STOPPED: 130,
+}
 
 
 def run_script(text: str, name: str, options: RunOptions) -> int:
     """Run a script; the exit code."""
     # Python functions that the script names may stand beside it; Spark's workers get this path too.
     sys.path.insert(0, str(Path(name).resolve().parent))
+    terminal = Terminal()
     run = ScriptRun(
         options,
-        say=lambda message: print(message, file=sys.stderr),  # noqa: T201
-        display=live_progress if sys.stderr.isatty() else None,
+        say=terminal.say,
+        display=terminal.showing,
         compiling=_compiling,
+        stdout=terminal,
     )
     # The JVM must not get the signal, or Spark would be gone before the queries are stopped.
     previous = signal.signal(signal.SIGINT, lambda number, frame: run.stop())
     try:
-        return 0 if run.run(text, name) else INTERRUPTED
+        return EXIT_CODES[run.run(text, name)]
     except BrokenPipeError:
         # Whoever read our output has enough of it, as `head` does; Python would complain again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -15,7 +15,7 @@ from __future__ import annotations
 import contextlib
 import os
 import unicodedata
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -32,12 +32,23 @@ _BYTES = 2**28
 """How much is formatted at once: enough to be fast, and far below Arrow's limit of 2 GB of text."""
 
 
+class ByteSink(Protocol):
+    """Something that bytes are written to."""
+
+    def write(self, piece: bytes, /) -> object: ...
+
+    def flush(self) -> None: ...
+
+
 def encode(tables: Iterable[pa.Table], schema: pa.Schema, form: str) -> Iterator[bytes]:
-    """The text of tables in one of `FORMATS`, as UTF-8 in pieces; the schema is for the header."""
+    """The text of tables in one of `FORMATS`, as UTF-8 in pieces; the schema is for the header.
+
+    Whole lines make a piece, and the header comes with the first rows, or at the end if there are none.
+    """
     return FORMATS[form](_pieces(tables), schema)
 
 
-def write(tables: Iterable[pa.Table], schema: pa.Schema, form: str, sink: BinaryIO) -> None:
+def write(tables: Iterable[pa.Table], schema: pa.Schema, form: str, sink: ByteSink) -> None:
     """Write tables to a stream, such as `sys.stdout.buffer`; each table is flushed when it is written."""
     for piece in encode(tables, schema, form):
         sink.write(piece)
@@ -65,13 +76,16 @@ def write_file(tables: Iterable[pa.Table], schema: pa.Schema, form: str, path: P
 
 def _csv(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[bytes]:
     names = _csv_quoted(pa.array(schema.names, pa.string())).to_pylist()
-    yield (",".join(names) + "\n").encode()
+    header = (",".join(names) + "\n").encode()
     for batch in batches:
         fields = [
             texts(column) if is_verbatim(column.type) else _csv_quoted(texts(column))
             for column in batch.columns
         ]
-        yield _lines(_join(fields, ","))
+        yield header + _lines(_join(fields, ","))
+        header = b""
+    if header:
+        yield header
 
 
 def _csv_quoted(column: pa.Array) -> pa.Array:
@@ -97,11 +111,10 @@ def _table(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[byt
     for batch in batches:
         cells = [_cells(column) for column in batch.columns]
         widths = [max(width, _widest(column)) for width, column in zip(widths, cells, strict=True)]
-        if header_due:
-            header_due = False
-            yield _table_header(schema.names, widths, numeric)
+        header = _table_header(schema.names, widths, numeric) if header_due else b""
+        header_due = False
         padded = [_pad(*parts) for parts in zip(cells, widths, numeric, strict=True)]
-        yield _lines(pc.utf8_rtrim_whitespace(_join(padded, " | ")))
+        yield header + _lines(pc.utf8_rtrim_whitespace(_join(padded, " | ")))
     if header_due:
         yield _table_header(schema.names, widths, numeric)
 

@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from sqlglot import exp
 
@@ -29,10 +29,7 @@ from millstream.catalog.entries import (
     Registered,
     Relation,
     Sink,
-    Stream,
     Table,
-    Timestamp,
-    TimestampKind,
     View,
 )
 from millstream.errors import (
@@ -42,7 +39,6 @@ from millstream.errors import (
     NotExecutableError,
     Source,
     Span,
-    did_you_mean,
 )
 from millstream.plan.builder import build
 from millstream.plan.views import build_kept, build_view
@@ -59,6 +55,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from millstream.connectors.port import PortListener
+    from millstream.runtime.registration import Slack
     from millstream.spark.control import Control
     from millstream.spark.lower import Lowerer
     from millstream.stage.programs import Compiling
@@ -80,10 +77,17 @@ class Mill:
         allow_python: bool = True,
         compiling: Compiling = silently,
         views_at_end: bool = False,
+        warns: bool = True,
     ) -> None:
         self.catalog = Catalog(elsewhere=self._table_of_spark, allow_python=allow_python)
+        if spark is not None:
+            from millstream.spark.callers_session import check_session
+
+            check_session(spark)
         self._given = spark
         self._session = spark
+        self._warns = warns
+        self._stopped = False
         self._master = master
         self._checkpoint = checkpoint
         self._compiling = compiling
@@ -107,6 +111,8 @@ class Mill:
     @property
     def spark(self) -> SparkSession:
         """The Spark session, started when it is first needed."""
+        if self._stopped:
+            raise ExecutionError("this connection is closed", hint="make another one: millstream.connect()")
         if self._session is None:
             from millstream.spark.session import embedded_session
 
@@ -127,15 +133,22 @@ class Mill:
         return [outcome for outcome in outcomes if isinstance(outcome, RunningQuery)]
 
     def sql(self, query: str) -> DataFrame:
-        """A query as a Spark DataFrame, streaming if it reads a stream."""
-        statement, resolved = self._single_query(query)
+        """A query as a Spark DataFrame, streaming if it reads a stream.
+
+        A streaming one belongs to a copy of the session with the settings that Millstream's queries need, so
+        that those of the caller's session stay as they are: ``frame.sparkSession.streams`` lists its queries.
+        """
+        from millstream.spark.callers_session import with_settings
         from millstream.spark.hidden import shown
+
+        statement, resolved = self._single_query(query)
 
         asked = Asked(resolved, statement.source, statement.span, "")
         for view in self._views.unfinished(self._views.read_by(asked.plan)):
             view.wait()
         with self._views.entering:
-            return shown(lowered(asked, self._lowerer(asked), self._compiling))
+            frame = shown(lowered(asked, self._lowerer(asked), self._compiling))
+        return with_settings(frame) if frame.isStreaming else frame
 
     def start(self, query: str, name: str | None = None, *, snapshot: bool = False) -> RunningQuery:
         """Start a query and return it; ``query.results()`` yields its rows.
@@ -163,40 +176,45 @@ class Mill:
         statement, resolved = self._single_query(query)
         return self._explained(ExplainQuery(mode.upper(), resolved), statement.source, statement.span)
 
-    def register_stream(self, name: str, frame: DataFrame, order_by: str | None = None) -> None:
-        """Make a streaming DataFrame a stream of the catalog, ordered by one of its columns."""
-        from millstream.spark.types import fields_of
+    def register_stream(
+        self,
+        name: str,
+        frame: Any,
+        order_by: str | None = None,
+        *,
+        slack: Slack | None = None,
+        late_into: str | None = None,
+        bad_into: str | None = None,
+        ends: bool = False,
+    ) -> None:
+        """Make a streaming DataFrame, or rows of pandas or Arrow, a stream of the catalog.
 
-        if not frame.isStreaming:
-            raise ExecutionError(
-                f"the DataFrame for stream '{name}' is not a streaming one",
-                hint="use register_table, or readStream",
-            )
-        fields = fields_of(frame.schema)
-        timestamp = Timestamp(TimestampKind.LATENT)
-        if order_by is not None:
-            field = next((f for f in fields if f.name.lower() == order_by.lower()), None)
-            if field is None:
-                raise AnalysisError(
-                    f"unknown column '{order_by}' in order_by",
-                    hint=did_you_mean(order_by, [f.name for f in fields]),
-                )
-            if not field.type.is_ordered:
-                raise AnalysisError(
-                    f"a stream cannot be ordered by '{order_by}', which is of type {field.type}"
-                )
-            timestamp = Timestamp(TimestampKind.EXTERNAL, field.name, field.type)
-        self._register(Stream(name, fields, Registered(), timestamp), frame)
+        Args:
+            name: What queries call it.
+            frame: A streaming DataFrame of Spark, a DataFrame of pandas, or a table of Arrow. The latter two
+                are streams that end.
+            order_by: The column that is its timestamp; by default that of the DataFrame's watermark.
+            slack: How much disorder there may be: ``"10 seconds"``, a timedelta, ``"100 rows"``, or a number
+                where the timestamp is one. By default the delay of the DataFrame's watermark.
+            late_into: The name of a stream of its late tuples.
+            bad_into: The name of a stream of its bad records.
+            ends: Whether the DataFrame's input ends, as files do that are not added to.
+        """
+        from millstream.runtime.registration import Clauses, stream_of
 
-    def register_table(self, name: str, frame: DataFrame) -> None:
-        """Make a DataFrame a table of the catalog."""
-        from millstream.spark.types import fields_of
+        clauses = Clauses(order_by, slack, late_into, bad_into, ends)
+        entries, behind = stream_of(name, frame, clauses, self._spool_directory)
+        if behind is not None:
+            self._frames[name.lower()] = behind
+        for entry in entries:
+            self.catalog.add(entry)
 
-        if frame.isStreaming:
-            raise ExecutionError(
-                f"the DataFrame for table '{name}' is a streaming one", hint="use register_stream"
-            )
-        self._register(Table(name, fields_of(frame.schema), Registered(is_bounded=True)), frame)
+    def register_table(self, name: str, frame: Any) -> None:
+        """Make a DataFrame of Spark or pandas, or a table of Arrow, a table of the catalog."""
+        from millstream.runtime.registration import table_of
+
+        table, self._frames[name.lower()] = table_of(name, frame, lambda: self.spark)
+        self.catalog.add(table)
 
     def aggregate_function(
         self,
@@ -248,7 +266,8 @@ class Mill:
         return self._live.problems()
 
     def stop(self) -> None:
-        """Stop all queries, and Spark too if it was started here."""
+        """Stop all queries, and Spark too if it was started here. The connection is closed then."""
+        self._stopped = True
         for query in self.queries:
             query.close()
         self._live.stop()
@@ -395,6 +414,9 @@ class Mill:
             return []
         starter = Starter(self.spark, self._lowerer, self._checkpoint, self._views, self._compiling)
         started = starter.start_all(asked)
+        if self._warns:
+            for query in started:
+                query.warn_with(self._relation)
         self.queries += started
         return started
 
@@ -415,10 +437,6 @@ class Mill:
 
     def _relation(self, name: str) -> Relation | None:
         return self.catalog.relation(name)
-
-    def _register(self, entry: Stream | Table, frame: DataFrame) -> None:
-        self._frames[entry.name.lower()] = frame
-        self.catalog.add(entry)
 
     def _table_of_spark(self, name: str) -> Table | None:
         """A table or temporary view of the session itself."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,8 @@ class Progress:
     rows_out: int = 0
     bad: dict[str, int] = field(default_factory=dict)
     """Bad records by stream."""
+    bad_records: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """A bad record of each stream that has one: the reason, and its text."""
     late: dict[str, int] = field(default_factory=dict)
     """Late tuples by stream."""
     rows: dict[str, int] = field(default_factory=dict)
@@ -76,6 +78,7 @@ class ProgressCounter:
         self._stages = [_StageCounter(reports, read) for reports, read in stages]
         self._rows: dict[str, int] = {}
         self._bad: dict[str, int] = {}
+        self._bad_records: dict[str, tuple[str, str]] = {}
         self._last_batch = -1
         self._updating = threading.Lock()
         self.progress = Progress()
@@ -109,6 +112,9 @@ class ProgressCounter:
             counts: dict[str, Any] = row.asDict()
             self._rows[stream] = self._rows.get(stream, 0) + int(counts.get("rows") or 0)
             self._bad[stream] = self._bad.get(stream, 0) + int(counts.get("bad") or 0)
+            if counts.get("bad_record") is not None:
+                reason, _, record = str(counts["bad_record"]).partition("\n")
+                self._bad_records.setdefault(stream, (reason, record))
             if counts.get("newest") is not None:
                 newest = str(counts["newest"])
         for stage in self._stages:
@@ -116,14 +122,15 @@ class ProgressCounter:
                 stage.update()
             newest = next(filter(None, stage.newest.values()), newest)
         # Whoever reads the same stream counts the same rows.
-        rows = _most([self._rows, *(stage.counts["seen"] for stage in self._stages)])
+        rows = most([self._rows, *(stage.counts["seen"] for stage in self._stages)])
         batch_seconds = batch.durationMs.get("triggerExecution", 0) / 1000
         self.progress = replace(
             before,
             rows_in=sum(rows.values()),
             rows=rows,
-            bad=_most([self._bad, *(stage.counts["bad"] for stage in self._stages)]),
-            late=_most([stage.counts["late"] for stage in self._stages]),
+            bad=most([self._bad, *(stage.counts["bad"] for stage in self._stages)]),
+            bad_records=dict(self._bad_records),
+            late=most([stage.counts["late"] for stage in self._stages]),
             newest=newest,
             batches=before.batches + 1,
             last_batch=batch.batchId,
@@ -154,8 +161,8 @@ class ProgressCounter:
         )
 
 
-def _most(counts: Iterable[dict[str, int]]) -> dict[str, int]:
-    """By stream, the largest count; nothing where there is nothing to count."""
+def most(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """By stream, the largest count of any query or stage; streams without a count are left out."""
     result: dict[str, int] = {}
     for one in counts:
         for stream, count in one.items():

@@ -5,16 +5,18 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from millstream.errors import MillstreamError
+from millstream.errors import MillstreamError, RejectedTuplesWarning
 from millstream.runtime.beginnings import BEGINNINGS
 from millstream.runtime.checkpoints import Checkpoint
 from millstream.runtime.conductor import Conductor
 from millstream.runtime.current import CurrentResult
 from millstream.runtime.progress import Progress, ProgressCounter
+from millstream.runtime.rejects import FindRelation, Rejects
 from millstream.runtime.results import ResultLog
 
 if TYPE_CHECKING:
@@ -67,6 +69,7 @@ class RunningQuery:
         self._on_end: list[Callable[[], None]] = []
         self._stop_alone: Callable[[], bool] | None = None
         self._failure: Callable[[], BaseException | None] = lambda: None
+        self._relation: FindRelation | None = None
 
     # ------------------------------------------------------------ starting
 
@@ -122,6 +125,19 @@ class RunningQuery:
     def take(self, frame: DataFrame, batch_id: int) -> None:
         """Results of a micro-batch."""
         self._collect(frame, batch_id)
+
+    def warn_with(self, relation: FindRelation) -> None:
+        """Warn, once and at the end, about late and bad tuples that no clause of their stream claims."""
+        self._relation = relation
+
+    def _warn(self) -> None:
+        relation, self._relation = self._relation, None
+        if relation is None or self.is_active:
+            self._relation = relation
+            return
+        for warning in Rejects((self.progress,), relation).warnings(unclaimed=True):
+            # At the caller's line, which calls a method that calls this one.
+            warnings.warn(warning, RejectedTuplesWarning, stacklevel=3)
 
     def on_end(self, act: Callable[[], None]) -> None:
         """Do something when the query has ended, however it has."""
@@ -201,6 +217,7 @@ class RunningQuery:
             make = Row(*table.schema.names)
             for values in zip(*(column.to_pylist() for column in table.columns), strict=True):
                 yield make(*values)
+        self._warn()
 
     def arrow(self) -> Iterator[pa.Table]:
         """Results as Arrow tables, as they come."""
@@ -258,6 +275,7 @@ class RunningQuery:
         ended = self._ended.wait(timeout)
         if self._error is not None:
             raise self._error
+        self._warn()
         return ended
 
     def stop(self) -> None:
@@ -270,6 +288,7 @@ class RunningQuery:
             with contextlib.suppress(Exception):
                 self._streaming.stop()
         self._ended.wait(30)
+        self._warn()
 
     def _settle(self) -> None:
         """Let a micro-batch end whose rows have been shown: Spark counts what came in only then."""

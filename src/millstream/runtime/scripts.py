@@ -9,18 +9,18 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import Path
-from typing import BinaryIO
 
 import pyarrow as pa
 
 from millstream.analysis.statements import Definition, InsertQuery, RunQuery
-from millstream.catalog import Catalog
-from millstream.catalog.entries import Sink, Stream
+from millstream.catalog.entries import Sink
 from millstream.errors import ExecutionError, MillstreamError
-from millstream.runtime.formats import write, write_file
+from millstream.runtime.formats import ByteSink, encode, write, write_file
 from millstream.runtime.mill import Mill
 from millstream.runtime.query import RunningQuery
+from millstream.runtime.rejects import Rejects
 from millstream.runtime.starting import silently
 from millstream.stage.programs import Compiling
 
@@ -43,6 +43,17 @@ class RunOptions:
     checkpoint: Path | None = None
 
 
+class RunEnd(Enum):
+    """How a run ended that did not fail."""
+
+    COMPLETE = "complete"
+    """All input was read, or the run was stopped and its input has no end."""
+    STOPPED = "stopped"
+    """The run was stopped before the end of its input."""
+    ALL_BAD = "all bad"
+    """Of a stream not one record could be read."""
+
+
 class ScriptRun:
     """One run of a script.
 
@@ -57,7 +68,7 @@ class ScriptRun:
         say: Say,
         display: Display | None = None,
         compiling: Compiling = silently,
-        stdout: BinaryIO | None = None,
+        stdout: ByteSink | None = None,
     ) -> None:
         self._options = options
         self._say = say
@@ -67,12 +78,11 @@ class ScriptRun:
         self._stopping = threading.Event()
         self._waiting = False
         self._broken: BrokenPipeError | None = None
+        self._reported: set[str] = set()
+        """Streams of which a bad record was shown while the run went on."""
 
-    def run(self, text: str, name: str) -> bool:
-        """Run the script; False if somebody stopped it before the end of its input.
-
-        Input without an end is meant to be stopped.
-        """
+    def run(self, text: str, name: str) -> RunEnd:
+        """Run the script to the end of its input, or until it is stopped."""
         options = self._options
         with Mill(
             master=options.master,
@@ -80,6 +90,7 @@ class ScriptRun:
             checkpoint=options.checkpoint,
             compiling=self._compiling,
             views_at_end=True,
+            warns=False,
         ) as mill:
             statements = mill.analyse(text, name)
             meanings = [statement.meaning for statement in statements]
@@ -88,7 +99,7 @@ class ScriptRun:
             bounded = all(query.facts is None or query.facts.bounded for query in asked)
             self._prepare_output()
             if self._stopping.is_set():
-                return not bounded
+                return RunEnd.STOPPED if bounded else RunEnd.COMPLETE
             outcomes = mill.perform_all(statements, self._collects)
             queries = [outcome for outcome in outcomes if isinstance(outcome, RunningQuery)]
             for outcome in outcomes:
@@ -100,12 +111,15 @@ class ScriptRun:
                     ended = self._wait(queries, mill)
                 else:
                     ended = self._follow(queries, mill)
-            self._report(queries, mill.catalog)
+            rejects = _rejects(queries, mill)
+            self._report(rejects)
             for table, problem in mill.stale_tables.items():
                 self._say(f"warning: the last good version of table {table} was used: {problem.message}")
             if ended or not bounded:
                 self._give_out(queries, whole=bounded)
-            return ended or not bounded
+            if bounded and not ended:
+                return RunEnd.STOPPED
+            return RunEnd.ALL_BAD if rejects.all_bad() else RunEnd.COMPLETE
 
     def stop(self) -> None:
         """End the run; called from a signal handler. Asked twice, it ends at once.
@@ -129,6 +143,8 @@ class ScriptRun:
                 for query in queries:
                     if not query.is_active:
                         query.wait()
+                if not all(query.is_bounded for query in queries):
+                    self._report_first(_rejects(queries, mill))
                 time.sleep(_POLL_SECONDS)
             for query in queries:
                 query.wait()
@@ -140,19 +156,20 @@ class ScriptRun:
                 query.stop()
 
     def _follow(self, queries: Sequence[RunningQuery], mill: Mill) -> bool:
-        """Give out rows as they come."""
+        """Give out rows as they come, under the name of their query where there are several."""
         shown = [query for query in queries if query.log is not None]
         turn = threading.Lock()
+        last: list[RunningQuery] = []
 
         def follow(query: RunningQuery) -> None:
             assert query.log is not None
-            tables = query.log.follow(forget=True)
-            if len(shown) == 1:
-                self._write(None, tables, query.schema)
-                return
-            for table in tables:
+            for piece in encode(query.log.follow(forget=True), query.schema, self._options.format):
                 with turn:
-                    self._write(query.name, [table], query.schema)
+                    if len(shown) > 1 and last != [query]:
+                        self._stdout.write(f"-- {query.name}\n".encode())
+                        last[:] = [query]
+                    self._stdout.write(piece)
+                    self._stdout.flush()
 
         def run(query: RunningQuery) -> None:
             try:
@@ -209,31 +226,21 @@ class ScriptRun:
             self._stdout.write(f"-- {name}\n".encode())
         write(tables, schema, self._options.format, self._stdout)
 
-    def _report(self, queries: Sequence[RunningQuery], catalog: Catalog) -> None:
-        """What was left out must be known, whoever looks."""
-        for stream, count in _most(query.progress.bad for query in queries).items():
-            entry = catalog.relation(stream)
-            kept = isinstance(entry, Stream) and entry.bad_into is not None
-            advice = "" if kept else " (BAD INTO makes a stream of them)"
-            records = "record" if count == 1 else "records"
-            self._say(f"warning: {count} bad {records} in stream {stream}{advice}")
-        for stream, count in _most(query.progress.late for query in queries).items():
-            entry = catalog.relation(stream)
-            if isinstance(entry, Stream) and (entry.late_into or entry.late_drop):
-                advice = f" (now in {entry.late_into})" if entry.late_into else " (dropped)"
-            else:
-                advice = " (SLACK allows some disorder, LATE INTO makes a stream of them)"
-            tuples = "tuple" if count == 1 else "tuples"
-            self._say(f"warning: {count} late {tuples} in stream {stream}{advice}")
+    def _report(self, rejects: Rejects) -> None:
+        """Warn about bad records and late tuples."""
+        for warning in rejects.warnings(shown=self._reported):
+            self._say(f"warning: {warning}")
+
+    def _report_first(self, rejects: Rejects) -> None:
+        """Show the first bad record of a stream as soon as it is there: an endless run has no other end."""
+        for stream in rejects.bad_streams():
+            if stream not in self._reported and (example := rejects.example(stream)):
+                self._reported.add(stream)
+                self._say(f"warning: a bad record in stream {stream}\n  {example}")
 
 
-def _most(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    """By stream, the largest count of any query: they all read the same tuples."""
-    most: dict[str, int] = {}
-    for by_stream in counts:
-        for stream, count in by_stream.items():
-            most[stream] = max(most.get(stream, 0), count)
-    return most
+def _rejects(queries: Sequence[RunningQuery], mill: Mill) -> Rejects:
+    return Rejects(tuple(query.progress for query in queries), mill.catalog.relation)
 
 
 def _rows(queries: Sequence[RunningQuery]) -> Iterator[pa.Table]:

@@ -126,13 +126,19 @@ def embedded_session(master: str | None = None, settings: Mapping[str, str] = _N
     return session
 
 
+def query_settings(session: SparkSession) -> dict[str, str]:
+    """The settings that queries run with where the session has none of its own."""
+    cores = session.sparkContext.defaultParallelism
+    return {**_FOR_QUERIES, "spark.sql.shuffle.partitions": str(cores)}
+
+
 @contextlib.contextmanager
 def tuned(session: SparkSession) -> Iterator[None]:
     """Inside, queries are started with the settings that suit them, where the session has none of its own.
 
     A query takes a copy of the session's settings with it, so that they can be put back when it has started.
     """
-    wanted = {**_FOR_QUERIES, "spark.sql.shuffle.partitions": str(session.sparkContext.defaultParallelism)}
+    wanted = query_settings(session)
     with _tuning:
         chosen = session.conf.getAll
         added = {key: value for key, value in wanted.items() if key not in chosen}

@@ -18,6 +18,9 @@ from pyspark.sql import types as T  # noqa: N812
 from millstream.analysis.expressions import Expr
 from millstream.catalog.entries import (
     FILE_FORMATS,
+    NO_TIMESTAMP,
+    NOT_FINITE,
+    NOT_IN_SCHEMA,
     OrderedPerPromise,
     Port,
     Promise,
@@ -46,9 +49,8 @@ from millstream.spark.types import to_spark_type
 from millstream.types import Field
 
 BAD = "__ms_bad"
-NO_TIMESTAMP = "the timestamp is NULL"
-NOT_FINITE = "the timestamp is not a finite number"
-NOT_IN_SCHEMA = "it cannot be read in the stream's schema"
+_EXCERPT = 500
+"""Characters of a bad record that are reported."""
 
 # Formats whose rows are texts or come with columns of the source's own.
 NATIVE_COLUMNS = {
@@ -116,19 +118,23 @@ def classify(raw: DataFrame, stream: Stream, metrics: str | None = None) -> Stre
         and not isinstance(frame.schema[TIME].dataType, T.DoubleType | T.FloatType)
     )
     uncounted = frame
+    names = [f.name for f in stream.schema]
+    as_text = F.coalesce(F.col(BAD), F.to_json(F.struct(*map(_column, names))))
     if metrics is not None:
         frame = frame.observe(
             metrics,
             F.count(F.lit(1)).alias("rows"),
             F.count_if(is_bad).alias("bad"),
+            # An example for the warning, the same one however the input is divided into tasks.
+            F.min(F.when(is_bad, F.concat(reason, F.lit("\n"), F.substring(as_text, 1, _EXCERPT)))).alias(
+                "bad_record"
+            ),
             # Spark reads only the columns that somebody needs, and a record would be bad or not as the
             # query happens to ask for the column that cannot be read. This asks for them all.
             *([F.max(_fingerprint(raw)).alias("fingerprint")] if BAD in raw.columns else []),
             _zoned(F.max(F.when(~is_bad, F.col(TIME))), frame.schema[TIME].dataType).alias("newest"),
         )
-    names = [f.name for f in stream.schema]
     kept = [name for name in hidden(frame.columns) if name != BAD]
-    as_text = F.coalesce(F.col(BAD), F.to_json(F.struct(*map(_column, names))))
     # A bad record has no place in time, but it has come in some order.
     arrival = [_column(name) for name in kept if name in (PARTITION, SEGMENT, FILE)]
     return StreamFrames(

@@ -1,0 +1,114 @@
+"""The terminal of a run: rows above, and below them how far the run has come.
+
+Results go to standard output and everything else to standard error. Where both are the same screen, the
+status is erased before rows are written and drawn again below them.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import BinaryIO, TextIO
+
+from millstream.cli.live import RateMeter, live_progress
+from millstream.runtime.query import RunningQuery
+
+_REFRESH_SECONDS = 0.25
+_RATE_SECONDS = 10.0
+"""Seconds over which rows a second are counted."""
+_ERASE = "\r\x1b[2K"
+
+
+class Terminal:
+    """Standard output and standard error of a run, in turns.
+
+    A run over input that ends shows a table of its progress and its rows at the end. One over input without
+    an end shows its rows as they come, and one line of status below them.
+    """
+
+    def __init__(self, out: BinaryIO | None = None, err: TextIO | None = None) -> None:
+        self._out = out or sys.stdout.buffer
+        self._err = err or sys.stderr
+        self._turn = threading.RLock()
+        self._status = ""
+
+    def write(self, piece: bytes) -> int:
+        """Write rows, which end in a line break, above the status."""
+        with self._turn:
+            self._draw("")
+            return self._out.write(piece)
+
+    def flush(self) -> None:
+        with self._turn:
+            self._out.flush()
+
+    def say(self, message: str) -> None:
+        """Write a message that is no result."""
+        with self._turn:
+            self._draw("")
+            print(message, file=self._err, flush=True)
+
+    @contextmanager
+    def showing(self, queries: Sequence[RunningQuery]) -> Iterator[None]:
+        """Show how far queries have come until the context ends."""
+        if not self._err.isatty() or not queries:
+            yield
+        elif all(query.is_bounded for query in queries):
+            with live_progress(queries):
+                yield
+        else:
+            with self._status_line(queries):
+                yield
+
+    @contextmanager
+    def _status_line(self, queries: Sequence[RunningQuery]) -> Iterator[None]:
+        rates = RateMeter(_RATE_SECONDS)
+        done = threading.Event()
+
+        def refresh() -> None:
+            while not done.wait(_REFRESH_SECONDS):
+                with self._turn:
+                    self._draw(status(queries, rates))
+
+        thread = threading.Thread(target=refresh, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            done.set()
+            thread.join()
+            with self._turn:
+                self._draw("")
+
+    def _draw(self, text: str) -> None:
+        """Replace the status; nothing is written if it stays as it is."""
+        width = shutil.get_terminal_size().columns - 1
+        text = text if len(text) <= width else f"{text[: width - 3]}..."
+        if text != self._status:
+            self._err.write(_ERASE + text)
+            self._err.flush()
+            self._status = text
+
+
+def status(queries: Sequence[RunningQuery], rates: RateMeter) -> str:
+    """Describe in one line how far queries have come."""
+    running = sum(query.is_active for query in queries)
+    progress = [query.progress for query in queries]
+    speed = [rate for query in queries if (rate := rates.rate(query)) is not None]
+    now = datetime.now(UTC)
+    lags = [lag for one in progress if (lag := one.lag_seconds(now)) is not None]
+    parts = [
+        f"{running} running" if running == len(queries) else f"{running} of {len(queries)} running",
+        f"{sum(one.rows_in for one in progress):,} rows in",
+        f"{sum(one.rows_out for one in progress):,} out",
+        f"{sum(speed):,.0f} rows/s",
+        f"late {sum(one.late_total for one in progress):,}",
+        f"bad {sum(one.bad_total for one in progress):,}",
+        *([f"lag {max(lags):,.1f} s"] if lags else []),
+        "Ctrl-C ends",
+    ]
+    return "  ".join(parts)

@@ -1,0 +1,65 @@
+"""The terminal of a run: rows stay on the screen, and one line of status is below them."""
+
+import io
+import re
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from millstream.cli import terminal
+from millstream.cli.terminal import Terminal
+from millstream.runtime.progress import Progress
+
+
+class Screen(io.StringIO):
+    """Standard output and standard error as one screen, which honours the codes that are used."""
+
+    @property
+    def buffer(self) -> Any:
+        return SimpleNamespace(write=lambda piece: self.write(piece.decode()), flush=self.flush)
+
+    def isatty(self) -> bool:
+        return True
+
+    def lines(self) -> list[str]:
+        """What a person sees: of a line only what was written after it was last erased."""
+        return [re.split(r"\r\x1b\[2K", line)[-1] for line in self.getvalue().split("\n")]
+
+
+def query(**progress: Any) -> Any:
+    return SimpleNamespace(
+        name="q1", is_bounded=False, is_active=True, seconds=1.0, progress=Progress(**progress)
+    )
+
+
+def test_rows_are_above_the_status_and_none_is_overwritten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(terminal, "_REFRESH_SECONDS", 0.001)
+    screen = Screen()
+    shown = Terminal(screen.buffer, screen)
+    with shown.showing([query(rows_in=12, rows_out=12)]):
+        for number in range(50):
+            shown.write(f"{number}\n".encode())
+            shown.flush()
+            if number % 10 == 0:
+                while "12 rows in" not in screen.lines()[-1]:
+                    pass
+        shown.say("warning: something")
+    assert screen.lines() == [*map(str, range(50)), "warning: something", ""]
+
+
+def test_the_status_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    status = terminal.status([query(rows_in=12_345, rows_out=7, late={"s": 3})], terminal.RateMeter(10.0))
+    assert status == "1 running  12,345 rows in  7 out  0 rows/s  late 3  bad 0  Ctrl-C ends"
+    monkeypatch.setenv("COLUMNS", "20")
+    screen = Screen()
+    Terminal(screen.buffer, screen)._draw(status)
+    assert screen.lines() == ["1 running  12,34..."]
+
+
+def test_nothing_is_drawn_where_there_is_no_terminal() -> None:
+    out, err = io.BytesIO(), io.StringIO()
+    shown = Terminal(out, err)
+    with shown.showing([query()]):
+        shown.write(b"1\n")
+    assert (out.getvalue(), err.getvalue()) == (b"1\n", "")
