@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from millstream.analysis.calls import is_running
 from millstream.analysis.from_items import facts_of
-from millstream.analysis.relations import is_relation, takes_relations
+from millstream.analysis.relations import is_on_windows, is_relation, takes_relations
 from millstream.analysis.resolved import (
     FromItem,
     Query,
@@ -47,13 +47,13 @@ def build(query: Query) -> Node:
     return as_stream(plan, default_stream(plan)) if varies(plan) else plan
 
 
-def relation(query: Query) -> Node:
-    """What a query gives, which may vary with time."""
+def relation(query: Query, *, on_windows: bool = False) -> Node:
+    """The result of a query, which may vary with time; ``on_windows`` if contents of windows are wanted."""
     match query:
         case TableQuery():
             return SparkQuery(query.text, query.tables, query.fields, query.span)
         case SetOperation():
-            return _set_operation(query)
+            return _set_operation(query, on_windows=on_windows)
         case Select():
             return _select(query)
 
@@ -122,10 +122,11 @@ def _stream(stream: Stream, alias: str) -> Node:
     return StreamScan(stream, alias)
 
 
-def _set_operation(query: SetOperation) -> Node:
-    left, right = relation(query.left), relation(query.right)
-    windowed = any(isinstance(node, Windowed) for side in (left, right) for node in side.walk())
-    if query.kind == "UNION" and query.facts is not None and not windowed:
+def _set_operation(query: SetOperation, *, on_windows: bool) -> Node:
+    """Streams are merged by timestamp, whatever they were derived from; contents of windows are combined."""
+    on_windows = on_windows or is_on_windows(query)
+    left, right = (relation(side, on_windows=on_windows) for side in (query.left, query.right))
+    if query.facts is not None and not on_windows:
         latent = query.facts.timestamp.kind is TimestampKind.LATENT
         return StreamUnion(left, right, query.fields, query.all, latent)
     plan = WindowSetOperation(left, right, query.kind, query.all, query.columns)

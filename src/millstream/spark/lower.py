@@ -304,7 +304,7 @@ class Lowerer:
                 flow if flow.judged else self.stages.settled(flow, side.schema, marked=False)
                 for flow, side in zip(sides, node.inputs, strict=True)
             ]
-        flow = united(sides[0], sides[1], node)
+        flow = united(sides[0], sides[1], node, ties=True)
         return flow if node.all else self.stages.distinct(flow, node.schema, marked=above.staged)
 
     def _ready(self, flow: Flow, node: nodes.Node, exprs: Iterable[Expr], above: Above) -> Flow:

@@ -401,13 +401,11 @@ class Stages:
         if not shipped:
             # Arrow forgets how many rows a table has that has no columns.
             shipped = {ONE: F.lit(True)}
-        ties = [name for name in flow.legs[0].frame.columns if name.startswith(SORT)]
-        if len(flow.legs) == 1 and flow.legs[0].staged:
-            # Results of a window: their groups give the order of those with the same time, here and above.
-            shipped = {**shipped, **{name: F.col(name) for name in ties}}
-            passed += [] if regroups or anew else ties
-        else:
-            ties = []
+        # Results of a window: their groups give the order of those with the same time, here and above.
+        staged = any(leg.staged for leg in flow.legs)
+        ties = [name for name in flow.legs[0].frame.columns if staged and name.startswith(SORT)]
+        shipped = {**shipped, **{name: F.col(name) for name in ties}}
+        passed += [] if regroups or anew else ties
         frames, inputs = [], []
         if key is not None and not is_integer(flow.legs[0].frame, shipped[key]):
             key = None
@@ -416,7 +414,7 @@ class Stages:
             # Only windows count late tuples; for everybody else they are just late.
             source = source if generous else source.without_generosity()
             frames.append(frame)
-            inputs.append(replace(source, ties=tuple(ties), apart=apart))
+            inputs.append(replace(source, ties=tuple(ties) if leg.staged else (), apart=apart))
         output = pa.schema([*(inputs[0].columns.field(name) for name in passed), *add])
         pipeline = Pipeline(
             tuple(inputs),
