@@ -31,7 +31,7 @@ from millstream.analysis.resolved import (
     TableQuery,
 )
 from millstream.analysis.resolver import Resolver
-from millstream.analysis.scope import Scope, ScopeRelation
+from millstream.analysis.scope import UNNAMED, Scope, ScopeRelation
 from millstream.analysis.selects import SelectAnalyser
 from millstream.analysis.set_operations import require_windows, united, united_facts, without_keyword
 from millstream.analysis.windows import StreamFacts, WindowAnalyser, implicit_columns
@@ -271,7 +271,7 @@ class QueryAnalyser:
     def _from_query(self, node: exp.Subquery, scope: Scope) -> FromItem:
         refuse_on_streams(node)
         query = QueryAnalyser(self.catalog, self.source, self.named).query(node.this)
-        alias = node.alias or f"__query{len(scope.relations)}"
+        alias = node.alias or f"{UNNAMED}{len(scope.relations)}"
         return self._windowed(node, scope, ReadQuery(alias, query, span=span_of(node)))
 
     def _windowed(self, node: exp.Expr, scope: Scope, item: FromItem) -> FromItem:

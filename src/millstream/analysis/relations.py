@@ -62,4 +62,9 @@ def _is_reported(query: Select) -> bool:
     window = window_of(streams[0])
     if len(streams) > 1 or window is None:
         return False
+    return has_ends(window)
+
+
+def has_ends(window: Window) -> bool:
+    """Whether windows are reported when they end; RANGE without SLIDE moves all the time."""
     return not (isinstance(window, RangeWindow) and window.slide is None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from millstream.analysis.calls import is_running
 from millstream.analysis.from_items import facts_of
 from millstream.analysis.relations import is_on_windows, is_relation, takes_relations
@@ -37,8 +39,9 @@ from millstream.plan.nodes import (
     WindowSetOperation,
     edge_field,
     filtered,
+    windows_seen,
 )
-from millstream.plan.varying import as_stream, default_stream, varies
+from millstream.plan.varying import as_stream, default_stream, is_reported, varies
 
 
 def build(query: Query) -> Node:
@@ -86,11 +89,21 @@ def _aggregate(plan: Node, query: Select) -> Node:
         return OverAggregate(plan, query.overs)
     if not query.aggregates and not query.group_by:
         return plan
-    windowed = varies(plan) or any(isinstance(node, Windowed) and not node.streaming for node in plan.walk())
+    windowed = varies(plan) or any(not window.streaming for window in windows_seen(plan))
     if query.facts is None and not windowed:
         plan = InOrder(plan)
         windowed = not query.aggregates or not all(map(is_running, query.aggregates))
-    return (WindowAggregate if windowed else BaseAggregate)(plan, query.group_by, query.aggregates)
+    if not windowed:
+        return BaseAggregate(plan, query.group_by, query.aggregates)
+    node = WindowAggregate(plan, query.group_by, query.aggregates)
+    return _ungrouped_bounds(node) if is_reported(node) and query.to_stream is None else node
+
+
+def _ungrouped_bounds(node: WindowAggregate) -> WindowAggregate:
+    """Reports of windows without the bounds in GROUP BY: each report is of one window."""
+    bounds = {bound for windowed in windows_seen(node.input) for bound in windowed.bounds}
+    used = [(key, set(key.expr.columns())) for key in node.group_by]
+    return replace(node, group_by=tuple(key for key, columns in used if not columns or not columns <= bounds))
 
 
 def _from_item(item: FromItem, query: Select) -> Node:

@@ -370,8 +370,7 @@ def _selected(leg: Leg, conditions: tuple[Expr, ...], outputs: tuple[Output, ...
 
 def _present(flow: Flow, columns: Iterable[ColumnRef]) -> list[ColumnRef]:
     """Those that tuples have; the bounds of windows are known only when these are aggregated."""
-    window = flow.window
-    bounds = set() if window is None else set(window.schema) - set(window.input.schema)
+    bounds = () if flow.window is None else flow.window.bounds
     return [c for c in columns if c not in bounds]
 
 

@@ -298,7 +298,8 @@ class Stages:
             shipped |= argument
             specs.append(spec)
         per = partitioning(window, [ref.name for ref in keys])
-        numbered = wanted(ColumnRef(windowed.alias, "wid"))
+        shown = [bound for bound in windowed.bounds if wanted(bound)]
+        numbered = any(bound.name == "wid" for bound in shown)
         beside = attribute_beside_time(windowed)
         retimed = beside is not None and leg.axis is None
         time_type = type_of(leg, beside) if retimed and beside is not None else time_type_of(leg)
@@ -323,16 +324,8 @@ class Stages:
             tuple(specs),
             placement.wid_type,
         )
-        bounds = [
-            pa.field(name, kind)
-            for name, kind in (
-                ("window_start", spec_.edge_type),
-                ("window_end", spec_.edge_type),
-                ("wid", spec_.wid_type),
-                *((("complete", pa.bool_()),) if window.emit_every else ()),
-            )
-            if wanted(ColumnRef(windowed.alias, name))
-        ]
+        kinds = {"wid": spec_.wid_type, "complete": pa.bool_()}
+        bounds = [pa.field(bound.name, kinds.get(bound.name, spec_.edge_type)) for bound in shown]
         # Results with the same time are in the order of their windows, whole ones last, and of their groups.
         ranking = [] if isinstance(window, RangeWindow) else [pa.field("wid", spec_.wid_type)]
         ranking += [pa.field("complete", pa.bool_())] if window.emit_every else []
@@ -360,7 +353,7 @@ class Stages:
         sorting = [F.col(name).alias(f"{SORT}{i:03}") for i, name in enumerate(order)]
         frame = opened(frame.select("*", *sorting), listed)
         columns = [(ref, f"g{i}") for i, ref in enumerate(keys)]
-        columns += [(ColumnRef(windowed.alias, bound.name), bound.name) for bound in bounds]
+        columns += [(bound, bound.name) for bound in shown]
         columns += [(call.result, f"r{i}") for i, call in enumerate(node.aggregates)]
         return Flow((Leg(named(frame, columns), marked=marked, staged=True),))
 
