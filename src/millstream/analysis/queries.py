@@ -18,7 +18,7 @@ from millstream.analysis.from_items import (
     with_window,
 )
 from millstream.analysis.patterns import analyse_pattern_query
-from millstream.analysis.relations import has_content, is_relation, window_of
+from millstream.analysis.relations import has_content, is_on_windows, window_of
 from millstream.analysis.resolved import (
     FromItem,
     JoinClause,
@@ -31,7 +31,7 @@ from millstream.analysis.resolved import (
     TableQuery,
 )
 from millstream.analysis.resolver import Resolver
-from millstream.analysis.scope import Scope, ScopeRelation
+from millstream.analysis.scope import UNNAMED, Scope, ScopeRelation
 from millstream.analysis.selects import SelectAnalyser
 from millstream.analysis.set_operations import require_windows, united, united_facts, without_keyword
 from millstream.analysis.windows import StreamFacts, WindowAnalyser, implicit_columns
@@ -271,7 +271,7 @@ class QueryAnalyser:
     def _from_query(self, node: exp.Subquery, scope: Scope) -> FromItem:
         refuse_on_streams(node)
         query = QueryAnalyser(self.catalog, self.source, self.named).query(node.this)
-        alias = node.alias or f"__query{len(scope.relations)}"
+        alias = node.alias or f"{UNNAMED}{len(scope.relations)}"
         return self._windowed(node, scope, ReadQuery(alias, query, span=span_of(node)))
 
     def _windowed(self, node: exp.Expr, scope: Scope, item: FromItem) -> FromItem:
@@ -370,9 +370,6 @@ class QueryAnalyser:
                 span=span_of(node),
                 hint="a table has no order to merge by; join the stream with the table instead",
             )
-        if kind in ("INTERSECT", "EXCEPT") or to_stream or is_relation(left) or is_relation(right):
-            for side in (left, right):
-                require_windows(side, kind, node)
         for argument in ("limit", "offset", *(("order",) if left.facts is None else ())):
             if node.args.get(argument):
                 if left.facts is None:
@@ -385,7 +382,7 @@ class QueryAnalyser:
         assert left.fields is not None
         assert right.fields is not None
         fields = united(node, left.fields, right.fields)
-        return SetOperation(
+        operation = SetOperation(
             kind=kind,
             all=not node.args.get("distinct"),
             left=left,
@@ -395,3 +392,6 @@ class QueryAnalyser:
             facts=united_facts(node, left, right),
             span=span_of(node),
         )
+        if is_on_windows(operation):
+            require_windows(operation, kind)
+        return operation

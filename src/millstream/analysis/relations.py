@@ -20,9 +20,22 @@ def is_relation(query: Query) -> bool:
                 and not _is_reported(query)
             )
         case SetOperation():
-            return query.to_stream is None and (is_relation(query.left) or is_relation(query.right))
+            return query.to_stream is None and is_on_windows(query)
         case _:
             return False
+
+
+def is_on_windows(query: SetOperation) -> bool:
+    """Whether a set operation combines contents of windows; otherwise it is a UNION of streams, or of tables.
+
+    A derived stream is a stream, also if it was made of windows, and so are reports of windows that end:
+    UNION merges them by timestamp. EXCEPT and INTERSECT are about contents, and so is every set operation
+    with one of the words ISTREAM, DSTREAM, RSTREAM and CHANGES.
+    """
+    if query.facts is None:
+        return False
+    asked = query.kind != "UNION" or query.to_stream is not None
+    return asked or is_relation(query.left) or is_relation(query.right)
 
 
 def takes_relations(query: Select) -> bool:
@@ -49,4 +62,9 @@ def _is_reported(query: Select) -> bool:
     window = window_of(streams[0])
     if len(streams) > 1 or window is None:
         return False
+    return has_ends(window)
+
+
+def has_ends(window: Window) -> bool:
+    """Whether windows are reported when they end; RANGE without SLIDE moves all the time."""
     return not (isinstance(window, RangeWindow) and window.slide is None)

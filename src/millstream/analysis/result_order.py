@@ -24,7 +24,10 @@ def order_of_windows(
         # What is reported early has the instant at which it is, not the end of its window.
         timestamp = Timestamp(TimestampKind.EXTERNAL, None, _edge_type(scope, facts))
         return StreamFacts(timestamp, frozenset(), facts.bounded)
-    end = next((o for o in outputs if o.expr.column and o.expr.column.name == "window_end"), None)
+    ends = {
+        r.bound(field.name) for r in scope.relations for field in r.implicit if field.name == "window_end"
+    }
+    end = next((o for o in outputs if o.expr.column in ends), None)
     type_ = _edge_type(scope, facts) if end is None else end.expr.type
     timestamp = Timestamp(TimestampKind.EXTERNAL, end.name if end else None, type_)
     return StreamFacts(timestamp, _names(timestamp), facts.bounded)

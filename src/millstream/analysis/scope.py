@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from sqlglot import exp
@@ -11,6 +12,9 @@ from millstream.catalog.functions import BARE_FUNCTIONS
 from millstream.errors import AnalysisError, Span, did_you_mean
 from millstream.syntax.positions import span_of
 from millstream.types import UNKNOWN, Field, Kind
+
+UNNAMED = "__query"
+"""Prefix of the aliases of queries in FROM that have none."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,16 @@ class ScopeRelation:
             if candidate.name.lower() == name.lower():
                 return ColumnRef(self.alias, candidate.name, candidate.type)
         return ColumnRef(self.alias, name, UNKNOWN) if self.fields is None else None
+
+    def bound(self, name: str) -> ColumnRef:
+        """A bound of the window, which has no relation where a column has its name."""
+        found = next(field for field in self.implicit if field.name == name.lower())
+        return ColumnRef("" if self.hides_bound(name) else self.alias, found.name, found.type)
+
+    def hides_bound(self, name: str) -> bool:
+        """Whether a column has the name of a bound of the window."""
+        bounds = {field.name for field in self.implicit}
+        return name.lower() in bounds and any(f.name.lower() == name.lower() for f in self.fields or ())
 
 
 @dataclass(frozen=True)
@@ -48,6 +62,8 @@ class Scope:
     outer: Scope | None = None
     hidden: list[ScopeRelation] = field(default_factory=list)
     """The right sides of SEMI and ANTI joins, of which only ON has seen the columns."""
+    bound: Callable[[exp.Expr], ColumnRef | None] = lambda node: None
+    """The bound of a window that a name means although a column has it, too."""
 
     def add(self, relation: ScopeRelation, node: exp.Expr) -> None:
         if any(relation.alias.lower() == known.alias.lower() for known in (*self.relations, *self.hidden)):
@@ -106,6 +122,9 @@ class Scope:
         if home is not None:
             relation = self.relation(home)
             return relation.find(name) if relation else None
+        bound = self.bound(node)
+        if bound is not None:
+            return bound
         # A relation whose columns only Spark knows might have any; it is asked last.
         closed = [r for r in self.relations if r.fields is not None]
         found = [c for c in (r.find(name) for r in closed) if c is not None]

@@ -17,7 +17,7 @@ from millstream.analysis.on_tables import (
     refuse_other_windows,
 )
 from millstream.analysis.overs import analyse_over, check_together, refuse_on_table
-from millstream.analysis.relations import has_content, window_of
+from millstream.analysis.relations import has_content, has_ends, window_of
 from millstream.analysis.resolved import (
     FromItem,
     GroupKey,
@@ -28,17 +28,17 @@ from millstream.analysis.resolved import (
 from millstream.analysis.resolver import Resolver, aggregate_name, is_aggregate_call
 from millstream.analysis.result_order import order_of_tuples, order_of_windows
 from millstream.analysis.scope import Scope, ScopeRelation
+from millstream.analysis.stars import expanded, star_of
+from millstream.analysis.window_bounds import WindowBounds, aggregates_anything
 from millstream.analysis.windows import StreamFacts
 from millstream.catalog.entries import Aggregate
 from millstream.catalog.functions import FunctionKind, builtin
-from millstream.errors import AnalysisError, did_you_mean
+from millstream.errors import AnalysisError
 from millstream.quantity import Duration
 from millstream.syntax import nodes
 from millstream.syntax.positions import span_of
 from millstream.types import Field, Kind, Type
 from millstream.windows.spec import slides
-
-WINDOW_COLUMNS = ("window_start", "window_end", "wid", "complete")
 
 
 class SelectAnalyser:
@@ -66,6 +66,7 @@ class SelectAnalyser:
         """Whether there is something at every instant that can be aggregated."""
 
         self._streams = sum(facts_of(item) is not None for item in items)
+        self.bounds = WindowBounds(resolver.scope, resolver.catalog, self._reports())
         self.aggregates: list[AggregateCall] = []
         self.overs: list[OverCall] = []
         self.group_by: list[GroupKey] = []
@@ -102,6 +103,16 @@ class SelectAnalyser:
             span=span_of(self.node),
         )
 
+    def _reports(self) -> bool:
+        """Whether there is a row for each window and group, which has the bounds of its window."""
+        return (
+            len(self.windows) == 1
+            and self._streams <= 1
+            and has_ends(self.windows[0])
+            and not self.node.args.get("operation_modifiers")
+            and aggregates_anything(self.node, self.resolver.catalog)
+        )
+
     # ------------------------------------------------------------ clauses
 
     def _refuse_on_streams(self) -> None:
@@ -131,7 +142,7 @@ class SelectAnalyser:
         resolver.stand_ins = [
             (key.expr.tree, of_column(ColumnRef("", key.name, key.expr.type)))
             for key in self.group_by
-            if key.expr.column is None and key.expr.tree is not None
+            if key.expr.column is None and key.expr.tree is not None and not self.bounds.are_all_of(key.expr)
         ]
         specs = (spec for item in self.node.expressions for spec in item.find_all(nodes.OverSpec))
         if any(spec.args.get("emit") is not None for spec in specs):
@@ -156,7 +167,7 @@ class SelectAnalyser:
 
     def _scope(self) -> Scope:
         """The names that SELECT knows: where OVER emits early, ``complete`` is one of them."""
-        scope = self.resolver.scope
+        scope = replace(self.resolver.scope, bound=lambda node: self.bounds.in_select(node, self.group_by))
         windows = (window for item in self.node.expressions for window in item.find_all(exp.Window))
         if self.facts is None or not any(map(_emits, windows)):
             return scope
@@ -166,9 +177,9 @@ class SelectAnalyser:
         return replace(scope, relations=[*scope.relations, implicit])
 
     def _outputs(self, item: exp.Expr, resolver: Resolver) -> list[Output]:
-        star = _star(item)
+        star = star_of(item)
         if star is not None:
-            return self._expand(item, star)
+            return expanded(item, star, self.resolver.scope)
         if isinstance(item, exp.Aliases):
             raise AnalysisError("several names for one column", span=span_of(item), hint="name one: e AS x")
         alias = item.alias if isinstance(item, exp.Alias) else None
@@ -204,43 +215,6 @@ class SelectAnalyser:
         text = self.resolver.source.text[span[0] : span[1] + 1] if span else node.key
         return " ".join(text.split())
 
-    def _expand(self, item: exp.Expr, star: exp.Star) -> list[Output]:
-        table = item.table if isinstance(item, exp.Column) else ""
-        relations = self.resolver.scope.relations
-        if table:
-            relation = self.resolver.scope.relation(table)
-            if relation is None:
-                raise AnalysisError(
-                    f"unknown stream or table '{table}' in this query",
-                    span=span_of(item),
-                    hint=did_you_mean(table, [r.alias for r in relations]),
-                )
-            relations = [relation]
-        known = {field.name.lower() for relation in relations for field in relation.fields or ()}
-        left_out = set()
-        for column in star.args.get("except_") or ():
-            if column.name.lower() not in known:
-                raise AnalysisError(
-                    f"unknown column '{column.name}' in EXCEPT",
-                    span=span_of(column),
-                    hint=did_you_mean(column.name, known),
-                )
-            left_out.add(column.name.lower())
-        outputs = []
-        for relation in relations:
-            if relation.fields is None:
-                raise AnalysisError(
-                    f"the columns of '{relation.alias}' are not known before Spark reads it",
-                    span=span_of(item),
-                    hint="name the columns, or declare them with CREATE TABLE",
-                )
-            for column in relation.fields:
-                home = self.resolver.scope.merged.get(column.name.lower(), relation.alias)
-                if column.name.lower() not in left_out and (table or home.lower() == relation.alias.lower()):
-                    ref = ColumnRef(relation.alias, column.name, column.type)
-                    outputs.append(Output(column.name, of_column(ref)))
-        return outputs
-
     def _group_keys(self) -> None:
         group = self.node.args.get("group")
         if group is None:
@@ -254,9 +228,11 @@ class SelectAnalyser:
                 span=span_of(group),
                 hint="write a query for each grouping",
             )
-        resolver = self.resolver.with_aggregates(None, "in GROUP BY")
+        scope = replace(self.resolver.scope, bound=self.bounds.in_group_by)
+        resolver = self.resolver.with_aggregates(None, "in GROUP BY", scope)
         for node in group.expressions:
             expr = resolver.resolve(self._selected(node))
+            self.bounds.check_key(expr)
             column = expr.column
             name = column.name if column else f"__group{len(self.group_by)}"
             self.group_by.append(GroupKey(name, expr))
@@ -399,11 +375,12 @@ class SelectAnalyser:
         if not windowed:
             self._check_several_rows()
             return
-        allowed = {key.expr.column for key in self.group_by} | {
+        allowed = {key.expr.column for key in self.group_by} | self.bounds.columns()
+        allowed |= {
             ColumnRef(item.alias, name)
             for item in (self.source, *(j.item for j in self.joins))
             if (window := window_of(item)) is not None
-            for name in (*WINDOW_COLUMNS, *window.partition_by)
+            for name in window.partition_by
         }
         for output in outputs:
             for column in output.expr.columns():
@@ -455,7 +432,7 @@ class SelectAnalyser:
         order = self.node.args.get("order")
         if order is None or self.facts is None:
             return
-        resolver = self.resolver.with_aggregates(None, "in ORDER BY")
+        resolver = self.resolver.with_aggregates(None, "in ORDER BY", self._scope())
         resolver.aliases = {o.name.lower(): o.expr for o in outputs}
         wanted = {(self.facts.timestamp.column or "").lower()} | ({"window_end"} if self.windows else set())
         for ordered in order.expressions:
@@ -493,11 +470,3 @@ def _unaliased(item: exp.Expr) -> exp.Expr:
     value = item.unalias()
     assert isinstance(value, exp.Expr)
     return value
-
-
-def _star(item: exp.Expr) -> exp.Star | None:
-    if isinstance(item, exp.Star):
-        return item
-    if isinstance(item, exp.Column) and isinstance(item.this, exp.Star):
-        return item.this
-    return None

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from millstream.analysis.coercion import common_type
 from millstream.analysis.from_items import facts_of, with_bracket
-from millstream.analysis.relations import has_content
+from millstream.analysis.relations import has_content, takes_relations
 from millstream.analysis.resolved import Query, Select, SetOperation
 from millstream.analysis.windows import StreamFacts
 from millstream.catalog.entries import Timestamp, TimestampKind
@@ -72,16 +72,24 @@ def without_keyword(query: Query) -> tuple[Query, str | None]:
             return query, None
 
 
-def require_windows(query: Query, kind: str, node: exp.SetOperation) -> None:
+def require_windows(query: Query, what: str) -> None:
+    """Refuse a stream where the contents of windows are combined."""
     match query:
         case SetOperation():
-            require_windows(query.left, kind, node)
-            require_windows(query.right, kind, node)
+            require_windows(query.left, what)
+            require_windows(query.right, what)
         case Select() if query.facts is not None:
+            if not takes_relations(query):
+                raise AnalysisError(
+                    f"{what} of contents of windows takes no stream of tuples",
+                    span=query.span,
+                    hint="OVER, patterns and running aggregates give streams: make one with CREATE STREAM, "
+                    "and put a window on it",
+                )
             for item in query.items():
                 if facts_of(item) is not None and not has_content(item):
                     raise AnalysisError(
-                        f"{kind} needs a window on '{item.alias}'",
+                        f"{what} needs a window on '{item.alias}'",
                         span=item.span,
                         hint=f"without one all of it would have to be kept: {with_bracket(item)}",
                     )

@@ -11,9 +11,10 @@ from millstream.analysis.aggregates import analyse_aggregate, python_name
 from millstream.analysis.coercion import stores
 from millstream.analysis.datatypes import from_datatype
 from millstream.analysis.queries import analyse_query
-from millstream.analysis.resolved import Query, Select
+from millstream.analysis.resolved import Query, Select, SetOperation
 from millstream.analysis.resolver import Resolver
 from millstream.analysis.scope import Scope, ScopeRelation
+from millstream.analysis.set_operations import require_windows
 from millstream.analysis.shipped import shipped
 from millstream.analysis.streams import analyse_sink, analyse_stream, analyse_table, columns, refresh_of
 from millstream.catalog import Catalog, kind_of
@@ -255,6 +256,8 @@ class _StatementAnalyser:
                 "a view needs a window: the current result of a bare stream would grow for ever",
                 span=span_of(node.args["query"]),
             )
+        if isinstance(query, SetOperation):
+            require_windows(query, "a view")
         return View(node.name, _told_apart(node.name, query, node.args["query"]), query)
 
     def _function(self, node: nodes.CreateFunction) -> ScalarFunction:

@@ -43,10 +43,12 @@ def timestamps(node: nodes.Node) -> frozenset[ColumnRef]:
             ]
             return frozenset(node.schema[i] for i in set.intersection(*places))
         case nodes.WindowAggregate():
-            windows = [n.window for n in node.input.walk() if isinstance(n, nodes.Windowed)]
-            if windows and (isinstance(windows[0], RowWindow) or windows[0].emit_every is not None):
+            windowed = next(nodes.windows_seen(node.input), None)
+            if windowed is None:
+                return frozenset()
+            if isinstance(windowed.window, RowWindow) or windowed.window.emit_every is not None:
                 return frozenset()  # bounds are numbers of rows, or lie ahead of what is reported early
-            return frozenset(c for c in node.schema if c.name == "window_end")
+            return frozenset(bound for bound in windowed.bounds if bound.name == "window_end")
         case nodes.PatternMatch():
             # A match has the timestamp of its last tuple.
             last = node.pattern.elements[-1].name

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from millstream.analysis.calls import is_running
 from millstream.analysis.from_items import facts_of
-from millstream.analysis.relations import is_relation, takes_relations
+from millstream.analysis.relations import is_on_windows, is_relation, takes_relations
 from millstream.analysis.resolved import (
     FromItem,
     Query,
@@ -37,8 +39,9 @@ from millstream.plan.nodes import (
     WindowSetOperation,
     edge_field,
     filtered,
+    windows_seen,
 )
-from millstream.plan.varying import as_stream, default_stream, varies
+from millstream.plan.varying import as_stream, default_stream, is_reported, varies
 
 
 def build(query: Query) -> Node:
@@ -47,13 +50,13 @@ def build(query: Query) -> Node:
     return as_stream(plan, default_stream(plan)) if varies(plan) else plan
 
 
-def relation(query: Query) -> Node:
-    """What a query gives, which may vary with time."""
+def relation(query: Query, *, on_windows: bool = False) -> Node:
+    """The result of a query, which may vary with time; ``on_windows`` if contents of windows are wanted."""
     match query:
         case TableQuery():
             return SparkQuery(query.text, query.tables, query.fields, query.span)
         case SetOperation():
-            return _set_operation(query)
+            return _set_operation(query, on_windows=on_windows)
         case Select():
             return _select(query)
 
@@ -86,11 +89,21 @@ def _aggregate(plan: Node, query: Select) -> Node:
         return OverAggregate(plan, query.overs)
     if not query.aggregates and not query.group_by:
         return plan
-    windowed = varies(plan) or any(isinstance(node, Windowed) and not node.streaming for node in plan.walk())
+    windowed = varies(plan) or any(not window.streaming for window in windows_seen(plan))
     if query.facts is None and not windowed:
         plan = InOrder(plan)
         windowed = not query.aggregates or not all(map(is_running, query.aggregates))
-    return (WindowAggregate if windowed else BaseAggregate)(plan, query.group_by, query.aggregates)
+    if not windowed:
+        return BaseAggregate(plan, query.group_by, query.aggregates)
+    node = WindowAggregate(plan, query.group_by, query.aggregates)
+    return _ungrouped_bounds(node) if is_reported(node) and query.to_stream is None else node
+
+
+def _ungrouped_bounds(node: WindowAggregate) -> WindowAggregate:
+    """Reports of windows without the bounds in GROUP BY: each report is of one window."""
+    bounds = {bound for windowed in windows_seen(node.input) for bound in windowed.bounds}
+    used = [(key, set(key.expr.columns())) for key in node.group_by]
+    return replace(node, group_by=tuple(key for key, columns in used if not columns or not columns <= bounds))
 
 
 def _from_item(item: FromItem, query: Select) -> Node:
@@ -122,10 +135,11 @@ def _stream(stream: Stream, alias: str) -> Node:
     return StreamScan(stream, alias)
 
 
-def _set_operation(query: SetOperation) -> Node:
-    left, right = relation(query.left), relation(query.right)
-    windowed = any(isinstance(node, Windowed) for side in (left, right) for node in side.walk())
-    if query.kind == "UNION" and query.facts is not None and not windowed:
+def _set_operation(query: SetOperation, *, on_windows: bool) -> Node:
+    """Streams are merged by timestamp, whatever they were derived from; contents of windows are combined."""
+    on_windows = on_windows or is_on_windows(query)
+    left, right = (relation(side, on_windows=on_windows) for side in (query.left, query.right))
+    if query.facts is not None and not on_windows:
         latent = query.facts.timestamp.kind is TimestampKind.LATENT
         return StreamUnion(left, right, query.fields, query.all, latent)
     plan = WindowSetOperation(left, right, query.kind, query.all, query.columns)

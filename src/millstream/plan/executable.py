@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from fractions import Fraction
 
 from millstream.analysis.calls import AggregateCall, OverCall
+from millstream.analysis.expressions import Expr
 from millstream.analysis.resolved import Query
 from millstream.errors import NotExecutableError
 from millstream.plan import nodes
@@ -111,30 +113,34 @@ def _maintained_aggregate(node: nodes.WindowAggregate) -> str | None:
 
 
 def _window_aggregate(node: nodes.WindowAggregate) -> str | None:
-    windowed = [n for n in node.input.walk() if isinstance(n, nodes.Windowed)]
     if isinstance(node.input, nodes.InOrder):
         # Without aggregates of the user's it is Spark that computes them.
         own = any(call.user is not None for call in node.aggregates)
         return next(filter(None, map(_aggregate, node.aggregates)), None) if own else None
+    windowed = next(nodes.windows_seen(node.input))
     nearest = node.input
     while isinstance(nearest, nodes.Filter):
         nearest = nearest.input
-    contextual = isinstance(
-        windowed[0].window, RowWindow | TupleSlideWindow | SessionWindow | PredicateWindow
-    )
+    contextual = isinstance(windowed.window, RowWindow | TupleSlideWindow | SessionWindow | PredicateWindow)
     if contextual and not isinstance(nearest, nodes.Windowed):
-        return f"a join between the window {windowed[0].window} and its aggregate"
-    names = {
-        (w.alias.lower(), name)
-        for w in windowed
-        for name in ("window_start", "window_end", "wid", "complete")
-    }
-    for below in node.input.walk():
-        if isinstance(below, nodes.Filter):
-            for condition in below.conditions:
-                if any((c.relation.lower(), c.name) in names for c in condition.columns()):
-                    return "a condition on the bounds of a window in WHERE"
+        return f"a join between the window {windowed.window} and its aggregate"
+    for clause, condition in _asked_of_content(node.input):
+        if not set(windowed.bounds).isdisjoint(condition.columns()):
+            return f"a condition on the bounds of a window in {clause}"
     return next(filter(None, map(_aggregate, node.aggregates)), None)
+
+
+def _asked_of_content(node: nodes.Node) -> Iterator[tuple[str, Expr]]:
+    """The conditions between an aggregate and its window, with the names of their clauses."""
+    match node:
+        case nodes.Filter():
+            yield from (("WHERE", condition) for condition in node.conditions)
+        case nodes.TableJoin():
+            yield from (("ON", condition) for condition in (node.condition,) if condition is not None)
+        case _:
+            return
+    for below in node.inputs:
+        yield from _asked_of_content(below)
 
 
 def _window(node: nodes.Windowed) -> str | None:

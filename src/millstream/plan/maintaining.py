@@ -17,8 +17,6 @@ from millstream.plan.window_joins import Equal, bounds, equality
 from millstream.types import Kind
 from millstream.windows.spec import LandmarkWindow, NowWindow, RangeWindow, RowWindow, Window, slides
 
-_EDGES = ("window_start", "window_end", "wid")
-
 
 @dataclass(frozen=True)
 class Conditions:
@@ -107,7 +105,7 @@ def why_not_maintained(node: nodes.RelationToStream) -> str | None:
     """The first thing that cannot be maintained, in words, or None."""
     windowed = [n for n in maintained(node.input) if isinstance(n, nodes.Windowed)]
     reasons = [*map(_window, windowed), *map(_operator, maintained(node.input))]
-    reasons += [_beside(windowed), _edges(node.input, windowed)]
+    reasons += [_beside(windowed), _bounds(node.input, windowed)]
     sliding = [side.window for side in windowed if slides(side.window)]
     if node.kind == RSTREAM and sliding and (not runs_dry(node.input) or all(map(_ends, sliding))):
         reasons.append("RSTREAM of rows that never leave")
@@ -164,9 +162,11 @@ def _beside(windowed: Sequence[nodes.Windowed]) -> str | None:
     return None
 
 
-def _edges(node: nodes.Node, windowed: Sequence[nodes.Windowed]) -> str | None:
-    """A window that has a content at every instant has no bounds that could be named."""
-    aliases = {side.alias.lower() for side in windowed}
-    asked = {column.name for column in mentioned(node) if column.relation.lower() in aliases}
-    edge = next((name for name in _EDGES if name in asked), None)
-    return None if edge is None else f"'{edge}' of a window that is maintained at every instant"
+def _bounds(node: nodes.Node, windowed: Sequence[nodes.Windowed]) -> str | None:
+    """A window whose content is asked for at every instant has no bounds that could be named."""
+    asked = mentioned(node)
+    for side in windowed:
+        for bound in side.bounds:
+            if bound in asked:
+                return f"'{bound.name}' of the window {side.window} in a query without a row for each window"
+    return None

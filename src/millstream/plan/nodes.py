@@ -291,14 +291,19 @@ class Windowed(Node):
 
     @cached_property
     def schema(self) -> Schema:
-        extra = [
-            ColumnRef(self.alias, "window_start", self.edge.type),
-            ColumnRef(self.alias, "window_end", self.edge.type),
-            ColumnRef(self.alias, "wid", self.window.wid_type(self.edge.type)),
-        ]
-        if self.window.emit_every:
-            extra.append(ColumnRef(self.alias, "complete", BOOLEAN))
-        return (*self.input.schema, *extra)
+        return (*self.input.schema, *self.bounds)
+
+    @cached_property
+    def bounds(self) -> Schema:
+        """window_start, window_end and wid, and complete where it emits early.
+
+        A bound has no relation where a column of the stream has its name.
+        """
+        edge = self.edge.type
+        types = {"window_start": edge, "window_end": edge, "wid": self.window.wid_type(edge)}
+        types |= {"complete": BOOLEAN} if self.window.emit_every else {}
+        columns = {column.name.lower() for column in self.input.schema}
+        return tuple(ColumnRef("" if n in columns else self.alias, n, t) for n, t in types.items())
 
     def label(self) -> str:
         return f"Windowed {self.window}"
@@ -319,13 +324,10 @@ class WindowAggregate(Node):
 
     @cached_property
     def schema(self) -> Schema:
-        passed = [c for c in self.input.schema if c.name in ("window_start", "window_end", "wid", "complete")]
+        windows = list(windows_seen(self.input))
+        passed = [bound for windowed in windows for bound in windowed.bounds]
         partition = [
-            c
-            for node in self.input.walk()
-            if isinstance(node, Windowed)
-            for c in node.schema
-            if c.name in node.window.partition_by
+            c for windowed in windows for c in windowed.schema if c.name in windowed.window.partition_by
         ]
         keys = [key.expr.column or ColumnRef("", key.name, key.expr.type) for key in self.group_by]
         return (*dict.fromkeys((*keys, *partition, *passed)), *(call.result for call in self.aggregates))
@@ -471,6 +473,15 @@ class RelationToStream(Node):
 
     def label(self) -> str:
         return f"RelationToStream {self.kind}"
+
+
+def windows_seen(node: Node) -> Iterator[Windowed]:
+    """The windows whose content a node has, behind conditions and joins; none inside derived streams."""
+    if isinstance(node, Windowed):
+        yield node
+    elif isinstance(node, Filter | TableJoin | WindowJoin):
+        for below in node.inputs:
+            yield from windows_seen(below)
 
 
 def filtered(node: Node, conditions: Iterable[Expr]) -> Node:

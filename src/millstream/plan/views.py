@@ -17,7 +17,7 @@ def build_view(query: Query) -> RelationToStream:
     Aggregates over one window that slides are reported window by window in a query. In a view they are those
     of the current content, so that a group goes when nothing of it is left.
     """
-    plan = relation(query)
+    plan = relation(query, on_windows=True)
     if isinstance(plan, RelationToStream):
         raise AnalysisError(
             f"a view shows a result as it is, and {plan.kind} makes a stream of it",

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from millstream.analysis.expressions import ColumnRef
 from millstream.plan import nodes
 from millstream.plan.attributes import arrives, timestamps
 from millstream.reference.counted import rows, tuple_slide
@@ -19,7 +18,6 @@ from millstream.reference.gathered import predicate, session
 from millstream.reference.relations import Record, Relation, Windows, moment
 from millstream.reference.reports import Line, Reported
 from millstream.reference.scheduled import landmark, now, sliding
-from millstream.types import BOOLEAN
 from millstream.windows.spec import (
     LandmarkWindow,
     NowWindow,
@@ -30,8 +28,6 @@ from millstream.windows.spec import (
     TupleSlideWindow,
     Window,
 )
-
-WINDOW_COLUMNS = ("window_start", "window_end", "wid", "complete")
 
 _KINDS: dict[type[Window], Callable[[Any, Line], Reported]] = {
     RangeWindow: sliding,
@@ -57,7 +53,7 @@ _IN_ORDER_OF_ARRIVAL = (
 def windowed(node: nodes.Windowed, relation: Relation) -> Relation:
     """Each tuple once for every report of a window that it counts in."""
     window = node.window
-    _refuse(window, node, relation)
+    _refuse(window, node)
     line = Line(window, relation)
     reported = _KINDS[type(window)](window, line)
     relation, in_order = _ordered(node, line)
@@ -65,9 +61,9 @@ def windowed(node: nodes.Windowed, relation: Relation) -> Relation:
     for report, members in reported.contents:
         added = (report.start, report.end, report.shown, *((report.complete,) if window.emit_every else ()))
         records += [replace(in_order(r), values=(*r.values, *added), window=report) for r in members]
-    schema = (*relation.schema, *_columns(node))
+    schema = (*relation.schema, *node.bounds)
     partition_by = tuple(relation.schema[relation.column(name)] for name in window.partition_by)
-    windows = Windows(reported.time_type, reported.frontier, partition_by, reported.latent)
+    windows = Windows(reported.time_type, reported.frontier, partition_by, node.bounds, reported.latent)
     return replace(relation, schema=schema, records=records, windows=windows)
 
 
@@ -87,16 +83,7 @@ def _ordered(node: nodes.Windowed, line: Line) -> tuple[Relation, Callable[[Reco
     return replace(line.relation, time_type=line.type, latent=False), placed
 
 
-def _columns(node: nodes.Windowed) -> list[ColumnRef]:
-    edge = node.edge.type
-    types = (edge, edge, node.window.wid_type(edge), *((BOOLEAN,) if node.window.emit_every else ()))
-    return [ColumnRef(node.alias, name, type_) for name, type_ in zip(WINDOW_COLUMNS, types, strict=False)]
-
-
-def _refuse(window: Window, node: nodes.Windowed, relation: Relation) -> None:
-    for column in relation.schema:
-        if column.name.lower() in WINDOW_COLUMNS:
-            raise NotInterpreted(f"a window on a stream that has a column '{column.name}' itself")
+def _refuse(window: Window, node: nodes.Windowed) -> None:
     arrivals = isinstance(window, RowWindow) and window.by_arrival
     arrivals |= isinstance(window, TupleSlideWindow) and not window.by_rank and window.every.count > 1
     if arrivals and not all(isinstance(below, _IN_ORDER_OF_ARRIVAL) for below in node.input.walk()):

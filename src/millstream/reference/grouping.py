@@ -13,7 +13,6 @@ from millstream.plan.attributes import timestamps
 from millstream.plan.nodes import WindowAggregate
 from millstream.reference.aggregates import aggregation, is_in_python
 from millstream.reference.bodies import of_content
-from millstream.reference.brackets import WINDOW_COLUMNS
 from millstream.reference.expressions import column_key, compiled
 from millstream.reference.relations import (
     TIMESTAMP_ITSELF,
@@ -38,7 +37,7 @@ def window_aggregate(node: WindowAggregate, content: Relation, source: int) -> R
         # What PATTR divides is divided in the result too, whatever else it means for the window.
         keys += content.windows.partition_by
         functions += [compiled(of_column(c), content.schema) for c in content.windows.partition_by]
-        carried = [c for c in content.schema if c.name in WINDOW_COLUMNS]
+        carried = list(content.windows.bounds)
     calls = [_call(call, content.schema) for call in node.aggregates]
 
     groups: dict[Any, list[Record]] = defaultdict(list)

@@ -46,7 +46,7 @@ class States:
     def at(self, node: nodes.Node, instant: Point) -> Rows:
         """The rows of a node at an instant."""
         if id(node) in self.windows:
-            bounds = (None,) * 3  # of windows that end
+            bounds = (None,) * (len(node.schema) - len(node.inputs[0].schema))  # of windows that end
             state = self.windows[id(node)].state(instant)
             return [(record.order, (*record.values, *bounds)) for record in state]
         if id(node) in self.tables:

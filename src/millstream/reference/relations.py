@@ -76,11 +76,12 @@ class Record:
 
 @dataclass(frozen=True)
 class Windows:
-    """How a windowed stream is windowed: how results are stamped, up to where they are final, PATTR."""
+    """How a stream is windowed: how results are stamped, up to where they are final, PATTR, bounds."""
 
     type: Type
     frontier: Frontier
     partition_by: tuple[ColumnRef, ...]
+    bounds: tuple[ColumnRef, ...]
     latent: bool = False
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own custom)
@@ -18,7 +19,7 @@ from millstream.analysis.expressions import ColumnRef, Expr
 from millstream.analysis.resolved import Output
 from millstream.catalog.entries import Stream
 from millstream.plan import nodes
-from millstream.spark.hidden import KEEP, MARK, TIME, column, hidden
+from millstream.spark.hidden import KEEP, MARK, SORT, TIME, column, hidden
 from millstream.spark.types import to_spark_type
 
 Step = Callable[["Leg"], "Leg"]
@@ -109,18 +110,48 @@ class Flow:
         return self.map(lambda leg: replace(leg, frame=leg.frame.alias(name)))
 
 
-def united(left: Flow, right: Flow, node: nodes.StreamUnion) -> Flow:
-    """Both flows with the columns of their union."""
+def united(left: Flow, right: Flow, node: nodes.StreamUnion, *, ties: bool = False) -> Flow:
+    """Both flows with the columns of their union; with ``ties`` those with the same time keep their order."""
     legs = (*left.legs, *right.legs)
     if node.latent:
         return Flow(legs).map(lambda leg: _aligned(leg, node, T.TimestampType()))
     kinds = [leg.frame.schema[TIME].dataType.simpleString() for leg in legs]
     common = F.coalesce(*(F.lit(None).cast(kind) for kind in dict.fromkeys(kinds)))
     time_type = legs[0].frame.sparkSession.range(0).select(common.alias(TIME)).schema[TIME].dataType
-    return Flow(legs).map(lambda leg: _aligned(leg, node, time_type))
+    sorting = _sorting(left, right) if ties else ((), ())
+    one, other = (
+        flow.map(partial(_aligned, node=node, time_type=time_type, sorting=own))
+        for flow, own in zip((left, right), sorting, strict=True)
+    )
+    return Flow((*one.legs, *other.legs))
 
 
-def _aligned(leg: Leg, node: nodes.StreamUnion, time_type: T.DataType) -> Leg:
+def _sorting(left: Flow, right: Flow) -> tuple[tuple[Column, ...], tuple[Column, ...]]:
+    """Columns that sort the tuples of a union with the same time: by side, then as each side sorts its own.
+
+    Each side has the columns of both, because a stage takes inputs with the same columns. Numbers in front of
+    their names keep the columns of the sides apart, and in this order.
+    """
+    found: list[dict[str, str]] = []
+    for flow in (left, right):
+        fields = flow.legs[0].frame.schema.fields
+        found.append({f.name: f.dataType.simpleString() for f in fields if f.name.startswith(SORT)})
+    if not any(found):
+        return (), ()
+    sides: list[tuple[Column, ...]] = []
+    for mine in (0, 1):
+        columns = [F.lit(mine).alias(f"{SORT}0")]
+        for side, kinds in enumerate(found):
+            for name, kind in kinds.items():
+                value = F.col(name) if side == mine else F.lit(None).cast(kind)
+                columns.append(value.alias(f"{SORT}{side + 1}{name.removeprefix(SORT)}"))
+        sides.append(tuple(columns))
+    return sides[0], sides[1]
+
+
+def _aligned(
+    leg: Leg, node: nodes.StreamUnion, time_type: T.DataType, sorting: tuple[Column, ...] = ()
+) -> Leg:
     """The columns of a leg under the names and types of the union."""
     frame = leg.frame
     unseen = hidden(frame.columns)
@@ -135,8 +166,10 @@ def _aligned(leg: Leg, node: nodes.StreamUnion, time_type: T.DataType) -> Leg:
     ]
     latent = node.latent and leg.stream is None
     time = F.lit(None).cast("timestamp") if latent else F.col(TIME).cast(time_type)
-    travelling = [time.alias(TIME) if name == TIME else F.col(name) for name in unseen]
-    return replace(leg, frame=frame.select(*outputs, *travelling))
+    travelling = [
+        time.alias(TIME) if name == TIME else F.col(name) for name in unseen if not name.startswith(SORT)
+    ]
+    return replace(leg, frame=frame.select(*outputs, *travelling, *sorting))
 
 
 def _shown_first(frame: DataFrame) -> list[str]:

@@ -304,7 +304,7 @@ class Lowerer:
                 flow if flow.judged else self.stages.settled(flow, side.schema, marked=False)
                 for flow, side in zip(sides, node.inputs, strict=True)
             ]
-        flow = united(sides[0], sides[1], node)
+        flow = united(sides[0], sides[1], node, ties=True)
         return flow if node.all else self.stages.distinct(flow, node.schema, marked=above.staged)
 
     def _ready(self, flow: Flow, node: nodes.Node, exprs: Iterable[Expr], above: Above) -> Flow:
@@ -370,8 +370,7 @@ def _selected(leg: Leg, conditions: tuple[Expr, ...], outputs: tuple[Output, ...
 
 def _present(flow: Flow, columns: Iterable[ColumnRef]) -> list[ColumnRef]:
     """Those that tuples have; the bounds of windows are known only when these are aggregated."""
-    window = flow.window
-    bounds = set() if window is None else set(window.schema) - set(window.input.schema)
+    bounds = () if flow.window is None else flow.window.bounds
     return [c for c in columns if c not in bounds]
 
 

@@ -298,7 +298,8 @@ class Stages:
             shipped |= argument
             specs.append(spec)
         per = partitioning(window, [ref.name for ref in keys])
-        numbered = wanted(ColumnRef(windowed.alias, "wid"))
+        shown = [bound for bound in windowed.bounds if wanted(bound)]
+        numbered = any(bound.name == "wid" for bound in shown)
         beside = attribute_beside_time(windowed)
         retimed = beside is not None and leg.axis is None
         time_type = type_of(leg, beside) if retimed and beside is not None else time_type_of(leg)
@@ -323,16 +324,8 @@ class Stages:
             tuple(specs),
             placement.wid_type,
         )
-        bounds = [
-            pa.field(name, kind)
-            for name, kind in (
-                ("window_start", spec_.edge_type),
-                ("window_end", spec_.edge_type),
-                ("wid", spec_.wid_type),
-                *((("complete", pa.bool_()),) if window.emit_every else ()),
-            )
-            if wanted(ColumnRef(windowed.alias, name))
-        ]
+        kinds = {"wid": spec_.wid_type, "complete": pa.bool_()}
+        bounds = [pa.field(bound.name, kinds.get(bound.name, spec_.edge_type)) for bound in shown]
         # Results with the same time are in the order of their windows, whole ones last, and of their groups.
         ranking = [] if isinstance(window, RangeWindow) else [pa.field("wid", spec_.wid_type)]
         ranking += [pa.field("complete", pa.bool_())] if window.emit_every else []
@@ -360,7 +353,7 @@ class Stages:
         sorting = [F.col(name).alias(f"{SORT}{i:03}") for i, name in enumerate(order)]
         frame = opened(frame.select("*", *sorting), listed)
         columns = [(ref, f"g{i}") for i, ref in enumerate(keys)]
-        columns += [(ColumnRef(windowed.alias, bound.name), bound.name) for bound in bounds]
+        columns += [(bound, bound.name) for bound in shown]
         columns += [(call.result, f"r{i}") for i, call in enumerate(node.aggregates)]
         return Flow((Leg(named(frame, columns), marked=marked, staged=True),))
 
@@ -401,13 +394,11 @@ class Stages:
         if not shipped:
             # Arrow forgets how many rows a table has that has no columns.
             shipped = {ONE: F.lit(True)}
-        ties = [name for name in flow.legs[0].frame.columns if name.startswith(SORT)]
-        if len(flow.legs) == 1 and flow.legs[0].staged:
-            # Results of a window: their groups give the order of those with the same time, here and above.
-            shipped = {**shipped, **{name: F.col(name) for name in ties}}
-            passed += [] if regroups or anew else ties
-        else:
-            ties = []
+        # Results of a window: their groups give the order of those with the same time, here and above.
+        staged = any(leg.staged for leg in flow.legs)
+        ties = [name for name in flow.legs[0].frame.columns if staged and name.startswith(SORT)]
+        shipped = {**shipped, **{name: F.col(name) for name in ties}}
+        passed += [] if regroups or anew else ties
         frames, inputs = [], []
         if key is not None and not is_integer(flow.legs[0].frame, shipped[key]):
             key = None
@@ -416,7 +407,7 @@ class Stages:
             # Only windows count late tuples; for everybody else they are just late.
             source = source if generous else source.without_generosity()
             frames.append(frame)
-            inputs.append(replace(source, ties=tuple(ties), apart=apart))
+            inputs.append(replace(source, ties=tuple(ties) if leg.staged else (), apart=apart))
         output = pa.schema([*(inputs[0].columns.field(name) for name in passed), *add])
         pipeline = Pipeline(
             tuple(inputs),

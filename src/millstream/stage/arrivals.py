@@ -288,7 +288,7 @@ class Arrivals:
         part = pa.concat_tables(parts)
         if self._input.ties:
             # As Spark sorts, and as results are sorted at the end: NULL comes first.
-            keys = [(name, "ascending", "at_start") for name in (TIME, *self._input.ties)]
+            keys = [(name, "ascending", "at_start") for name in (TIME, *self._input.ties, ORIGIN, NUMBER)]
             part = part.take(pc.sort_indices(part, sort_keys=keys))
         origin = np.asarray(part.column(ORIGIN).combine_chunks()).astype(np.int32) + np.int32(self._base)
         number = np.asarray(part.column(NUMBER).combine_chunks()).astype(np.int64)

@@ -39,7 +39,7 @@ def _sunk(node: Node) -> Node:
 
 def is_askable_below(condition: Expr, windowed: Windowed) -> bool:
     """Whether a condition speaks of tuples only, and a window holds the same ones if it is asked before."""
-    bounds = {_key(column) for column in windowed.schema[len(windowed.input.schema) :]}
+    bounds = {_key(column) for column in windowed.bounds}
     columns = [_key(column) for column in condition.columns()]
     return (
         windowed.streaming

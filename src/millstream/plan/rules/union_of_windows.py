@@ -10,6 +10,7 @@ from millstream.catalog.entries import TimestampKind
 from millstream.plan.attributes import attribute_beside_time
 from millstream.plan.nodes import Node, Project, StreamScan, StreamUnion, Windowed, WindowSetOperation
 from millstream.plan.varying import is_logical
+from millstream.windows.spec import LandmarkWindow, Window
 
 _BOUNDS = frozenset({"window_start", "window_end", "wid"})
 
@@ -19,7 +20,8 @@ def union_of_windows(node: Node) -> Node:
 
     This holds for equal windows of time only (Patroumpas and Sellis, section 5): two windows of n rows have
     twice n. Both must be measured by the timestamp, along which streams are merged. Projections go below, as
-    they commute with any window.
+    they commute with any window. The merged stream has no column for the bounds of a landmark to be compared
+    with, so landmark windows with bounds stay as they are.
     """
     if not isinstance(node, WindowSetOperation) or node.kind != "UNION" or not node.all:
         return node
@@ -45,9 +47,14 @@ def _is_equal(one: Windowed, other: Windowed) -> bool:
         windows[0] == windows[1]
         and one.edge == other.edge
         and is_logical(windows[0])
+        and not _has_bounds(windows[0])
         and not windows[0].partition_by
         and all(map(_is_on_timestamp, (one, other)))
     )
+
+
+def _has_bounds(window: Window) -> bool:
+    return isinstance(window, LandmarkWindow) and (window.start is not None or window.end is not None)
 
 
 def _is_on_timestamp(windowed: Windowed) -> bool:
