@@ -8,7 +8,13 @@ from typing import Any
 import pytest
 from tests.engine.without_spark import planned, staged
 
+from millstream.plan.nodes import OverAggregate
+from millstream.plan.versions import over_version
 from millstream.reference import Arrivals, Row, run
+from millstream.uda.checked import Body
+from millstream.uda.compiler import ROWS as ROWS_MODE
+from millstream.uda.compiler import compiled
+from millstream.uda.shared import together
 
 pytestmark = pytest.mark.usefixtures("uncompiled")
 
@@ -69,3 +75,19 @@ def results(calls: tuple[str, ...]) -> tuple[list[tuple[Any, ...]], list[tuple[A
 def test_each_gives_what_it_gives_alone(calls: tuple[str, ...]) -> None:
     expected = list(zip(*(EXPECTED[call] for call in calls), strict=True))
     assert results(calls) == (expected, expected)
+
+
+def test_tables_of_the_catalog_are_read_by_all_of_them() -> None:
+    plan = planned(f"""{STREAM}
+        CREATE TABLE prices (item INT, price INT) USING csv OPTIONS (path 'nowhere');
+        CREATE WINDOW AGGREGATE worth(x INT) : INT {{
+            TABLE inwindow(w INT);
+            INITIALIZE : {{ INSERT INTO RETURN SELECT price FROM prices WHERE item = x; }}
+            ITERATE    : {{ INSERT INTO RETURN SELECT price FROM prices WHERE item = x; }}
+            EXPIRE     : {{ }}
+        }};
+        SELECT worth(v) OVER (ROWS 2 PRECEDING) AS p, worth(t) OVER (ROWS 2 PRECEDING) AS q FROM a;""")
+    calls = next(node for node in plan.walk() if isinstance(node, OverAggregate)).calls
+    bodies = [body for call in calls if isinstance(body := over_version(call).body, Body)]
+    whole = together(bodies, [[0], [1]], tuple(body.parameters[0] for body in bodies))
+    assert [table.name for table in compiled(whole, ROWS_MODE).given] == ["prices"]
