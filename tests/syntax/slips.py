@@ -58,7 +58,7 @@ def by_kind(words: Sequence[str]) -> Kinds:
 
 
 def confused(chance: Chance, text: str, kinds: Kinds, most: int) -> str:
-    """A text in which one to ``most`` tokens are replaced by others of the same kind, often of the same text."""
+    """A text in which one to ``most`` tokens are replaced by others of the same kind, often its own."""
     own = raw_tokens(text)
     tokens = list(own)
     for _ in range(chance.randint(1, most)):

@@ -59,7 +59,7 @@ def sharing(overs: Sequence[OverCall]) -> list[list[int]]:
 
 
 def shared_body(overs: Sequence[OverCall]) -> tuple[Body, list[tuple[int, int]]]:
-    """The body of calls that share a window, and its arguments: the number of a call, and which of its own."""
+    """The body of calls that share a window; its arguments are (number of a call, number of its argument)."""
     bodies = [body for over in overs if isinstance(body := over_version(over).body, Body)]
     known: dict[tuple[str, object], tuple[tuple[int, int], Field]] = {}
     places = []
