@@ -201,7 +201,7 @@ class QueryAnalyser:
 
     def _subquery(self, node: exp.Query, scope: Scope) -> Type:
         """The type of a query inside an expression; it is asked for more than once, and analysed once."""
-        key = id(node), id(scope)
+        key = id(node.unnest()), id(scope)
         if key not in self._subqueries:
             self._subqueries[key] = node, scope, self._subquery_type(node, scope)
         return self._subqueries[key][2]
