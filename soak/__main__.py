@@ -1,6 +1,7 @@
 """Run the long tests, and say what was lost or doubled.
 
-python -m soak [--kills N] [--rows N] [--hours H] [--minutes M] [--only NAME ...] [--seed N]
+python -m soak [--kills N] [--rows N] [--hours H] [--minutes M] [--scripts N] [--bodies N] [--only NAME ...]
+               [--seed N]
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from pathlib import Path
 
 from rich.console import Console
 
-from soak import hours, kills, volume
+from soak import frontend, hours, kills, volume
 from soak.report import Finding, show
 
-PARTS = ("kills", "volume", "hours")
+PARTS = ("frontend", "kills", "volume", "hours")
 
 
 def main() -> int:
@@ -31,6 +32,8 @@ def main() -> int:
 
     say(f"seed {options.seed}, working in {directory}")
     findings: list[Finding] = []
+    if "frontend" in options.only:
+        findings += frontend.soak(options.scripts, options.bodies, options.seed, say)
     if "kills" in options.only:
         findings += kills.soak(directory / "kills", options.kills, options.seed, say)
     if "volume" in options.only:
@@ -52,6 +55,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--rows", type=int, default=30_000_000, help="rows (default: 30 million)")
     parser.add_argument("--hours", type=float, default=24, help="hours to replay (default: 24)")
     parser.add_argument("--minutes", type=float, default=20, help="minutes of a live stream (default: 20)")
+    parser.add_argument("--scripts", type=int, default=1_000_000, help="mutated scripts (default: 1 million)")
+    parser.add_argument("--bodies", type=int, default=100_000, help="random aggregates (default: 100,000)")
     parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, help="some of the tests")
     parser.add_argument("--seed", type=int, default=1, help="of everything random (default: 1)")
     return parser.parse_args()

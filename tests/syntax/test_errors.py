@@ -135,3 +135,9 @@ def test_what_other_systems_know_is_refused(text: str) -> None:
 def test_statements_of_other_systems_are_refused(text: str) -> None:
     with pytest.raises(EslSyntaxError):
         parse_script(text)
+
+
+def test_the_parser_of_spark_is_not_heard(caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(EslSyntaxError):
+        parse_script("CREATE STREAM s (a INT) USING csv OPTIONS '07:00:00' (path 'x')")
+    assert not caplog.records

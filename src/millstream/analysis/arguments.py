@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sqlglot import exp
+
 from millstream.analysis.coercion import converts
 from millstream.errors import AnalysisError
 from millstream.syntax.positions import span_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from sqlglot import exp
 
     from millstream.catalog.entries import Aggregate, ScalarFunction
     from millstream.types import Type
@@ -20,6 +20,14 @@ if TYPE_CHECKING:
 def check_arguments(called: Aggregate | ScalarFunction, node: exp.Expr, given: Sequence[Type]) -> None:
     """As many arguments as parameters, of types that Spark converts without being asked."""
     wanted = called.parameters
+    star = next((one for one in node.args.get("expressions") or () if isinstance(one, exp.Star)), None)
+    if star is not None:
+        listed = ", ".join(parameter.name for parameter in wanted)
+        raise AnalysisError(
+            f"'{called.name}' takes values, not *",
+            span=span_of(star) or span_of(node),
+            hint=f"name the values: {called.name}({listed})",
+        )
     if len(wanted) != len(given):
         count = f"{len(wanted)} argument{'' if len(wanted) == 1 else 's'}"
         raise AnalysisError(f"'{called.name}' takes {count}, not {len(given)}", span=span_of(node))

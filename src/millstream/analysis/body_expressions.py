@@ -29,6 +29,11 @@ OLDEST = "oldest"
 SQLCODE = "sqlcode"
 
 Fields = tuple[Field, ...]
+_WITHOUT_PARAMETERS = {
+    "EXPIRE": "EXPIRE is about the tuple that leaves: oldest()",
+    "TERMINATE": "TERMINATE comes after the last tuple; keep the value in a table in INITIALIZE and ITERATE",
+}
+"""Blocks that no tuple belongs to, and what to do there instead."""
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ)
 
 
@@ -144,11 +149,12 @@ class BodyTyper:
             scope = scope.outer
 
     def _check_parameter(self, parameter: Field, node: exp.Column) -> None:
-        if self.names.block == "EXPIRE":
+        hint = _WITHOUT_PARAMETERS.get(self.names.block)
+        if hint is not None:
             raise AnalysisError(
-                f"parameter '{parameter.name}' is unknown in EXPIRE",
+                f"parameter '{parameter.name}' is unknown in {self.names.block}",
                 span=span_of(node),
-                hint="EXPIRE is about the tuple that leaves: oldest()",
+                hint=hint,
             )
 
     def _unknown(self, node: exp.Column) -> AnalysisError:

@@ -77,10 +77,11 @@ class Expr:
         """Put something else into the holes."""
         parts: list[Part] = []
         for part in self.parts:
-            if isinstance(part, str):
-                parts.append(part)
-                continue
-            parts += _filled(value(part))
+            for piece in (part,) if isinstance(part, str) else _filled(value(part)):
+                if isinstance(piece, str) and parts and isinstance(parts[-1], str):
+                    parts[-1] += piece
+                else:
+                    parts.append(piece)
         return replace(self, parts=tuple(parts), tree=None)
 
 

@@ -200,12 +200,11 @@ class Mentions:
     ) -> AnalysisError:
         message = f"'{name}' has no value before '{variable.name}' is complete"
         column = next(written.call.find_all(exp.Column), None)
+        if column is None and written.order:
+            hint = f"put a star into WITHIN GROUP: ORDER BY *{to_sql(written.sorted_by[0])}"
+            return AnalysisError(message, span=span_of(node), hint=hint)
         if column is None:
-            return AnalysisError(
-                message,
-                span=span_of(node),
-                hint=f"put a star into WITHIN GROUP: ORDER BY *{to_sql(written.sorted_by[0])}",
-            )
+            return AnalysisError(message, span=span_of(node), hint=f"write {name}(*{variable.name})")
         argument = ".".join(part.name for part in column.parts)
         running = next((r for r, complete in RUNNING.items() if complete == name.lower()), None)
         instead = f", or {running}({argument}) for its value with every tuple" if running else ""

@@ -71,6 +71,8 @@ class QueryAnalyser:
         self.source = source
         self.named = named or {}
         self.outer = outer
+        self._subqueries: dict[tuple[int, int], tuple[exp.Query, Scope, Type]] = {}
+        """Types of subqueries by node and scope, which are kept so that their identities stay theirs."""
 
     def query(self, node: exp.Expr) -> Query:
         while isinstance(node, exp.Subquery) and not isinstance(node, nodes.WindowedSubquery):
@@ -198,6 +200,13 @@ class QueryAnalyser:
         return Resolver(scope, self.catalog, self.source, on_subquery=self._subquery)
 
     def _subquery(self, node: exp.Query, scope: Scope) -> Type:
+        """The type of a query inside an expression; it is asked for more than once, and analysed once."""
+        key = id(node.unnest()), id(scope)
+        if key not in self._subqueries:
+            self._subqueries[key] = node, scope, self._subquery_type(node, scope)
+        return self._subqueries[key][2]
+
+    def _subquery_type(self, node: exp.Query, scope: Scope) -> Type:
         """A query inside an expression: over tables only, and possibly about the tuple outside."""
         if self._reads(node, Stream):
             raise AnalysisError(

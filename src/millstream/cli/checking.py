@@ -23,8 +23,10 @@ from millstream.plan.explain_common import explained_common
 from millstream.plan.explain_patterns import MODES, explained_patterns
 from millstream.plan.nodes import Node
 from millstream.plan.optimize import optimize
+from millstream.plan.programs import programs_of
 from millstream.plan.views import build_view
 from millstream.syntax import parse_script
+from millstream.uda.listing import NO_PROGRAMS, listing
 
 
 def check_script(text: str, name: str) -> None:
@@ -32,11 +34,11 @@ def check_script(text: str, name: str) -> None:
     statements = _analysed(text, name)
     queries = 0
     for statement in statements:
-        query = _query(statement)
+        query = query_of(statement)
         if query is None:
             continue
         queries += 1
-        reason = why_not(_plan(statement, query))
+        reason = why_not(planned(statement, query))
         if isinstance(statement.meaning, ExplainQuery):
             reason = None if statement.meaning.mode in ("LOGICAL", *MODES) else reason
         if reason is not None:
@@ -48,11 +50,11 @@ def check_script(text: str, name: str) -> None:
 
 
 def explain_script(text: str, name: str) -> None:
-    """Print the logical plan of every query, of EXPLAIN PATTERN what that says, and what patterns share."""
+    """Print what EXPLAIN says of every query, of others the logical plan, and what patterns share."""
     number = 0
     running: list[tuple[str, Node]] = []
     for statement in _analysed(text, name):
-        query = _query(statement)
+        query = query_of(statement)
         if query is None:
             continue
         match statement.meaning:
@@ -66,13 +68,24 @@ def explain_script(text: str, name: str) -> None:
                 number += 1
                 title = f"q{number}"
         print(f"-- {title}")  # noqa: T201
-        plan = _plan(statement, query)
+        plan = planned(statement, query)
         mode = statement.meaning.mode if isinstance(statement.meaning, ExplainQuery) else "LOGICAL"
-        print(explained_patterns(plan, mode) if mode in MODES else explained(plan))  # noqa: T201
+        print(_explained(plan, mode))  # noqa: T201
         if isinstance(statement.meaning, RunQuery):
             running.append((title, plan))
     if together := explained_common(running):
         print(together)  # noqa: T201
+
+
+def _explained(plan: Node, mode: str) -> str:
+    if mode in MODES:
+        return explained_patterns(plan, mode)
+    if mode == "CODE":
+        reason = why_not(plan)
+        return in_words(reason) if reason is not None else listing(programs_of(plan)) or NO_PROGRAMS
+    if mode == "PHYSICAL":
+        return f"{explained(plan)}\n-- the physical plan needs Spark: millstream run prints it"
+    return explained(plan)
 
 
 def _analysed(text: str, name: str) -> list[AnalysedStatement]:
@@ -82,7 +95,7 @@ def _analysed(text: str, name: str) -> list[AnalysedStatement]:
     return [analyse(statement, catalog) for statement in parse_script(text, name)]
 
 
-def _query(statement: AnalysedStatement) -> Query | None:
+def query_of(statement: AnalysedStatement) -> Query | None:
     """What a statement asks for, or shows as a view."""
     meaning = statement.meaning
     if isinstance(meaning, Definition):
@@ -90,7 +103,7 @@ def _query(statement: AnalysedStatement) -> Query | None:
     return meaning.query if isinstance(meaning, RunQuery | InsertQuery | ExplainQuery) else None
 
 
-def _plan(statement: AnalysedStatement, query: Query) -> Node:
+def planned(statement: AnalysedStatement, query: Query) -> Node:
     form = build_view if isinstance(statement.meaning, Definition) else build
     try:
         return optimize(form(query))

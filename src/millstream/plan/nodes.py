@@ -48,12 +48,17 @@ class Node(ABC):
     def label(self) -> str:
         """The node in a line of EXPLAIN."""
 
-    @property
+    @cached_property
     def streaming(self) -> bool:
         """Whether the output is a stream."""
         return any(node.streaming for node in self.inputs)
 
-    @property
+    @cached_property
+    def has_open_schema(self) -> bool:
+        """Whether some columns are only known to Spark."""
+        return any(node.has_open_schema for node in self.inputs)
+
+    @cached_property
     def inputs(self) -> tuple[Node, ...]:
         return tuple(value for f in fields(self) if isinstance(value := getattr(self, f.name), Node))
 
@@ -67,9 +72,12 @@ class Node(ABC):
         return replace(self, **changed) if changed else self
 
     def walk(self) -> Iterator[Node]:
-        yield self
-        for node in self.inputs:
-            yield from node.walk()
+        """This node and all below it, each before its inputs; a plan may be deeper than Python's stack."""
+        waiting: list[Node] = [self]
+        while waiting:
+            node = waiting.pop()
+            yield node
+            waiting += reversed(node.inputs)
 
     def require(self, *expressions: Expr) -> None:
         """Every column of these expressions must come from below."""
@@ -94,7 +102,7 @@ class StreamScan(Node):
     def schema(self) -> Schema:
         return tuple(ColumnRef(self.alias, f.name, f.type) for f in self.stream.schema)
 
-    @property
+    @cached_property
     def streaming(self) -> bool:
         return True
 
@@ -115,6 +123,10 @@ class TableScan(Node):
     def schema(self) -> Schema:
         return tuple(ColumnRef(self.alias, f.name, f.type) for f in self.table.schema or ())
 
+    @cached_property
+    def has_open_schema(self) -> bool:
+        return self.table.schema is None
+
     def label(self) -> str:
         kind = "ViewScan" if isinstance(self.table, View) else "TableScan"
         origin = f" from {self.table.origin}" if isinstance(self.table, Table) else ""
@@ -133,6 +145,10 @@ class SparkQuery(Node):
     @property
     def schema(self) -> Schema:
         return tuple(ColumnRef("", f.name, f.type) for f in self.fields or ())
+
+    @cached_property
+    def has_open_schema(self) -> bool:
+        return self.fields is None
 
     def label(self) -> str:
         return f"SparkQuery {' '.join(self.text.split())}"
@@ -166,7 +182,7 @@ class Filter(Node):
     def validate(self) -> None:
         if not self.conditions:
             raise PlanError("a filter without a condition")
-        if not _has_open_schema(self.input):
+        if not self.input.has_open_schema:
             self.require(*self.conditions)
 
     @property
@@ -185,7 +201,7 @@ class Project(Node):
     outputs: tuple[Output, ...]
 
     def validate(self) -> None:
-        if not _has_open_schema(self.input):
+        if not self.input.has_open_schema:
             self.require(*(output.expr for output in self.outputs))
 
     @cached_property
@@ -208,7 +224,7 @@ class TableJoin(Node):
     def validate(self) -> None:
         if self.left.streaming and self.right.streaming:
             raise PlanError("two streams are joined over windows, by WindowJoin")
-        if self.condition is not None and not any(map(_has_open_schema, self.inputs)):
+        if self.condition is not None and not self.has_open_schema:
             self.require(self.condition)
 
     @property
@@ -495,15 +511,6 @@ def edge_field(window: Window, schema: Schema, timestamp: Type | None) -> Field:
     name = (window.attribute or "").lower()
     attribute = next((c.type for c in schema if c.name.lower() == name), timestamp or TIMESTAMP)
     return Field("edge", window.edge_type(attribute))
-
-
-def _has_open_schema(node: Node) -> bool:
-    """Whether some columns are only known to Spark."""
-    return any(
-        (isinstance(n, TableScan) and n.table.schema is None)
-        or (isinstance(n, SparkQuery) and n.fields is None)
-        for n in node.walk()
-    )
 
 
 def _named(name: str, alias: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from millstream.plan.nodes import Node
@@ -52,10 +52,10 @@ STAGES = (
 
 @dataclass(frozen=True)
 class Step:
-    """A rule that changed a plan, for EXPLAIN."""
+    """A round of a stage that changed a plan, and the rules that did."""
 
     stage: str
-    rule: str
+    rules: tuple[str, ...]
     plan: Node
 
 
@@ -67,20 +67,31 @@ def optimize(plan: Node, stages: Iterable[Stage] = STAGES) -> Node:
 
 
 def trace(plan: Node, stages: Iterable[Stage] = STAGES) -> Iterator[Step]:
-    """Every change that a rule makes, in order."""
+    """Every round that changes something, in order."""
     for stage in stages:
         for _ in range(_MOST_ROUNDS):
-            before = plan
-            for rule in stage.rules:
-                after = _everywhere(rule, plan)
-                if after != plan:
-                    plan = after
-                    yield Step(stage.name, rule.__name__, plan)
-            if plan == before:
+            fired: dict[str, None] = {}
+            plan = _everywhere(stage.rules, plan, fired)
+            if not fired:
                 break
+            yield Step(stage.name, tuple(fired), plan)
 
 
-def _everywhere(rule: Rule, node: Node) -> Node:
-    """Apply a rule to a node and then to what it stands on, so that filters sink in one pass."""
-    changed = rule(node)
-    return changed.map_inputs(lambda child: _everywhere(rule, child))
+def _everywhere(rules: Sequence[Rule], node: Node, fired: dict[str, None]) -> Node:
+    """Apply rules to a node and then to its inputs, so that a filter sinks to its place in one round."""
+    changed = _settled(rules, node, fired)
+    return changed.map_inputs(lambda child: _everywhere(rules, child, fired))
+
+
+def _settled(rules: Sequence[Rule], node: Node, fired: dict[str, None]) -> Node:
+    """A node that none of the rules changes any more."""
+    for _ in range(_MOST_ROUNDS):
+        before = node
+        for rule in rules:
+            after = rule(node)
+            if after is not node and after != node:
+                fired[rule.__name__] = None
+                node = after
+        if node is before:
+            break
+    return node

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from millstream.runtime.starting import Asked
-from millstream.uda.listing import listing, summary
+from millstream.uda.listing import NO_PROGRAMS, listing, summary
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -18,15 +18,12 @@ if TYPE_CHECKING:
     from millstream.stage.spec import Pipeline
 
 
-NOTHING = "this query has neither aggregates of your own nor patterns"
-
-
 def code(asked: Asked, lowerer: Lowerer) -> str:
     """The source of all patterns and aggregates of the user's in a query."""
     from millstream.stage.programs import programs
 
     _lowered(asked, lowerer)
-    return listing(programs(lowerer.stages.pipelines)) or NOTHING
+    return listing(programs(lowerer.stages.pipelines)) or NO_PROGRAMS
 
 
 def physical(asked: Asked, lowerer: Lowerer) -> str:

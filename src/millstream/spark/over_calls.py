@@ -20,15 +20,14 @@ from millstream.kernels.specs import (
 )
 from millstream.kernels.user_machine import returned_fields
 from millstream.kernels.user_rows import rows_type
+from millstream.plan.programs import over_mode, shared_body, sharing
 from millstream.plan.versions import Version, Way, over_version
 from millstream.quantity import Quantity, Rows
-from millstream.types import Field
 from millstream.uda import compiler
 from millstream.uda.checked import Body
 from millstream.uda.program import Program
 from millstream.uda.python import PythonBody
 from millstream.uda.python_program import PythonProgram
-from millstream.uda.shared import can_share, together
 
 AnyBody = Body | PythonBody
 MakeKernel = Callable[[], Kernel]
@@ -75,7 +74,7 @@ def user_over_spec(
         assert call.bodies is not None
         assert call.bodies.panes is not None
         taking = call.bodies.panes.pane
-    program = program_of(version.body, *_mode(over, version))
+    program = program_of(version.body, *over_mode(over, version))
     user = UserSpec(program, names_of(taking, name), _results(version.body, result), result)
     return taking, _user_over_spec(over, version, user, taking, units)
 
@@ -88,23 +87,6 @@ def program_of(body: AnyBody, mode: str, left: AnyBody | None = None) -> Program
 
         return PythonProgram.of(body, mode, dumps)
     return compiler.compiled(body, mode, left if isinstance(left, Body) else None)
-
-
-def _mode(over: OverCall, version: Version) -> tuple[str, AnyBody | None]:
-    """The mode of a program, and what sees what is left when a tuple has left."""
-    assert over.call.bodies is not None
-    match version.way:
-        case Way.RUNNING:
-            return compiler.RUNNING, None
-        case Way.TUMBLE:
-            return compiler.TUMBLE, None
-        case Way.ACTIVE:
-            return compiler.ACTIVE, over.call.bodies.base
-        case Way.PANES:
-            return compiler.RANGE if version.follows else compiler.AGAIN, None
-        case _:
-            reach = over.frame.preceding
-            return compiler.ROWS if reach is None or isinstance(reach, Rows) else compiler.RANGE, None
 
 
 def _user_over_spec(
@@ -181,33 +163,17 @@ def over_kernels(
 
 def _sharing(given: Sequence[tuple[OverCall, UserOverSpec]]) -> tuple[UserOverSpec, ...]:
     """Aggregates that follow the same window become one, if they leave its tuples alone."""
-    found: dict[object, list[tuple[OverCall, UserOverSpec]]] = {}
-    for number, (over, spec) in enumerate(given):
-        mode = spec.user.program.mode
-        shares = mode in (compiler.ROWS, compiler.RANGE) and spec.panes is None
-        body = over_version(over).body
-        shares = shares and isinstance(body, Body) and can_share(body)
-        found.setdefault((mode, spec.rows, spec.range, spec.slide) if shares else number, []).append(
-            (over, spec)
-        )
-    return tuple(_shared(group) if len(group) > 1 else group[0][1] for group in found.values())
+    groups = sharing([over for over, _ in given])
+    return tuple(
+        _shared([given[i] for i in group]) if len(group) > 1 else given[group[0]][1] for group in groups
+    )
 
 
 def _shared(group: Sequence[tuple[OverCall, UserOverSpec]]) -> UserOverSpec:
-    bodies = [body for over, _ in group if isinstance(body := over_version(over).body, Body)]
-    known: dict[tuple[str, object], tuple[str, Field]] = {}
-    places = []
-    for (over, spec), body in zip(group, bodies, strict=True):
-        own = []
-        for i, (argument, parameter) in enumerate(zip(over.call.arguments, body.parameters, strict=True)):
-            key = argument.sql, parameter.type
-            known.setdefault(key, (spec.user.arguments[i], parameter))
-            own.append(list(known).index(key))
-        places.append(own)
-    body = together(bodies, places, tuple(parameter for _, parameter in known.values()))
+    body, arguments = shared_body([over for over, _ in group])
     first = group[0][1]
     program = compiler.compiled(body, first.user.program.mode)
-    user = UserSpec(program, tuple(name for name, _ in known.values()), ())
+    user = UserSpec(program, tuple(group[number][1].user.arguments[i] for number, i in arguments), ())
     return replace(first, user=user, members=tuple(spec.user for _, spec in group))
 
 

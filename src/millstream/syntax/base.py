@@ -29,9 +29,8 @@ RESERVED = frozenset(
     }
 )
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
-# So deep that nobody writes it by hand, and so shallow that Python's own stack is enough for whatever
-# walks through a tree.
-MAX_NESTING = 50
+# Deeper than programs generate SQL, and so shallow that the stack is enough for whatever walks through a tree.
+MAX_NESTING = 250
 
 
 class BaseParser(ABC):  # noqa: B024 (its parts have the abstract methods)

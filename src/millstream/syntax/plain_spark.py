@@ -20,12 +20,14 @@ _ONLY_SPARK = re.compile(
     r"\bPIVOT\b|\bUNPIVOT\b|\|>|\b(VERSION|TIMESTAMP)\s+AS\s+OF\b|\bSYMMETRIC\b|^\s*FROM\b|[\w`)]:[\w`\[]",
     re.IGNORECASE,
 )
+_QUERY = re.compile(r"\(|(SELECT|FROM|WITH|VALUES|TABLE)\b", re.IGNORECASE)
 _MARK = "esl_only_spark"
 
 
 def parse_plain_spark(text: str, start: int) -> exp.Query | None:
     """The tree of such a query, with no places in it but its own; None if it is not one."""
-    if not _ONLY_SPARK.search(text):
+    # sqlglot logs a warning for each statement that it knows the first word of, and no more.
+    if not _QUERY.match(text) or not _ONLY_SPARK.search(text):
         return None
     try:
         tree = sqlglot.parse_one(text, dialect="databricks", error_level=ErrorLevel.IMMEDIATE)

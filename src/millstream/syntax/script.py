@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
@@ -24,7 +25,9 @@ Result = TypeVar("Result")
 
 _DIALECT = Esl()
 # A sum of so many terms is a tree of that depth. Whatever walks through trees by recursion can rely on it.
-MAX_DEPTH = 150
+MAX_DEPTH = 1_200
+# Frames of Python that trees of that depth need. They take little of the C stack: few of them are called from C.
+_FRAMES = 20_000
 
 
 @dataclass(frozen=True)
@@ -97,6 +100,8 @@ def to_sql(tree: exp.Expr) -> str:
 
 
 def _parsed(source: Source, method: Callable[[EslParser], Result]) -> Result:
+    # All work on trees begins here, so nothing that follows has to make room again.
+    sys.setrecursionlimit(max(sys.getrecursionlimit(), _FRAMES))
     try:
         parser = EslParser(tokenize(source.text))
         try:

@@ -61,7 +61,7 @@ def _derived(base: checked.Body) -> Derived | None:
         return None
     first, update = state
     table = base.tables[0]
-    making = _Making(first, update, table)
+    making = _Making(first, update, table, _next_scan(base))
     assigned = dict(update.assigned)
     for index in range(len(table.fields)):
         if not making.column(index, first.rows[0][index], assigned.get(index)):
@@ -98,6 +98,12 @@ def _state_of(base: checked.Body) -> tuple[checked.Insert, checked.Update] | Non
     return (first, _always(update)) if plain and update.scan.table == name else None
 
 
+def _next_scan(base: checked.Body) -> int:
+    """A number that no scan of the body has: columns are told apart by the numbers of their scans."""
+    parts = checked.walk(tuple(base.statements()))
+    return 1 + max((part.number for part in parts if isinstance(part, checked.Scan)), default=0)
+
+
 def _always(update: checked.Update) -> checked.Update:
     """An update that is for certain rows only as one of all rows, which leaves the others as they are."""
     if not update.where:
@@ -115,8 +121,11 @@ def _always(update: checked.Update) -> checked.Update:
 class _Making:
     """Collects what is inserted, updated and undone, column by column."""
 
-    def __init__(self, first: checked.Insert, update: checked.Update, table: checked.Table) -> None:
+    def __init__(
+        self, first: checked.Insert, update: checked.Update, table: checked.Table, next_scan: int
+    ) -> None:
         self._first, self._update = first, update
+        self._next_scan = next_scan
         self._number = update.scan.number
         self._fields = list(table.fields)
         self._inserted = list(first.rows[0])
@@ -157,7 +166,8 @@ class _Making:
             return True
         extreme = _extreme_of(after, checked.Column(self._number, index, self._fields[index].type))
         if extreme is not None and extreme.argument == first:
-            self._assigned.append((index, extreme.of_window(self._number + 1 + len(self._assigned))))
+            self._assigned.append((index, extreme.of_window(self._next_scan)))
+            self._next_scan += 1
             return True
         sum_ = _sum_of(after, self._number, index)
         if sum_ is None or not _is_same(first, sum_.added):

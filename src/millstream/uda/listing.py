@@ -11,6 +11,7 @@ from millstream.uda.program import Program, TableLayout
 _WIDTH = 100
 _BOUND = "\N{NO-BREAK SPACE}"
 
+NO_PROGRAMS = "this query has neither aggregates of your own nor patterns"
 _MODES = {
     "base": "INITIALIZE or ITERATE for each tuple",
     "running": "INITIALIZE or ITERATE for each tuple, then TERMINATE",

@@ -34,7 +34,8 @@ def together(
     parts = []
     first = 1
     for number, (body, own) in enumerate(zip(bodies, places, strict=True)):
-        part = _Part(number, own, parameters, tuple(returns), first, _scans_of_window(body))
+        local = frozenset(table.name for table in body.tables)
+        part = _Part(number, own, parameters, tuple(returns), first, _scans_of_window(body), local)
         parts.append((part, body))
         tables += [checked.Table(part.named(t.name), t.fields) for t in body.tables if t.name != INWINDOW]
         first += len(body.returns)
@@ -52,6 +53,7 @@ def together(
         block("ITERATE"),
         (),
         block("EXPIRE"),
+        tuple(dict.fromkeys(table for body in bodies for table in body.given)),
     )
 
 
@@ -72,9 +74,11 @@ class _Part:
     returns: tuple[Field, ...]
     first: int
     of_window: frozenset[int]
+    local: frozenset[str]
 
     def named(self, table: str) -> str:
-        return table if table == INWINDOW else f"{table} {self.number}"
+        """The name of a table in the whole: the window and tables of the catalog are the same for all."""
+        return f"{table} {self.number}" if table in self.local and table != INWINDOW else table
 
     def changed(self, part: Any) -> Any:
         """A part of the body as a part of the whole."""

@@ -9,6 +9,9 @@ from millstream.plan.nodes import Project, Rename
 
 Key = tuple[str, str]
 
+_LONGEST = 500
+"""Characters of an expression that other expressions may be put into; renamed columns always may."""
+
 
 def outputs_of(project: Project) -> dict[Key, Expr]:
     """What each column of a projection is computed from."""
@@ -24,14 +27,24 @@ def columns_of(rename: Rename) -> dict[Key, ColumnRef]:
 
 
 def substituted(expr: Expr, values: Mapping[Key, Expr | ColumnRef]) -> Expr | None:
-    """The expression in terms of the values, or None where it may not be moved."""
+    """The expression in terms of the values, or None where it may not be moved or would grow too long."""
     if not expr.movable:
         return None
     for column in expr.columns():
         value = values.get((column.relation, column.name.lower()))
         if value is None or (isinstance(value, Expr) and not value.movable):
             return None
+    if _grows_too_long(expr, values):
+        return None
     return expr.substitute(lambda column: values[column.relation, column.name.lower()])
+
+
+def _grows_too_long(expr: Expr, values: Mapping[Key, Expr | ColumnRef]) -> bool:
+    """Whether the values would make an expression long: along a chain of streams lengths may even double."""
+    columns = list(expr.columns())
+    found = [values[column.relation, column.name.lower()] for column in columns]
+    grown = sum(len(value.sql) for value in found if isinstance(value, Expr) and value.column is None)
+    return grown > 0 and grown + len(expr.sql) > _LONGEST
 
 
 def pushed_below(
