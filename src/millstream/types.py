@@ -135,6 +135,21 @@ def decimal(precision: int = 10, scale: int = 0) -> Type:
     return Type(Kind.DECIMAL, precision=precision, scale=scale)
 
 
+def bound_type(attribute: Type) -> Type:
+    """The type of bounds and stamps of windows on an attribute: the widest of its kind.
+
+    A window may begin before, or end behind, everything that a narrow type can hold.
+
+    >>> print(bound_type(TINYINT), bound_type(decimal(4, 2)), bound_type(DATE))
+    bigint decimal(18,2) date
+    """
+    if attribute.is_integral:
+        return BIGINT
+    if attribute.kind is Kind.DECIMAL and attribute.precision <= 18:
+        return decimal(18, attribute.scale)
+    return attribute
+
+
 def array(element: Type) -> Type:
     """An array of elements."""
     return Type(Kind.ARRAY, element=element)

@@ -134,6 +134,7 @@ FUNCTIONS = SimpleNamespace(
     isnan=lambda name: Column(f"({_column(_named(name)).text} = CAST('NaN' AS DOUBLE))"),
     to_json=lambda column: Column("'?'"),
     date_format=lambda column, form: column,
+    current_timestamp=lambda: Column("TIMESTAMP '2026-01-01 12:00:00'"),
 )
 """Those of Spark's functions that lowering calls by itself."""
 

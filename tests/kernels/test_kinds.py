@@ -1,9 +1,11 @@
 """Every kind of bracket window: row, slide-by-tuple, landmark, session and predicate windows."""
 
+from dataclasses import replace
+
 import pyarrow as pa
 from checks import results, stream
 
-from millstream.kernels.base import BEGINNING, LAST, Frontier
+from millstream.kernels.base import BEGINNING, END, Frontier
 from millstream.kernels.numbering import Numbering
 from millstream.kernels.partitions import BY_KEY, BY_PART, WHOLE
 from millstream.kernels.place_landmark import Landmark, Now
@@ -20,7 +22,7 @@ SUM = AggregateSpec("sum", "v", "total", BIGINT)
 
 
 def end(newest):
-    return Frontier(LAST, LAST, newest)
+    return replace(END, newest=newest)
 
 
 def kernel(placing, *, group_by=("g",), edges=BIGINT, wid=BIGINT):

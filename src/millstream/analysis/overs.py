@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from millstream.analysis.calls import AggregateCall, Frame, OverCall
-from millstream.analysis.quantities import positive, positive_on, quantity
+from millstream.analysis.quantities import as_rows, positive, positive_on, quantity
 from millstream.analysis.resolver import Resolver
 from millstream.analysis.windows import StreamFacts
 from millstream.catalog.entries import TimestampKind
@@ -123,7 +123,7 @@ def _frame(spec: nodes.OverSpec, facts: StreamFacts) -> Frame:
 def rows_preceding(node: exp.Expr) -> Rows:
     amount = quantity(node)
     if isinstance(amount, Distance) and amount.value == int(amount.value) and amount.value >= 0:
-        return Rows(int(amount.value))
+        return as_rows(amount, node)
     if isinstance(amount, Rows) and amount.count >= 0:
         return amount
     raise AnalysisError(
@@ -167,7 +167,7 @@ def _rows_or_time(node: exp.Expr, what: str, facts: StreamFacts) -> Rows | Durat
     if isinstance(amount, Distance):
         if amount.value != int(amount.value):
             raise AnalysisError(f"{what} counts tuples and must be whole", span=span_of(node))
-        return Rows(int(amount.value))
+        return as_rows(amount, node)
     return amount
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from typing import TypeVar
 
 from sqlglot import exp
 
@@ -12,18 +15,23 @@ from millstream.syntax import nodes
 from millstream.syntax.positions import span_of
 from millstream.types import Kind, Type
 
+MOST = 2**63 - 1
+"""The largest number of rows, of microseconds, or of steps of an attribute that a window can span."""
+_LARGEST_FLOAT = (2 - 2**-23) * 2.0**127
+_Amount = TypeVar("_Amount", Rows, Duration)
+
 
 def quantity(node: exp.Expr) -> Quantity:
     """The amount that a node says, of whatever kind."""
     match node:
         case nodes.RowCount():
-            return Rows(_whole_number(node.this))
+            return _limited(Rows(_whole_number(node.this)), node)
         case exp.Interval():
-            return _duration(node)
+            return _limited(_duration(node), node)
         case exp.Add():
             left, right = quantity(node.this), quantity(node.expression)
             if isinstance(left, Duration) and isinstance(right, Duration):
-                return left + right
+                return _limited(left + right, node)
         case exp.Literal() | exp.Neg():
             return Distance(_number(node))
     raise AnalysisError("expected an interval, a number or n ROWS", span=span_of(node))
@@ -43,13 +51,18 @@ def positive_rows(node: exp.Expr, what: str) -> Rows:
         rows = Rows(_whole_number(node))
         if rows.count <= 0:
             raise AnalysisError(f"{what} must be positive, not {rows.count}", span=span_of(node))
-        return rows
+        return _limited(rows, node)
     amount = positive(node, what)
     if not isinstance(amount, Rows):
         raise AnalysisError(
             f"{what} counts tuples here and cannot be {amount}", span=span_of(node), hint="write n ROWS"
         )
     return amount
+
+
+def as_rows(amount: Distance, node: exp.Expr) -> Rows:
+    """A whole number that counts tuples."""
+    return _limited(Rows(int(amount.value)), node)
 
 
 def positive_duration(node: exp.Expr, what: str) -> Duration:
@@ -82,6 +95,12 @@ def positive_on(node: exp.Expr, what: str, attribute: str, type_: Type) -> Durat
             span=span_of(node),
             hint="write a plain number",
         )
+    if isinstance(amount, Distance) and _is_too_long(amount.value, type_):
+        raise AnalysisError(
+            f"{what} {amount} is longer than any distance on '{attribute}', which is of type {type_}",
+            span=span_of(node),
+            hint="for a window without a limit write [UNBOUNDED], or UNBOUNDED PRECEDING in OVER",
+        )
     if not _is_measurable(amount, type_):
         hint = "write it in DAYS" if type_.is_time else "no two values are so close, so use a coarser one"
         raise AnalysisError(
@@ -92,15 +111,57 @@ def positive_on(node: exp.Expr, what: str, attribute: str, type_: Type) -> Durat
     return amount
 
 
+def is_point(value: Decimal, type_: Type) -> bool:
+    """Whether a number can be an instant on an attribute of a type."""
+    if not type_.is_numeric:
+        return True
+    exact = type_.kind not in (Kind.FLOAT, Kind.DOUBLE)
+    whole = not exact or _steps(value, type_).denominator == 1
+    return whole and not _is_too_long(abs(value), type_)
+
+
 def _is_measurable(amount: Duration | Distance, type_: Type) -> bool:
-    """Whether an amount is a whole number of the smallest steps of a type."""
+    """Whether an amount is a whole number of the smallest steps of a type; doubles have no fixed step."""
     match amount:
         case Duration(microseconds):
             return type_.kind is not Kind.DATE or microseconds % MICROSECONDS["DAY"] == 0
+        case Distance(value) if type_.kind in (Kind.FLOAT, Kind.DOUBLE):
+            return float(value) > 0
         case Distance(value):
-            scale = type_.scale if type_.kind is Kind.DECIMAL else 0
             exact = type_.is_integral or type_.kind is Kind.DECIMAL
-            return not exact or value.scaleb(scale) % 1 == 0
+            return not exact or _steps(value, type_).denominator == 1
+
+
+def _is_too_long(value: Decimal, type_: Type) -> bool:
+    """Whether a distance is more than the kernels can count in steps of a type."""
+    match type_.kind:
+        case Kind.DOUBLE:
+            return math.isinf(float(value))
+        case Kind.FLOAT:
+            return float(value) > _LARGEST_FLOAT
+        case _:
+            return type_.is_numeric and _steps(value, type_) > MOST
+
+
+def _steps(value: Decimal, type_: Type) -> Fraction:
+    scale: int = type_.scale if type_.kind is Kind.DECIMAL else 0
+    return Fraction(value) * Fraction(10) ** scale
+
+
+def _limited(amount: _Amount, node: exp.Expr) -> _Amount:
+    """The amount itself, unless 64 bits cannot count its rows or microseconds."""
+    count, unit = _counted(amount)
+    if abs(count) > MOST:
+        raise AnalysisError(
+            f"{amount} cannot be counted: the most is {MOST} {unit}",
+            span=span_of(node),
+            hint="for a window without a limit write [UNBOUNDED], or UNBOUNDED PRECEDING in OVER",
+        )
+    return amount
+
+
+def _counted(amount: Rows | Duration) -> tuple[int, str]:
+    return (amount.count, "rows") if isinstance(amount, Rows) else (amount.microseconds, "microseconds")
 
 
 def _duration(node: exp.Interval) -> Duration:

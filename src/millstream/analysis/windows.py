@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime, time
+from decimal import Decimal
 
 from sqlglot import exp
 
-from millstream.analysis.quantities import positive_on, positive_rows, quantity
+from millstream.analysis.quantities import is_point, positive_on, positive_rows, quantity
 from millstream.analysis.resolver import Resolver
 from millstream.analysis.scope import ScopeRelation
 from millstream.catalog.entries import Timestamp, TimestampKind
@@ -94,7 +96,7 @@ class WindowAnalyser:
                 slide=slide,
                 by_arrival=True,
             )
-        attribute, type_ = self._attribute(wattr)
+        attribute, type_ = self._attribute(wattr, rows_refused="")
         named = attribute or "the timestamp"
         return RangeWindow(
             attribute=attribute,
@@ -146,7 +148,7 @@ class WindowAnalyser:
                 self._arg("emit"),
                 hint="[ROWS n SLIDE m EMIT EVERY e ROWS] has partial results, and so has RANGE with WATTR",
             )
-        attribute, type_ = self._attribute(self._arg("rattr"))
+        attribute, type_ = self._attribute(self._arg("rattr"), "RATTR")
         assert attribute is not None
         return TupleSlideWindow(
             attribute=attribute,
@@ -175,6 +177,8 @@ class WindowAnalyser:
             )
         attribute, type_ = self._attribute(self.node.args.get("wattr"))
         named = attribute or "the timestamp"
+        if self._has("start_at") and self._has("end_at"):
+            self._check_bounds(self._arg("start_at"), self._arg("end_at"))
         return LandmarkWindow(
             attribute=attribute,
             partition_by=self._partition(),
@@ -183,6 +187,22 @@ class WindowAnalyser:
             end=self._instant("end_at", "END AT", type_),
             slide=self._extent("slide", "SLIDE", named, type_) if self._has("slide") else None,
         )
+
+    def _check_bounds(self, start: exp.Expr, end: exp.Expr) -> None:
+        """Refuse bounds between which no tuple can be; bounds that only Spark can compare pass."""
+        one, other = _comparable(start), _comparable(end)
+        if one is None or type(one) is not type(other):
+            return
+        try:
+            is_empty = bool(one >= other)  # type: ignore[operator]
+        except TypeError:  # times with and without a zone
+            return
+        if is_empty:
+            raise self._error(
+                f"the window is empty, because END AT {to_sql(end)} is not after START AT {to_sql(start)}",
+                end,
+                hint="a window holds what is at START AT or after it, and before END AT",
+            )
 
     def _session(self) -> Window:
         if not self._has("gap"):
@@ -210,20 +230,29 @@ class WindowAnalyser:
 
     # ------------------------------------------------------------ parts
 
-    def _attribute(self, node: exp.Expr | None) -> tuple[str | None, Type]:
-        """The window attribute and its type; None is the stream's own order."""
+    def _attribute(self, node: exp.Expr | None, rows_refused: str = "this window") -> tuple[str | None, Type]:
+        """The window attribute and its type; None is the stream's own order.
+
+        Row numbers cannot measure ``rows_refused``; it is empty where they can.
+        """
         if node is None:
             timestamp = self.facts.timestamp
             if timestamp.kind is TimestampKind.LATENT:
                 return None, TIMESTAMP
             return timestamp.column, timestamp.type or UNKNOWN
+        if rows_refused and self._is_row_num(node):
+            raise AnalysisError(
+                f"{ROW_NUM} numbers tuples, so {rows_refused} cannot be measured by it",
+                span=span_of(node),
+                hint="to count tuples write [ROWS n SLIDE m], or [RANGE n ROWS SLIDE m ROWS WATTR row_num]",
+            )
         column = self.relation.find(node.name)
         if column is None:
             known = [f.name for f in self.relation.fields or ()]
             raise AnalysisError(
                 f"unknown window attribute '{node.name}' in '{self.relation.alias}'",
                 span=span_of(node),
-                hint=did_you_mean(node.name, [*known, ROW_NUM]),
+                hint=did_you_mean(node.name, known if rows_refused else [*known, ROW_NUM]),
             )
         if not column.type.is_ordered:
             raise AnalysisError(
@@ -278,10 +307,19 @@ class WindowAnalyser:
                 span=span_of(node),
                 hint=f"write {what} '2026-01-31 07:00:00'",
             )
-        if type_.is_numeric and (is_text or not isinstance(quantity(node), Distance)):
+        if not type_.is_numeric:
+            return to_sql(node)
+        amount = None if is_text else quantity(node)
+        if not isinstance(amount, Distance):
             raise AnalysisError(
                 f"{what} must be a number, because the window attribute is of type {type_}",
                 span=span_of(node),
+            )
+        if not is_point(amount.value, type_):
+            raise AnalysisError(
+                f"{what} {amount} cannot be a bound on the window attribute, which is of type {type_}",
+                span=span_of(node),
+                hint="use a value of this type",
             )
         return to_sql(node)
 
@@ -314,10 +352,25 @@ class WindowAnalyser:
         return AnalysisError(message, span=span_of(node or self.node), hint=hint)
 
 
+def _comparable(node: exp.Expr) -> Decimal | datetime | time | None:
+    """A bound of a landmark as a value that Python can compare; None where that is left to Spark."""
+    if isinstance(node, exp.Cast):
+        node = node.this
+    if not isinstance(node, exp.Literal) or not node.is_string:
+        amount = quantity(node)
+        return amount.value if isinstance(amount, Distance) else None
+    for read in (time.fromisoformat, datetime.fromisoformat):
+        try:
+            return read(node.name.strip())
+        except ValueError:
+            pass
+    return None
+
+
 def implicit_columns(window: Window, facts: StreamFacts, relation: ScopeRelation) -> tuple[Field, ...]:
     """window_start, window_end and wid of a windowed stream, and complete where it emits early."""
     column = relation.find(window.attribute) if window.attribute else None
     type_ = column.type if column else (facts.timestamp.type or TIMESTAMP)
     edge = window.edge_type(type_)
-    fields = (Field("window_start", edge), Field("window_end", edge), Field("wid", window.wid_type(type_)))
+    fields = (Field("window_start", edge), Field("window_end", edge), Field("wid", window.wid_type(edge)))
     return (*fields, Field("complete", BOOLEAN)) if window.emit_every else fields

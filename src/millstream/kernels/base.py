@@ -49,11 +49,12 @@ class Frontier:
     @property
     def is_end(self) -> bool:
         """The input has ended: everything is final."""
-        return self.time in (LAST, np.inf)
+        return self.time == np.inf
 
 
 BEGINNING = Frontier(-np.inf, -1)
-END = Frontier(LAST, LAST)
+END = Frontier(np.inf, LAST)
+"""Behind every time, be it the largest integer or a double that is larger still."""
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from millstream.kernels.arrays import Array, Codes, Integers
 from millstream.kernels.base import Change, Frontier, Tuples
 from millstream.kernels.double_ticks import DoubleTicks
+from millstream.kernels.place_sliding import Sliding
 from millstream.kernels.placing import MICROSECONDS_PER_DAY, Edges, Placed, Placing
 from millstream.kernels.sweep import Due
 from millstream.kernels.ticks import Ticks
@@ -23,15 +25,16 @@ class Landmark:
     """Windows [start, end) for all multiples of ``slide`` after ``start`` and before ``end``, and ``end``.
 
     Bounds that are None do not exist. Without a slide or an end the only window ends with the input. Instants
-    are doubles where ``is_float``. Where bounds are times ``of_day``, the day is the first tuple's; then
-    tuples must come in order.
+    are doubles where ``is_float``, and floats where they are ``single``. Where bounds are times ``of_day``,
+    the day is the first tuple's; then tuples must come in order.
     """
 
     start: int | float | None = None
     end: int | float | None = None
-    slide: int | float | None = None
-    emit: int | float | None = None
+    slide: int | Fraction | None = None
+    emit: int | Fraction | None = None
     is_float: bool = False
+    single: bool = False
     of_day: tuple[bool, bool] = (False, False)
 
     def __call__(self) -> Placing:
@@ -60,8 +63,7 @@ class _LandmarkPlacing(Placing):
         self._ticks: Ticks | DoubleTicks | None = None
         if step is not None:
             emit = spec.emit if spec.slide is not None else None
-            kind = DoubleTicks if spec.is_float else Ticks
-            self._ticks = kind(step, step, 0, emit)  # type: ignore[arg-type]
+            self._ticks = Sliding(step, step, 0, emit, spec.is_float, spec.single).ticks
         self._day: int | None = None
         """When the day began to which times of day refer."""
 
@@ -116,6 +118,9 @@ class _LandmarkPlacing(Placing):
             inside &= times >= self._start
         if self._end is not None:
             inside &= times < self._end
+            if held is not None and tuples.hold is not None:
+                # The window was over for the source of such a tuple when it came.
+                inside &= ~(held & (tuples.hold >= self._end))
         return Placed(enters, np.full(len(times), self._final), inside & (enters <= self._final))
 
     def due(self, frontier: Frontier) -> Due:

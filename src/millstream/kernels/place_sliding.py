@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -22,10 +23,14 @@ from millstream.kernels.tuples import is_held
 class Sliding:
     """Windows [origin+(w+1)*slide-range, origin+(w+1)*slide), with partial results every ``emit``."""
 
-    range: int | float
-    slide: int | float
-    origin: int | float = 0
-    emit: int | float | None = None
+    range: int | Fraction
+    slide: int | Fraction
+    origin: int | Fraction = 0
+    emit: int | Fraction | None = None
+    is_float: bool = False
+    """Whether times are doubles: then all amounts are exact, and bounds are rounded."""
+    single: bool = False
+    """Whether bounds are rounded to floats."""
 
     def __post_init__(self) -> None:
         if self.range <= 0 or self.slide <= 0:
@@ -35,8 +40,8 @@ class Sliding:
     def ticks(self) -> Ticks | DoubleTicks:
         """Where windows end, and when they are looked at."""
         numbers = self.range, self.slide, self.origin, self.emit
-        if any(isinstance(number, float) for number in numbers):
-            return DoubleTicks(*numbers)
+        if self.is_float:
+            return DoubleTicks(*numbers, single=self.single)  # type: ignore[arg-type]
         return Ticks(*numbers)  # type: ignore[arg-type]
 
     def __call__(self) -> Placing:

@@ -71,7 +71,8 @@ class Edges:
 def instants(numbers: Times, type_: pa.DataType) -> pa.Array:
     """Instants in their own type, or the nearest that it has."""
     if pa.types.is_floating(type_):
-        return pa.array(numbers, pa.float64()).cast(type_, safe=False)
+        limit = np.finfo(type_.to_pandas_dtype()).max
+        return pa.array(np.clip(numbers, -limit, limit), pa.float64()).cast(type_, safe=False)
     whole = numbers.astype(np.int64, copy=False)
     if pa.types.is_timestamp(type_) or pa.types.is_duration(type_) or type_ == pa.int64():
         return arrow.build(type_, whole)
@@ -81,6 +82,8 @@ def instants(numbers: Times, type_: pa.DataType) -> pa.Array:
         limits = np.iinfo(f"int{type_.bit_width}")
         return arrow.build(type_, np.clip(whole, limits.min, limits.max).astype(limits.dtype))
     if pa.types.is_decimal(type_):
+        most = 10 ** min(type_.precision, 18) - 1
+        whole = np.clip(whole, -most, most)
         return arrow.build(type_, np.stack([whole, whole >> 63], axis=1))
     return pa.array(whole).cast(type_)
 

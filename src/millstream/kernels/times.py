@@ -53,12 +53,13 @@ def later(order: Integers, is_float: bool, distance: int | float, *, included: b
         whole = math.floor(distance) if included else math.ceil(distance) - 1
         return np.where(order > MOST - whole, MOST, order + np.int64(min(whole, MOST)))
     times = from_order(order, True)
-    total = times + np.float64(distance)
-    part = total - times
-    error = (times - (total - part)) + (np.float64(distance) - part)
-    # The sum is rounded: the largest double below what it should be is itself, or its neighbour.
-    fits = error >= 0 if included else error > 0
-    below = np.where(fits, total, np.nextafter(total, -np.inf))
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = times + np.float64(distance)
+        part = total - times
+        error = (times - (total - part)) + (np.float64(distance) - part)
+        # The sum is rounded: the largest double below what it should be is itself, or its neighbour.
+        fits = error >= 0 if included else error > 0
+        below = np.where(fits, total, np.nextafter(total, -np.inf))
     return as_order(np.where(np.isfinite(times), below, times))
 
 

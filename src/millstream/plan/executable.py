@@ -167,12 +167,18 @@ def _emission(window: Window, is_double: bool) -> str | None:
         case PredicateWindow() if is_double:
             return "EMIT EVERY with START WHEN on doubles"
         case RangeWindow(slide=slide) | LandmarkWindow(slide=slide) | RowWindow(slide=slide) if slide:
-            step, often = _amount(slide), _amount(emit)
+            step, often = _whole(_amount(slide), _amount(emit))
             if is_double:
                 return f"EMIT EVERY {emit}, which does not go into SLIDE {slide}," if step % often else None
-            visits = math.lcm(int(step), int(often)) // min(int(step), int(often))
+            visits = math.lcm(step, often) // min(step, often)
             return f"EMIT EVERY {emit} on SLIDE {slide}, so many times," if visits > _MANY else None
     return None
+
+
+def _whole(one: Fraction, other: Fraction) -> tuple[int, int]:
+    """Two amounts as multiples of a third one: only their proportion counts."""
+    unit = math.lcm(one.denominator, other.denominator)
+    return int(one * unit), int(other * unit)
 
 
 def _amount(quantity: Quantity | None) -> Fraction:
@@ -182,8 +188,7 @@ def _amount(quantity: Quantity | None) -> Fraction:
         case Duration(microseconds):
             return Fraction(microseconds)
         case Distance(value):
-            # In units of the last digit that a decimal can have: only proportions count.
-            return Fraction(value) * 10**18 if Fraction(value).denominator > 1 else Fraction(value)
+            return Fraction(value)
         case _:
             raise AssertionError("there is no such amount")
 

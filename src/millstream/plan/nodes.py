@@ -507,7 +507,7 @@ def filtered(node: Node, conditions: Iterable[Expr]) -> Node:
 
 
 def edge_field(window: Window, schema: Schema, timestamp: Type | None) -> Field:
-    """The type of a window's bounds: that of its attribute (or else the timestamp), or a count of rows."""
+    """The type of a window's bounds, on its attribute (or else the timestamp), or as a count of rows."""
     name = (window.attribute or "").lower()
     attribute = next((c.type for c in schema if c.name.lower() == name), timestamp or TIMESTAMP)
     return Field("edge", window.edge_type(attribute))

@@ -15,6 +15,7 @@ from millstream.plan.attributes import arrives, timestamps
 from millstream.reference.counted import rows, tuple_slide
 from millstream.reference.errors import NotInterpreted
 from millstream.reference.gathered import predicate, session
+from millstream.reference.points import within
 from millstream.reference.relations import Record, Relation, Windows, moment
 from millstream.reference.reports import Line, Reported
 from millstream.reference.scheduled import landmark, now, sliding
@@ -58,7 +59,9 @@ def windowed(node: nodes.Windowed, relation: Relation) -> Relation:
     reported = _KINDS[type(window)](window, line)
     relation, in_order = _ordered(node, line)
     records: list[Record] = []
-    for report, members in reported.contents:
+    for exact, members in reported.contents:
+        time = None if exact.time is None else within(exact.time, reported.time_type)
+        report = replace(exact, time=time)
         added = (report.start, report.end, report.shown, *((report.complete,) if window.emit_every else ()))
         records += [replace(in_order(r), values=(*r.values, *added), window=report) for r in members]
     schema = (*relation.schema, *node.bounds)

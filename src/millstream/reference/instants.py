@@ -22,8 +22,8 @@ from millstream.reference.casts import cast
 from millstream.reference.errors import NotInterpreted
 from millstream.reference.expressions import compiled, holds
 from millstream.reference.lifetimes import Slides, Varying, is_final_at
-from millstream.reference.points import EVERYTHING, Instant, Point
-from millstream.reference.relations import BEGINNING, TIMESTAMP_ITSELF, Record, Relation
+from millstream.reference.points import EVERYTHING, NOTHING, Instant, Point
+from millstream.reference.relations import TIMESTAMP_ITSELF, Record, Relation
 from millstream.reference.values import Value, same_key
 from millstream.types import STRING, Type
 
@@ -157,10 +157,8 @@ def to_stream(
         records += [Record(row, instant, (source, number)) for number, row in enumerate(rows)]
         before = now
     schema = (ColumnRef("", "op", STRING), *node.schema) if kind == CHANGES else node.schema
-    frontier = BEGINNING if final == EVERYTHING else (final, ())
-    return Relation(
-        schema, records, time_type, ended=ended, frontiers={} if ended else {TIMESTAMP_ITSELF: frontier}
-    )
+    reached = min((window.reached for window in windows), default=NOTHING)
+    return Relation(schema, records, time_type, ended=ended, frontiers={TIMESTAMP_ITSELF: (reached, ())})
 
 
 def _instants(changes: Sequence[Point], sliding: Sequence[Slides], final: Instant) -> Iterator[Point]:

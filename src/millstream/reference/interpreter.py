@@ -21,11 +21,12 @@ from millstream.reference.lifetimes import Varying, varying
 from millstream.reference.operators import filter_, project, rename, stream_union, table_join
 from millstream.reference.over import over_aggregate
 from millstream.reference.patterns import matches, returned
-from millstream.reference.points import from_point
+from millstream.reference.points import from_point, within
 from millstream.reference.relations import Record, Relation, in_order
 from millstream.reference.reports import Line
 from millstream.reference.scans import Scanned, scan
 from millstream.reference.values import Value
+from millstream.types import bound_type
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,8 @@ def run(
 def _row(record: Record, relation: Relation) -> ResultRow:
     if record.time is None or relation.time_type is None:
         return ResultRow(None, record.values, record.order)
-    return ResultRow(from_point(record.time, relation.time_type), record.values, record.order)
+    time = from_point(within(record.time, relation.time_type), bound_type(relation.time_type))
+    return ResultRow(time, record.values, record.order)
 
 
 class _Interpreter:

@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import Any
 
 from millstream.reference.errors import NotInterpreted
-from millstream.reference.points import EVERYTHING, Instant, Point, at
+from millstream.reference.points import EVERYTHING, Instant, Point, at, leaving
 from millstream.reference.relations import Record, in_order, moment
 from millstream.reference.reports import Line
 from millstream.types import Kind, Type
@@ -101,6 +101,8 @@ class Varying:
     tuples: tuple[Lifetime, ...]
     final: Instant
     """Everything before this instant is final."""
+    reached: Instant
+    """The same, without what the end of the input promises."""
     slides: Slides | None = None
 
     def state(self, instant: Point) -> list[Record]:
@@ -125,11 +127,11 @@ def _range(window: RangeWindow, line: Line) -> Varying:
     size = line.length(window.range)
     tuples = line.placed(_on_time(line))
     if window.slide is None:
-        lived = [Lifetime(record, place, place + size) for record, place in tuples]
-        return Varying(tuple(lived), line.passed)
+        lived = [Lifetime(record, place, leaving(place + size, line.type)) for record, place in tuples]
+        return Varying(tuple(lived), line.passed, line.reached)
     slides = Multiples(line.length(window.slide), line.instant(window.origin) or 0)
     lived = [Lifetime(r, _known(slides.after(place)), slides.after(place + size)) for r, place in tuples]
-    return Varying(_alive(lived), _with_end(line.passed), slides)
+    return Varying(_alive(lived), _with_end(line.passed), _with_end(line.reached), slides)
 
 
 def _landmark(window: LandmarkWindow, line: Line) -> Varying:
@@ -140,27 +142,35 @@ def _landmark(window: LandmarkWindow, line: Line) -> Varying:
         if (start is None or start <= place) and (end is None or place < end)
     ]
     if window.slide is None:
-        return Varying(tuple(Lifetime(record, place, None) for record, place in tuples), line.passed)
+        lived = tuple(Lifetime(record, place, None) for record, place in tuples)
+        return Varying(lived, line.passed, line.reached)
     slides = Multiples(line.length(window.slide), 0, start, end)
     lived = tuple(Lifetime(record, _known(slides.after(place)), None) for record, place in tuples)
-    return Varying(lived, _with_end(line.passed), slides)
+    return Varying(lived, _with_end(line.passed), _with_end(line.reached), slides)
 
 
 def _now(window: NowWindow, line: Line) -> Varying:
     tuples = line.placed(_on_time(line))
     lived = [Lifetime(record, place, _next_instant(place, line.type)) for record, place in tuples]
-    return Varying(tuple(lived), line.passed)
+    return Varying(tuple(lived), line.passed, line.reached)
 
 
 def _rows(window: RowWindow, line: Line) -> Varying:
-    """The latest tuples of each partition, as they are after every so many of them."""
+    """The latest tuples of each partition, as they are after every so many of them.
+
+    Latent tuples that were not stamped have instants that are consistent with their order, and no more is
+    known of these: they are numbered here.
+    """
     if window.by_arrival:
         raise NotInterpreted("the state of a window that counts arrivals at an instant")
     size, step = window.range.count, window.slide.count
     lived: list[Lifetime] = []
     instants: set[Point] = set()
-    for partition in line.partitions(line.on_time()):
-        times = [moment(record) for record in partition]
+    stream = line.on_time()
+    unstamped = line.relation.latent and any(record.stamp is None for record in stream)
+    numbers: dict[int, Point] = {id(record): number for number, record in enumerate(stream)}
+    for partition in line.partitions(stream):
+        times = [numbers[id(record)] if unstamped else moment(record) for record in partition]
 
         def slide_of(count: int, times: list[Point] = times) -> Point | None:
             """The instant of the first slide with at least so many tuples."""
@@ -172,7 +182,8 @@ def _rows(window: RowWindow, line: Line) -> Varying:
             if enters is not None:
                 lived.append(Lifetime(record, enters, leaves))
         instants |= {times[i] for i in range(step - 1, len(times), step)}
-    return Varying(_alive(lived), line.passed, Listed(tuple(instants)) if step > 1 else None)
+    slides = Listed(tuple(instants)) if step > 1 else None
+    return Varying(_alive(lived), line.passed, line.reached, slides)
 
 
 _KINDS: dict[type[Window], Callable[[Any, Line], Varying]] = {

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import calendar
 import math
+from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
 
 from millstream.quantity import Distance, Duration, Quantity
 from millstream.reference.errors import NotInterpreted, Overflow
 from millstream.reference.values import BITS, EPOCH, MICROSECOND, Value, fitted, fitted_decimal, single
-from millstream.types import Kind, Type
+from millstream.types import Kind, Type, bound_type
 
 Point = int | Fraction
 Instant = tuple[int, Point]
@@ -97,6 +98,58 @@ def length(quantity: Quantity, type_: Type) -> Point:
             return Fraction(value)
         case _:
             raise NotInterpreted(f"a length of {quantity} on type {type_}")
+
+
+def written(quantity: Quantity, type_: Type) -> Point:
+    """An amount along an attribute as it is written: on doubles the decimal itself."""
+    return Fraction(quantity.value) if isinstance(quantity, Distance) else length(quantity, type_)
+
+
+def rounding(type_: Type) -> Callable[[Point], Point]:
+    """From the exact value of a bound to the nearest that an attribute can have; only doubles have gaps."""
+    match type_.kind:
+        case Kind.DOUBLE:
+            return lambda point: _nearest(point, 53, -1074)
+        case Kind.FLOAT:
+            return lambda point: _nearest(point, 24, -149)
+        case _:
+            return lambda point: point
+
+
+def _nearest(point: Point, digits: int, least: int) -> Fraction:
+    """The nearest number of so many binary digits, of two the even one, without a largest one."""
+    exact = Fraction(point)
+    if exact == 0:
+        return exact
+    scale = abs(exact.numerator).bit_length() - exact.denominator.bit_length()
+    # Now 2**(scale - 1) < abs(exact) < 2**(scale + 1).
+    if abs(exact) < Fraction(2) ** scale:
+        scale -= 1
+    unit = Fraction(2) ** max(scale - digits + 1, least)
+    return round(exact / unit) * unit
+
+
+def within(point: Point, type_: Type) -> Point:
+    """A bound or a stamp, or the nearest one that the type of bounds on an attribute can have."""
+    match bound_type(type_).kind:
+        case Kind.BIGINT | Kind.TIMESTAMP | Kind.TIMESTAMP_NTZ:
+            return min(max(point, -(2**63)), 2**63 - 1)
+        case Kind.DECIMAL:
+            most = Fraction(10**18 - 1, 10**type_.scale)
+            return min(max(point, -most), most)
+        case Kind.DOUBLE | Kind.FLOAT as kind:
+            largest = 2**1024 - 2**971 if kind is Kind.DOUBLE else 2**128 - 2**104
+            return min(max(point, -largest), largest)
+        case _:
+            return point
+
+
+def leaving(point: Point, type_: Type) -> Point | None:
+    """The instant at which something leaves, or None behind the last instant that kernels can count."""
+    if type_.kind in (Kind.DOUBLE, Kind.FLOAT):
+        return point
+    last = Fraction(2**63 - 1, 10 ** (type_.scale if type_.kind is Kind.DECIMAL else 0))
+    return point if point <= last else None
 
 
 def earlier(point: Point, quantity: Quantity, type_: Type) -> Point:

@@ -7,12 +7,26 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 from millstream.quantity import Quantity
 from millstream.reference.errors import NotInterpreted
 from millstream.reference.expressions import constant
-from millstream.reference.points import EVERYTHING, NOTHING, Instant, Point, at, from_point, length, to_point
+from millstream.reference.points import (
+    EVERYTHING,
+    NOTHING,
+    Instant,
+    Point,
+    at,
+    from_point,
+    length,
+    rounding,
+    to_point,
+    within,
+    written,
+)
 from millstream.reference.relations import (
     BEGINNING,
     TIMESTAMP_ITSELF,
@@ -26,8 +40,8 @@ from millstream.reference.relations import (
     moment,
 )
 from millstream.reference.values import same_key
-from millstream.types import Type
-from millstream.windows.extent import Extent
+from millstream.types import Type, bound_type
+from millstream.windows.extent import Extent, Rounding, first_above
 from millstream.windows.spec import Window
 
 Partition = tuple[Any, ...]
@@ -81,13 +95,31 @@ class Line:
     def length(self, quantity: Quantity) -> Point:
         return length(quantity, self.type)
 
+    def written(self, quantity: Quantity) -> Point:
+        """An amount of windows that lie on a grid."""
+        return written(quantity, self.type)
+
+    @property
+    def rounded(self) -> Rounding:
+        """How bounds of windows on a grid become values of the attribute."""
+        return rounding(self.type)
+
     def value(self, point: Point | None) -> Any:
-        return None if point is None else from_point(point, self.type)
+        """A bound as it is shown."""
+        return None if point is None else from_point(within(point, self.type), bound_type(self.type))
+
+    def origin(self, text: str | None) -> Point:
+        """Where a grid begins, as it is written."""
+        if text is not None and self.type.is_numeric:
+            return Fraction(Decimal(text.replace(" ", "")))
+        return self.instant(text) or 0
 
     def instant(self, text: str | None) -> Point | None:
         """A constant; a time of day is one on the day of the first tuple."""
         if text is None:
             return None
+        if self.type.is_numeric:
+            return self.rounded(self.origin(text))
         time = _TIME_OF_DAY.fullmatch(text)
         if time is not None and self.type.is_time:
             tuples = self.placed(record for record in self.relation.records if not record.is_late)
@@ -164,10 +196,14 @@ class Line:
             return
         if self.reached == EVERYTHING:
             raise NotInterpreted("EMIT EVERY where punctuation has ended the stream before its input ends")
-        step = self.length(every)
-        count = math.floor((first - origin) / step) + 1
-        while at(origin + count * step) <= self.reached:
-            yield origin + count * step
+        step = self.written(every)
+
+        def instant(number: int) -> Point:
+            return self.rounded(origin + number * step)
+
+        count = first_above(first, instant, math.floor((first - origin) / step))
+        while at(instant(count)) <= self.reached:
+            yield instant(count)
             count += 1
 
     def up_to_here(self, *, with_end: bool) -> Frontier:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from millstream.reference.points import EVERYTHING, Point, at
 from millstream.reference.relations import BEGINNING, Record, Report
 from millstream.reference.reports import Line, Placed, Reported
+from millstream.types import Kind
 from millstream.windows.extent import Extent
 from millstream.windows.landmark import Landmark
 from millstream.windows.now import Now
@@ -19,9 +20,13 @@ Contents = list[tuple[Report, list[Record]]]
 
 def sliding(window: RangeWindow, line: Line) -> Reported:
     assert window.slide is not None
-    origin = line.instant(window.origin) or 0
-    sizes = Sliding(line.length(window.range), line.length(window.slide), origin)
+    origin = line.origin(window.origin)
+    sizes = Sliding(line.written(window.range), line.written(window.slide), origin, line.rounded)
     tuples = line.placed(line.relation.records)
+    if line.type.kind in (Kind.DOUBLE, Kind.FLOAT):
+        # Ids of windows that are further from the origin would not fit into a BIGINT.
+        far = line.written(window.emit_every or window.slide) * 2**62
+        tuples = [(record, place) for record, place in tuples if _distance(place, origin) + sizes.size < far]
     held: dict[int, list[Placed]] = defaultdict(list)
     for record, place in tuples:
         for wid in sizes.wids(place):
@@ -42,10 +47,14 @@ def sliding(window: RangeWindow, line: Line) -> Reported:
     return Reported(contents, line.type, line.up_to_here(with_end=False))
 
 
+def _distance(one: Point, other: Point) -> Point:
+    return one - other if one > other else other - one
+
+
 def landmark(window: LandmarkWindow, line: Line) -> Reported:
     tuples = line.placed(line.relation.records)
-    slide = None if window.slide is None else line.length(window.slide)
-    marks = Landmark(line.instant(window.start), line.instant(window.end), slide)
+    slide = None if window.slide is None else line.written(window.slide)
+    marks = Landmark(line.instant(window.start), line.instant(window.end), slide, line.rounded)
     start = line.value(marks.start)
     inside = [(record, place) for record, place in tuples if place in marks.whole]
     scheduled = marks.slide is not None or marks.end is not None

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from millstream.errors import ExecutionError
 
-FORMAT = 4
+FORMAT = 5
 _MANIFEST = "query.json"
 _TOGETHER = "+"
 

@@ -24,9 +24,11 @@ from millstream.spark.aggregates import aggregate
 from millstream.spark.flows import Flow, Leg, named
 from millstream.spark.relations import CHANGE, MARKS, SIGNED, Relation, in_order, marks_of, slotted, together
 from millstream.spark.shipments import Slots, arrow_fields
+from millstream.spark.shipping import time_type_of
 from millstream.spark.stages import Stages
 from millstream.spark.stays import row_stay, slides_of, stay_of
 from millstream.spark.user_aggregates import bracket_spec, opened
+from millstream.spark.windows import bound_type_of
 from millstream.types import BOOLEAN, STRING, Field
 from millstream.uda.compiler import CONTENT
 from millstream.windows.spec import RowWindow
@@ -129,8 +131,9 @@ class Maintenance:
         partition = {name.lower() for name in node.window.partition_by}
         keys = [F.expr(c.sql) for c in node.input.schema if c.name.lower() in partition]
         stay = row_stay(node.window)
+        flow = self.lower(node.input)
         frame = self.stages.run(
-            self.lower(node.input),
+            flow,
             {name: F.expr(ref.sql) for name, ref in zip(names, refs, strict=True)},
             keys,
             [partial(Reorder), partial(RowChanges, stay, names, self.slides)],
@@ -138,6 +141,7 @@ class Maintenance:
             keep=len(names),
             add=SIGNED,
             anew=True,
+            time_type=_stamp_type(flow),
         )
         leg = Leg(named(frame, zip(refs, names, strict=True)), marked=True, staged=True)
         return Relation(Flow((leg,)), tuple(refs), None, signed=True)
@@ -371,6 +375,7 @@ class Maintenance:
             keep=len(columns) if keep is None else keep,
             add=[*add, *marks],
             anew=True,
+            time_type=_stamp_type(flow),
         )
         frame = named(opened(frame, listed), columns)
         leg = Leg(frame, marked=marked, staged=True)
@@ -391,9 +396,15 @@ class Maintenance:
             marked=self.marked,
             keep=len(names),
             anew=True,
+            time_type=_stamp_type(relation.flow),
         )
         leg = Leg(named(frame, zip(schema, names, strict=True)), marked=self.marked, staged=True)
         return Relation(Flow((leg,)), schema)
+
+
+def _stamp_type(flow: Flow) -> pa.DataType:
+    """The type of the instants at which rows of a flow enter and leave."""
+    return bound_type_of(time_type_of(flow.legs[0]))
 
 
 def _asked_of_pairs(node: nodes.WindowJoin) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from decimal import Decimal
+from fractions import Fraction
 
 from pyspark.sql import types as T  # noqa: N812 (Spark's own custom)
 
@@ -18,6 +19,7 @@ from millstream.catalog.entries import (
     TimestampKind,
 )
 from millstream.errors import NotExecutableError
+from millstream.kernels.double_ticks import nearest
 from millstream.progress.clauses import (
     Clause,
     Heartbeats,
@@ -90,8 +92,10 @@ def units(amount: Quantity, kind: T.DataType) -> int | float:
 
 def _distance(value: Decimal, kind: T.DataType) -> int | float:
     match kind:
-        case T.DoubleType() | T.FloatType():
+        case T.DoubleType():
             return float(value)
+        case T.FloatType():
+            return nearest(Fraction(value), single=True)
         case T.DecimalType():
             return int(value.scaleb(kind.scale))
         case _:

@@ -46,9 +46,13 @@ def shipped_columns(
         guarded |= {name: leg.guarded(expr) for name, expr in _identity(leg.frame, keys or ()).items()}
     if leg.axis is not None and leg.stream is not None:
         return {**guarded, **_along(leg, leg.axis, leg.stream)}
-    latent = leg.stream is not None and leg.stream.timestamp.kind is TimestampKind.LATENT
     # Spark writes the time of a micro-batch down before running it, and uses it again in a replay.
-    return {**guarded, TIME: F.current_timestamp() if latent else F.col(TIME)}
+    return {**guarded, TIME: F.current_timestamp() if is_latent(leg.stream) else F.col(TIME)}
+
+
+def is_latent(stream: Stream | None) -> bool:
+    """Whether tuples of a stream get a timestamp only when an operator needs one."""
+    return stream is not None and stream.timestamp.kind is TimestampKind.LATENT
 
 
 def _along(leg: Leg, axis: Axis, stream: Stream) -> dict[str, Column]:
@@ -95,6 +99,7 @@ def packed(
         partitions=_partitions(stream),
         stored=stream is None and not leg.staged,
         attribute=own.attribute,
+        latent=own.attribute is None and is_latent(stream),
         suffix=own.suffix,
         others=tuple(others),
     )
@@ -178,7 +183,7 @@ def time_type_of(leg: Leg) -> T.DataType:
     stream = leg.stream
     if stream is not None and leg.axis is not None:
         return type_of(leg, leg.axis.column)
-    if stream is not None and stream.timestamp.kind is TimestampKind.LATENT:
+    if is_latent(stream):
         return T.TimestampType()
     return leg.frame.schema[TIME].dataType
 

@@ -44,12 +44,19 @@ from millstream.spark.user_aggregates import (
     shipped_arguments,
 )
 from millstream.spark.window_joins import Shipment
-from millstream.spark.windows import Placer, counts_arrivals, is_apart, is_contextual, partitioning
+from millstream.spark.windows import (
+    Placer,
+    bound_type_of,
+    counts_arrivals,
+    is_apart,
+    is_contextual,
+    partitioning,
+)
 from millstream.stage.programs import found
 from millstream.stage.shard import result_schema
 from millstream.stage.spec import Pipeline
 from millstream.uda.compiler import CONTENT, WHOLE_TABLE
-from millstream.windows.spec import LandmarkWindow, RangeWindow
+from millstream.windows.spec import LandmarkWindow, RangeWindow, RowWindow
 
 ONE = "__ms_one"
 ALONG = "__ms_along"
@@ -181,7 +188,16 @@ class Stages:
         texts = [expr.sql for expr in calls[0].partition_by]
         key = next((f"c{i}" for i, ref in enumerate(refs) if texts == [ref.sql]), None)
         result = self.run(
-            flow, shipped, keys, made.kernels, marked=marked, key=key, keep=len(refs), add=results
+            flow,
+            shipped,
+            keys,
+            made.kernels,
+            marked=marked,
+            key=key,
+            keep=len(refs),
+            add=results,
+            # What leaves is stamped with the instant at which it does.
+            time_type=bound_type_of(time_type) if any(c.active_expiration for c in calls) else None,
         )
         result = opened(put_together(result, made.apart), made.listed)
         columns = [(ref, f"c{i}") for i, ref in enumerate(refs)]
@@ -346,7 +362,7 @@ class Stages:
             and not (retimed and isinstance(window, LandmarkWindow)),
             generous=placement.generous,
             apart=apart,
-            time_type=placement.edge_type if retimed else None,
+            time_type=None if isinstance(window, RowWindow) else placement.edge_type,
         )
         groups = [f.name for f in frame.schema.fields[: len(keys)] if isinstance(f.dataType, T.AtomicType)]
         order = [*(one.name for one in ranking), *groups]

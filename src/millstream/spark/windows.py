@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
 from functools import partial
 
 import pyarrow as pa
@@ -20,9 +22,10 @@ from millstream.kernels.partitions import BY_KEY, BY_PART, WHOLE, Columns
 from millstream.kernels.placing import Placing
 from millstream.plan import nodes
 from millstream.plan.attributes import arrives, sources_of
-from millstream.quantity import Quantity, Rows
+from millstream.quantity import Distance, Quantity, Rows
 from millstream.spark.promises import units
-from millstream.types import Kind
+from millstream.spark.types import from_spark_type, to_spark_type
+from millstream.types import Kind, bound_type
 from millstream.windows.spec import (
     LandmarkWindow,
     NowWindow,
@@ -130,9 +133,9 @@ class Placer:
         match window:
             case RangeWindow(range=range_, slide=slide, origin=origin):
                 assert slide is not None
-                begin = 0 if origin is None else self.instant(origin)
-                sizes = self._units(range_), self._units(slide), self._same_kind(begin), self._emit(window)
-                sliding = Sliding(*sizes)
+                begin = 0 if origin is None else self._exact_instant(origin)
+                sizes = self._exact(range_), self._exact(slide), begin, self._emit(window)
+                sliding = Sliding(*sizes, self._is_float, self._is_single)
                 whole = SlidingApart(sliding) if apart else sliding
                 return Placement(whole, self._edge_type, generous=True)
             case RowWindow(range=Rows(count), slide=Rows(slide_)):
@@ -151,9 +154,10 @@ class Placer:
                 landmark = Landmark(
                     None if start is None else self.instant(start),
                     None if end is None else self.instant(end),
-                    None if slide is None else self._units(slide),
+                    None if slide is None else self._exact(slide),
                     self._emit(window),
                     self._is_float,
+                    self._is_single,
                     of_day,
                 )
                 before = in_order if any(of_day) else ()
@@ -174,25 +178,51 @@ class Placer:
         return isinstance(self.time_type, T.DoubleType | T.FloatType)
 
     @property
+    def _is_single(self) -> bool:
+        return isinstance(self.time_type, T.FloatType)
+
+    @property
     def _edge_type(self) -> pa.DataType:
-        schema = T.StructType([T.StructField("t", self.time_type)])
-        return to_arrow_schema(schema, timezone="UTC").field(0).type
+        return bound_type_of(self.time_type)
 
     def _units(self, amount: Quantity) -> int | float:
-        return self._same_kind(units(amount, self.time_type))
-
-    def _emit(self, window: Window) -> int | float | None:
-        return None if window.emit_every is None else self._units(window.emit_every)
-
-    def _same_kind(self, number: int | float) -> int | float:
+        """An amount in the units of the attribute: from a tuple so far."""
+        number = units(amount, self.time_type)
         return float(number) if self._is_float else int(number)
+
+    def _exact(self, amount: Quantity) -> int | Fraction:
+        """An amount as it is written, for windows that lie on a grid."""
+        if self._is_float and isinstance(amount, Distance):
+            return Fraction(amount.value)
+        return int(units(amount, self.time_type))
+
+    def _emit(self, window: Window) -> int | Fraction | None:
+        return None if window.emit_every is None else self._exact(window.emit_every)
+
+    def _exact_instant(self, constant: str) -> int | Fraction:
+        return _number(constant) if self._is_float else int(self.instant(constant))
 
     def instant(self, constant: str) -> int | float:
         """A constant as the attribute has it. It is a literal as we write it, texts with their quotes."""
+        from millstream.kernels.double_ticks import nearest
         from millstream.stage.times import instants
 
+        if self._is_float:
+            return nearest(_number(constant), self._is_single)
+        if isinstance(self.time_type, T.NumericType):
+            return int(_number(constant) * 10 ** getattr(self.time_type, "scale", 0))
         if is_time_of_day(constant):
             constant = f"'1970-01-01 {constant.strip()[1:].lstrip()}"
-
         value = self.spark.range(1).select(F.expr(constant).cast(self.time_type).alias("t")).toArrow()
-        return self._same_kind(instants(value.column(0))[0].item())
+        return int(instants(value.column(0))[0].item())
+
+
+def bound_type_of(time_type: T.DataType) -> pa.DataType:
+    """The type of bounds and stamps of windows on an attribute, for Arrow."""
+    wide = to_spark_type(bound_type(from_spark_type(time_type)))
+    return to_arrow_schema(T.StructType([T.StructField("t", wide)]), timezone="UTC").field(0).type
+
+
+def _number(constant: str) -> Fraction:
+    """A numeric literal, perhaps with a sign before it."""
+    return Fraction(Decimal(constant.replace(" ", "")))

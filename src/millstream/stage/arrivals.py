@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -89,6 +89,8 @@ class Arrivals:
         self.bad = 0
         self._streams: dict[Any, int] = {}
         """The sub-streams of all partitions, numbered, where somebody wants to tell them apart."""
+        self._stamp: int | None = None
+        """The last instant that a tuple of a latent stream was given."""
         self.newest: Any = None
         """The largest time of a tuple."""
         self.newest_stamp: Any = None
@@ -178,8 +180,27 @@ class Arrivals:
             self._hear(mark)
         return Arrived(joined(kept), joined(late))
 
+    def _stamped(self, piece: _Shipped) -> _Shipped:
+        """A piece of a latent stream with instants of its own: the clock, or what follows the tuple before.
+
+        All shards are told of all pieces in the same order, so that they agree.
+        """
+        clock = piece.newest if self._input.judged_by_piece else _largest(_of(piece.whole).column(TIME))
+        first = clock if self._stamp is None else max(clock, self._stamp + 1)
+        self._stamp = first + piece.rows - 1
+        part, whole = piece.part, piece.whole
+        if part is not None:
+            positions = np.asarray(part.column(POSITION).combine_chunks()).astype(np.int64)
+            part = _with_time(part, first + positions)
+        # Unwanted tuples are shown only to find late ones, and none of these is late.
+        by_piece = self._input.judged_by_piece
+        whole = None if by_piece else _with_time(_of(whole), first + np.arange(piece.rows))
+        return replace(piece, newest=self._stamp, part=part, whole=whole)
+
     def _judge(self, piece: _Shipped, kept: list[Tuples], late: list[Tuples]) -> None:
         """The next piece of a source partition."""
+        if self._input.latent:
+            piece = self._stamped(piece)
         number, part, whole = piece.order[0], piece.part, piece.whole
         partition = self._partition(number)
         verdict: Judged | None = None
@@ -192,7 +213,8 @@ class Arrivals:
             # After a heartbeat even the newest may be late.
             if piece.newest >= partition.tracker.promised and not self._ended:
                 self._note(piece.newest)
-            partition.tracker.pass_over(piece.newest)
+            # No two tuples of a latent stream have the same instant.
+            partition.tracker.pass_over(piece.newest + self._input.latent)
         else:
             assert whole is not None
             full = judged(partition.lines, whole)
@@ -365,6 +387,16 @@ def _largest(column: pa.ChunkedArray) -> Any:
         column = pc.if_else(pc.is_finite(column), column, None)
     largest = pc.max(column)
     return instants(pa.array([largest.as_py()], column.type))[0].item() if largest.is_valid else None
+
+
+def _of(whole: pa.Table | None) -> pa.Table:
+    assert whole is not None, "all rows are shown where lateness is not told by piece"
+    return whole
+
+
+def _with_time(rows: pa.Table, stamps: npt.NDArray[np.int64]) -> pa.Table:
+    place = rows.column_names.index(TIME)
+    return rows.set_column(place, TIME, pa.array(stamps).cast(rows.schema.field(TIME).type))
 
 
 def _mask(column: pa.ChunkedArray) -> npt.NDArray[np.bool_]:

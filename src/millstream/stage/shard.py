@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from millstream.kernels.base import END, KEY, LAST, STREAM, Change, Frontier, Kernel, Times, Tuples
+from millstream.kernels.base import END, KEY, STREAM, Change, Frontier, Kernel, Times, Tuples
 from millstream.stage.arrivals import Arrivals, Blob, joined
 from millstream.stage.spec import MARK, NUMBER, ORIGIN, TAG, TIME, Input, Pipeline
 from millstream.stage.times import is_float, timestamps
@@ -22,6 +22,7 @@ Report = dict[str, Any]
 """How a micro-batch went, and how far the frontier has come; plain data for JSON."""
 
 _LAST_ORIGIN = 2**31 - 1
+_LARGEST = float(np.finfo(np.float64).max)
 
 FORMAT = 1
 """Of the state: a checkpoint with another number is not understood."""
@@ -241,7 +242,7 @@ def tagged(table: pa.Table, tag: int, schema: pa.Schema) -> pa.Table:
 def _written(frontier: Frontier) -> list[int | float] | None:
     """A frontier as JSON, which has no infinite numbers; None where nothing is promised."""
     time = frontier.time.item() if isinstance(frontier.time, np.generic) else frontier.time
-    return None if time == -np.inf else [min(time, LAST), min(frontier.origin, _LAST_ORIGIN)]
+    return None if time == -np.inf else [min(time, _LARGEST), min(frontier.origin, _LAST_ORIGIN)]
 
 
 def _newest(arrivals: Arrivals, source: Input) -> str | None:

@@ -89,6 +89,8 @@ class Input:
     """Of the columns for promises about that attribute."""
     others: tuple[Line, ...] = ()
     """The other attributes about which something is promised: who breaks that is late too."""
+    latent: bool = False
+    """Whether TIME is the clock of the micro-batch, after which tuples are stamped one by one."""
     apart: bool = False
     """Whether kernels want to know what each sub-stream has promised for itself."""
 

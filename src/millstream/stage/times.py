@@ -14,6 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from millstream.kernels.placing import instants as in_type
+
 MICROSECONDS_PER_DAY = 86_400_000_000
 
 
@@ -47,17 +49,8 @@ def has_value(values: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
 
 
 def timestamps(numbers: npt.NDArray[Any], kind: pa.DataType) -> pa.Array:
-    """Numbers as timestamps of a type."""
-    if is_float(kind):
-        return pa.array(numbers, pa.float64()).cast(kind)
-    if pa.types.is_date32(kind):
-        return pa.array((numbers // MICROSECONDS_PER_DAY).astype(np.int32)).cast(kind)
-    if pa.types.is_decimal(kind):
-        halves = np.empty((len(numbers), 2), np.int64)
-        low, high = (1, 0) if sys.byteorder == "big" else (0, 1)
-        halves[:, low], halves[:, high] = numbers, numbers >> 63
-        return pa.Array.from_buffers(kind, len(numbers), [None, pa.py_buffer(halves)])
-    return pa.array(numbers, pa.int64()).cast(kind)
+    """Numbers as timestamps of a type, or the nearest that it has."""
+    return in_type(numbers, kind)
 
 
 def _filled(values: pa.Array, filling: float) -> pa.Array:

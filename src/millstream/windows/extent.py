@@ -2,11 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
 Point = int | Fraction
 """A value of the window's attribute as an exact number."""
+
+Rounding = Callable[[Point], Point]
+"""From the exact value of a bound to the nearest one that the attribute can have."""
+
+
+def unchanged(bound: Point) -> Point:
+    """Bounds of an attribute that can have any value."""
+    return bound
+
+
+def first_above(point: Point, bound: Callable[[int], Point], near: int) -> int:
+    """The first number whose bound is above a point; bounds never fall, and it is looked for from ``near``.
+
+    >>> first_above(20, lambda number: 5 * number, near=0)
+    5
+    """
+    step = 1
+    low = high = near
+    while bound(low) > point:
+        low, step = low - step, 2 * step
+    step = 1
+    while bound(high) <= point:
+        high, step = high + step, 2 * step
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if bound(middle) > point else (middle, high)
+    return high
 
 
 @dataclass(frozen=True)

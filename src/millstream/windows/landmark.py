@@ -6,12 +6,10 @@ window ends at every multiple of it from the epoch, and at y; all windows begin 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from fractions import Fraction
 
-from millstream.windows.extent import Extent, Point
+from millstream.windows.extent import Extent, Point, Rounding, first_above, unchanged
 
 
 @dataclass(frozen=True)
@@ -21,6 +19,7 @@ class Landmark:
     start: Point | None = None
     end: Point | None = None
     slide: Point | None = None
+    rounded: Rounding = unchanged
 
     def windows(self, points: Iterable[Point]) -> range:
         """The windows that hold a point, up to the first that ends after the last point.
@@ -44,7 +43,7 @@ class Landmark:
         """
         if self.slide is None:
             return self.whole
-        end = (wid + 1) * self.slide
+        end = self._slide(wid)
         return Extent(self.start, end if self.end is None else min(end, self.end))
 
     def wids(self, point: Point, points: Iterable[Point]) -> range:
@@ -61,8 +60,16 @@ class Landmark:
         """
         if self.slide is None:
             return 0
-        wid = int(point // self.slide)
-        return wid if self.end is None else min(wid, math.ceil(Fraction(self.end) / Fraction(self.slide)) - 1)
+        wid = first_above(point, self._slide, int(point // self.slide))
+        if self.end is None or point < self.end:
+            return wid
+        # The last window is the first whose slide is not before the end of all.
+        before = first_above(self.end, self._slide, wid) - 1
+        return before if self._slide(before) == self.end else before + 1
+
+    def _slide(self, wid: int) -> Point:
+        assert self.slide is not None
+        return self.rounded((wid + 1) * self.slide)
 
     @property
     def whole(self) -> Extent:

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 from millstream.quantity import Distance, Duration, Quantity, Rows
-from millstream.types import BIGINT, Type
+from millstream.types import BIGINT, Type, bound_type
 
 Constant = str
 """An instant on the window's attribute, as text in the attribute's own form."""
@@ -33,10 +33,10 @@ class Window(ABC):
 
     def edge_type(self, attribute: Type) -> Type:
         """The type of window_start and window_end, given that of the attribute."""
-        return attribute
+        return bound_type(attribute)
 
-    def wid_type(self, attribute: Type) -> Type:
-        """The type of the window's id, given that of the attribute."""
+    def wid_type(self, edge: Type) -> Type:
+        """The type of the window's id, given that of its bounds."""
         return BIGINT
 
     def __str__(self) -> str:
@@ -88,8 +88,8 @@ class TupleSlideWindow(Window):
 
     has_state = False
 
-    def wid_type(self, attribute: Type) -> Type:
-        return attribute
+    def wid_type(self, edge: Type) -> Type:
+        return edge
 
     def headline(self) -> str:
         return f"RANGE {self.range} SLIDE {self.every} SATTR {'rank' if self.by_rank else 'row_num'}"
@@ -99,8 +99,8 @@ class TupleSlideWindow(Window):
 class NowWindow(Window):
     """The current instant."""
 
-    def wid_type(self, attribute: Type) -> Type:
-        return attribute
+    def wid_type(self, edge: Type) -> Type:
+        return edge
 
     def headline(self) -> str:
         return "NOW"
