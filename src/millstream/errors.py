@@ -74,14 +74,26 @@ class MillstreamError(Exception):
         self.hint = hint
         self.span = span
         self.place: Place | None = None
+        self.more: tuple[MillstreamError, ...] = ()
+        """Further mistakes of the same text, in its order."""
+
+    @property
+    def all(self) -> tuple[MillstreamError, ...]:
+        """This error and those that were found with it."""
+        return (self, *self.more)
 
     def locate(self, source: Source) -> Self:
-        """Turn the span into a place of this source, unless a place is known already."""
-        if self.place is None and self.span is not None:
-            self.place = source.place(self.span)
+        """Turn spans into places of this source, unless a place is known already."""
+        for error in self.all:
+            if error.place is None and error.span is not None:
+                error.place = source.place(error.span)
         return self
 
     def __str__(self) -> str:
+        return "\n".join(error.described() for error in self.all)
+
+    def described(self) -> str:
+        """The text of this error alone."""
         lines = [f"{self.place}: {self.message}" if self.place else self.message]
         if self.place and self.place.text.strip():
             lines.append(self.place.underlined())

@@ -6,7 +6,8 @@ A fixture is a small script with one mistake in it. It begins with the message t
     -- at: 4:8
     -- hint: did you mean 'price'?
 
-Line and column count the whole file. What all fixtures may use is in prelude.esl.
+Line and column count the whole file. If the mistake is several, each has such lines, in the order of the
+text. What all fixtures may use is in prelude.esl.
 """
 
 import re
@@ -54,16 +55,20 @@ def _require_executable(query: Query, source: Source) -> None:
         raise error.locate(source) from None
 
 
+def place(error: MillstreamError) -> str:
+    assert error.place is not None
+    return f"{error.place.line}:{error.place.column}"
+
+
 @pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.stem)
 def test_the_mistake_is_named(path: Path, prelude: Catalog) -> None:
     text = path.read_text()
-    header = HEADER.match(text)
-    assert header, f"{path.name} must begin with the message and the place that it expects"
+    assert HEADER.match(text), f"{path.name} must begin with the message and the place that it expects"
+    expected = []
+    while header := HEADER.match(text, header.end() if expected else 0):
+        expected.append((header["message"], header["place"], header["hint"]))
     error = mistake(text, path.name, prelude.copy())
-    assert error.message == header["message"]
-    assert error.hint == header["hint"]
-    assert error.place is not None
-    assert f"{error.place.line}:{error.place.column}" == header["place"]
+    assert [(one.message, place(one), one.hint) for one in error.all] == expected
 
 
 def test_there_are_many_fixtures() -> None:

@@ -189,16 +189,19 @@ class _PatternAnalyser:
         after_match: list[Expr] = []
         where = self.node.args.get("where")
         for conjunct in _conjuncts(where.this) if where is not None else ():
-            mentions = list(self.mentions.of(conjunct))
-            condition = self.expressions.condition(conjunct, "WHERE")
-            owner = max((m.variable.position for m in mentions if m.variable), default=None)
-            if owner is None or any(m.variable is None for m in mentions):
-                self._check_after_match(mentions)
-                after_match.append(condition)
-            elif all(m.how is How.FINAL for m in mentions if m.variable and m.variable.position == owner):
-                final[owner].append(condition)
-            else:
-                per_tuple[owner].append(condition)
+            with self.resolver.collected():
+                mentions = list(self.mentions.of(conjunct))
+                condition = self.expressions.condition(conjunct, "WHERE")
+                owner = max((m.variable.position for m in mentions if m.variable), default=None)
+                if owner is None or any(m.variable is None for m in mentions):
+                    self._check_after_match(mentions)
+                    after_match.append(condition)
+                elif all(m.how is How.FINAL for m in mentions if m.variable and m.variable.position == owner):
+                    final[owner].append(condition)
+                else:
+                    per_tuple[owner].append(condition)
+        if self.resolver.mistakes is not None:
+            self.resolver.mistakes.check()
         elements = tuple(
             PatternElement(v.name, v.star, tuple(per_tuple[v.position]), tuple(final[v.position]))
             for v in self.names.variables
@@ -219,7 +222,11 @@ class _PatternAnalyser:
     # ------------------------------------------------------------ SELECT
 
     def outputs(self) -> tuple[Output, ...]:
-        return tuple(output for item in self.node.expressions for output in self._output(item))
+        outputs: list[Output] = []
+        for item in self.node.expressions:
+            with self.resolver.collected():
+                outputs += self._output(item)
+        return tuple(outputs)
 
     def _output(self, item: exp.Expr) -> Iterator[Output]:
         if item.is_star:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqlglot import exp
 
 from millstream.analysis.expressions import Expr
@@ -17,6 +19,7 @@ from millstream.analysis.from_items import (
     with_bracket,
     with_window,
 )
+from millstream.analysis.mistakes import Mistakes
 from millstream.analysis.patterns import analyse_pattern_query
 from millstream.analysis.relations import has_content, is_on_windows, window_of
 from millstream.analysis.resolved import (
@@ -34,7 +37,7 @@ from millstream.analysis.resolver import Resolver
 from millstream.analysis.scope import UNNAMED, Scope, ScopeRelation
 from millstream.analysis.selects import SelectAnalyser
 from millstream.analysis.set_operations import require_windows, united, united_facts, without_keyword
-from millstream.analysis.windows import StreamFacts, WindowAnalyser, implicit_columns
+from millstream.analysis.windows import UNKNOWN_COLUMNS, StreamFacts, WindowAnalyser, implicit_columns
 from millstream.catalog import Catalog
 from millstream.catalog.entries import Relation, Stream, View
 from millstream.errors import AnalysisError, Source, did_you_mean
@@ -73,6 +76,7 @@ class QueryAnalyser:
         self.outer = outer
         self._subqueries: dict[tuple[int, int], tuple[exp.Query, Scope, Type]] = {}
         """Types of subqueries by node and scope, which are kept so that their identities stay theirs."""
+        self.mistakes = Mistakes()
 
     def query(self, node: exp.Expr) -> Query:
         while isinstance(node, exp.Subquery) and not isinstance(node, nodes.WindowedSubquery):
@@ -141,7 +145,9 @@ class QueryAnalyser:
         ]
         for table in tables:
             if not table.db:
-                self._entry(table)
+                with self.mistakes.collected():
+                    self._entry(table)
+        self.mistakes.check()
         span = span_of(node)
         assert span is not None
         return TableQuery(
@@ -170,10 +176,12 @@ class QueryAnalyser:
             return None
         if node.args.get("from_") is None:
             resolver = self._resolver(Scope())
-            return tuple(
+            fields = tuple(
                 Field(item.alias_or_name or "column", resolver.type_of(item.unalias()))
                 for item in node.expressions
             )
+            self.mistakes.check()
+            return fields
         checking = QueryAnalyser(self.catalog, self.source, self.named, self.outer, for_spark=True)
         select = checking._select(node, checked_only=True)
         return None if any(columns_of(item) is None for item in select.items()) else select.fields
@@ -186,18 +194,56 @@ class QueryAnalyser:
             raise AnalysisError("a query over a stream needs FROM", span=span_of(node))
         scope = Scope(outer=self.outer)
         pattern = next((t for t in tables_of(node) if t.args.get("pattern") is not None), None)
-        source = self._from_item(clause.this, scope)
+        source, joins = self._from(node, clause, scope)
         if isinstance(pattern, nodes.StreamTable):
             refuse_variables_in_joins(pattern, joins_of(node, clause))
-        joins = [self._join(join, scope) for join in joins_of(node, clause)]
-        facts = self._facts([source, *(join.item for join in joins)], node)
         resolver = self._resolver(scope)
+        if self._unclear:
+            self._check_names(node, resolver)
+        facts = self._facts([source, *(join.item for join in joins)], node)
         if isinstance(pattern, nodes.StreamTable):
             return analyse_pattern_query(node, pattern, source, joins, resolver, facts)
         return SelectAnalyser(node, source, joins, resolver, facts, checked_only=checked_only).analyse()
 
+    def _from(
+        self, node: exp.Select, clause: exp.Expr, scope: Scope
+    ) -> tuple[FromItem, list[JoinClause]]:
+        """What FROM names; if something of it is not known, that is all that can be said of the query."""
+        self._unclear = False
+        items: list[FromItem] = []
+        joins: list[JoinClause] = []
+        with self.mistakes.collected():
+            items.append(self._from_item(clause.this, scope))
+        for number, join in enumerate(joins_of(node, clause)):
+            with self.mistakes.collected():
+                if len(items) > number:
+                    joins.append(self._join(join, scope))
+                    items.append(joins[-1].item)
+                else:
+                    self._from_item(join.this, scope)
+        if len(items) <= len(joins_of(node, clause)):
+            self.mistakes.check()
+        return items[0], joins
+
+    def _check_names(self, node: exp.Select, resolver: Resolver) -> None:
+        """Look at the names of a query with a mistake in its windows, where rules would mean nothing."""
+        for item in node.expressions:
+            value = item.unalias()
+            if not value.is_star and not isinstance(value, exp.Aliases):
+                typed = resolver.type_of(value)
+                resolver.aliases.setdefault(item.alias_or_name.lower(), Expr((), typed))
+        for clause in ("where", "having"):
+            if node.args.get(clause) is not None:
+                resolver.type_of(node.args[clause].this)
+        group = node.args.get("group")
+        for key in group.expressions if group is not None else ():
+            resolver.type_of(key)
+        self.mistakes.check()
+
     def _resolver(self, scope: Scope) -> Resolver:
-        return Resolver(scope, self.catalog, self.source, on_subquery=self._subquery)
+        return Resolver(
+            scope, self.catalog, self.source, on_subquery=self._subquery, mistakes=self.mistakes
+        )
 
     def _subquery(self, node: exp.Query, scope: Scope) -> Type:
         """The type of a query inside an expression; it is asked for more than once, and analysed once."""
@@ -294,7 +340,13 @@ class QueryAnalyser:
         if facts is None:
             facts = order_of_table(bracket, relation)
         alone = Scope([relation])
-        window = WindowAnalyser(bracket, relation, facts).analyse(self._resolver(alone))
+        try:
+            window = WindowAnalyser(bracket, relation, facts).analyse(self._resolver(alone))
+        except AnalysisError as error:
+            self.mistakes.add(error)
+            self._unclear = True
+            scope.add(replace(relation, implicit=UNKNOWN_COLUMNS), node)
+            return item
         scope.add(
             ScopeRelation(
                 relation.alias,
@@ -365,7 +417,11 @@ class QueryAnalyser:
 
     def _set_operation(self, node: exp.SetOperation) -> SetOperation:
         kind = node.key.upper()
-        left, right = self.query(node.this), self.query(node.expression)
+        with self.mistakes.collected():
+            left = self.query(node.this)
+        with self.mistakes.collected():
+            right = self.query(node.expression)
+        self.mistakes.check()
         left, to_stream = without_keyword(left)
         if without_keyword(right)[1] is not None:
             raise AnalysisError(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
 from sqlglot import exp
 
 from millstream.analysis.arguments import check_arguments
 from millstream.analysis.expressions import ColumnRef, Expr, cut
+from millstream.analysis.mistakes import Mistakes
 from millstream.analysis.scope import Scope
 from millstream.analysis.typer import Typer
 from millstream.catalog import Catalog
@@ -37,7 +39,10 @@ class Resolver:
         on_subquery: Callable[[exp.Query, Scope], Type],
         on_aggregate: CallHandler | None = None,
         where: str = "here",
+        mistakes: Mistakes | None = None,
     ) -> None:
+        self.mistakes = mistakes
+        """Collects mistakes in expressions; without, the first is raised."""
         self.scope = scope
         self.catalog = catalog
         self.source = source
@@ -54,6 +59,7 @@ class Resolver:
             node=lambda node: None,
             query=lambda query: on_subquery(query, scope),
             names=catalog.function_names(),
+            mistakes=mistakes,
         )
 
     def with_aggregates(
@@ -67,12 +73,20 @@ class Resolver:
             on_subquery=self._on_subquery,
             on_aggregate=handler,
             where=where,
+            mistakes=self.mistakes,
         )
+
+    def collected(self) -> AbstractContextManager[None]:
+        """A block whose error is collected, or raised if errors are not collected."""
+        return nullcontext() if self.mistakes is None else self.mistakes.collected()
 
     def resolve(self, node: exp.Expr) -> Expr:
         """A resolved expression, or an AnalysisError."""
+        before = self.mistakes.count if self.mistakes else 0
         type_ = self.type_of(node)
         span = _whole(node)
+        if self.mistakes and self.mistakes.count > before:
+            return Expr((), UNKNOWN, tree=node, span=span)
         holes = list(self._holes(node))
         return Expr(
             cut(self.source.text, span, holes),
@@ -98,11 +112,13 @@ class Resolver:
         inner = node.unnest()
         if isinstance(inner, exp.And):
             return (*self.conditions(inner.left, what), *self.conditions(inner.right, what))
-        condition = self.condition(node, what)
-        if isinstance(node, exp.Or):
-            # It may stand beside other conditions later.
-            condition = replace(condition, parts=("(", *condition.parts, ")"))
-        return (condition,)
+        with self.collected():
+            condition = self.condition(node, what)
+            if isinstance(node, exp.Or):
+                # It may stand beside other conditions later.
+                condition = replace(condition, parts=("(", *condition.parts, ")"))
+            return (condition,)
+        return ()
 
     # ------------------------------------------------------------ holes
 

@@ -37,7 +37,7 @@ from millstream.errors import AnalysisError
 from millstream.quantity import Duration
 from millstream.syntax import nodes
 from millstream.syntax.positions import span_of
-from millstream.types import Field, Kind, Type
+from millstream.types import UNKNOWN, Field, Kind, Type
 from millstream.windows.spec import slides
 
 
@@ -120,9 +120,13 @@ class SelectAnalyser:
             part = self.node.args.get(argument)
             if part:
                 part = part[0] if isinstance(part, list) else part
-                raise AnalysisError(
+                error = AnalysisError(
                     f"{what} on a stream", span=span_of(part) or span_of(self.node), hint=hint
                 )
+                if argument in _NAMING:
+                    raise error
+                with self.resolver.collected():
+                    raise error
         if self.node.args.get("distinct") is not None and not self.has_content:
             raise AnalysisError(
                 "DISTINCT on a stream needs a window",
@@ -149,9 +153,16 @@ class SelectAnalyser:
             resolver.aliases[COMPLETE.name] = of_column(COMPLETE)
         outputs: list[Output] = []
         for item in self.node.expressions:
-            for output in self._outputs(item, resolver):
-                outputs.append(output)
-                resolver.aliases.setdefault(output.name.lower(), output.expr)
+            with resolver.collected():
+                for output in self._outputs(item, resolver):
+                    outputs.append(output)
+                    resolver.aliases.setdefault(output.name.lower(), output.expr)
+                continue
+            # It was given up, but may be named all the same.
+            resolver.aliases.setdefault(item.alias_or_name.lower(), Expr((), UNKNOWN))
+        having = self.node.args.get("having")
+        conditions = resolver.conditions(having.this, "HAVING") if having else ()
+        self._check_mistakes()
         if not outputs:
             raise AnalysisError("this SELECT has no columns", span=span_of(self.node))
         for output in outputs:
@@ -159,11 +170,14 @@ class SelectAnalyser:
                 raise AnalysisError(
                     f"the name '{output.name}' is reserved", span=output.expr.span, hint="rename it with AS"
                 )
-        having = self.node.args.get("having")
-        conditions = resolver.conditions(having.this, "HAVING") if having else ()
         if having and not self.aggregates and not self.group_by:
             raise AnalysisError("HAVING without an aggregate", span=span_of(having), hint="use WHERE")
         return outputs, conditions
+
+    def _check_mistakes(self) -> None:
+        """Stop if an expression has a mistake: rules about the whole would only add to the confusion."""
+        if self.resolver.mistakes is not None:
+            self.resolver.mistakes.check()
 
     def _scope(self) -> Scope:
         """The names that SELECT knows: where OVER emits early, ``complete`` is one of them."""
@@ -231,11 +245,12 @@ class SelectAnalyser:
         scope = replace(self.resolver.scope, bound=self.bounds.in_group_by)
         resolver = self.resolver.with_aggregates(None, "in GROUP BY", scope)
         for node in group.expressions:
-            expr = resolver.resolve(self._selected(node))
-            self.bounds.check_key(expr)
-            column = expr.column
-            name = column.name if column else f"__group{len(self.group_by)}"
-            self.group_by.append(GroupKey(name, expr))
+            with resolver.collected():
+                expr = resolver.resolve(self._selected(node))
+                self.bounds.check_key(expr)
+                column = expr.column
+                name = column.name if column else f"__group{len(self.group_by)}"
+                self.group_by.append(GroupKey(name, expr))
 
     def _selected(self, node: exp.Expr) -> exp.Expr:
         """GROUP BY may name a column of SELECT by its position or alias, as in Spark."""
@@ -459,6 +474,8 @@ _NOT_ON_STREAMS = (
     ("pivots", "PIVOT is not used", None),
     ("connect", "CONNECT BY is not used", None),
 )
+_NAMING = ("laterals", "pivots")
+"""Clauses that bring columns of their own: without them nothing can be said of the names in the query."""
 
 
 def _emits(window: exp.Window) -> bool:

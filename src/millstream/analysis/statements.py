@@ -112,8 +112,8 @@ def analyse(statement: ParsedStatement, catalog: Catalog) -> AnalysedStatement:
     try:
         meaning = _StatementAnalyser(catalog, statement.source).meaning(statement.tree)
     except MillstreamError as error:
-        if error.span is None:
-            error.span = statement.span
+        for one in error.all:
+            one.span = one.span or statement.span
         raise error.locate(statement.source) from None
     return AnalysedStatement(meaning, statement.source, statement.span)
 

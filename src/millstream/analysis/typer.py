@@ -17,6 +17,7 @@ from millstream.analysis.builtins.rules import result_type
 from millstream.analysis.builtins.times import UNITS, difference_in_units, moved_by_units
 from millstream.analysis.coercion import common_type
 from millstream.analysis.datatypes import from_datatype
+from millstream.analysis.mistakes import Mistakes
 from millstream.analysis.values import field_type
 from millstream.catalog.functions import BARE_FUNCTIONS, builtin, builtin_names
 from millstream.errors import AnalysisError, did_you_mean
@@ -59,6 +60,7 @@ class Typer:
         node: The type of a node that is not SQL's, or None.
         query: The type of the only column of a subquery.
         names: Functions that ``call`` knows, for hints.
+        mistakes: Collects errors, each with the smallest expression that has it; without, they are raised.
     """
 
     def __init__(
@@ -69,20 +71,28 @@ class Typer:
         node: Callable[[exp.Expr], Type | None] = lambda node: None,
         query: Callable[[exp.Query], Type] = lambda query: UNKNOWN,
         names: Collection[str] = (),
+        mistakes: Mistakes | None = None,
     ) -> None:
         self._column = column
         self._call = call
         self._node = node
         self._query = query
         self._names = names
+        self._mistakes = mistakes
         self._lambda_parameters: list[dict[str, Type]] = []
 
     def type_of(self, node: exp.Expr) -> Type:
-        """The type of an expression, or an AnalysisError."""
+        """The type of an expression, or an AnalysisError; UNKNOWN where that is collected."""
         rule = next((_RULES[class_] for class_ in type(node).__mro__ if class_ in _RULES), None)
-        if rule is not None:
+        if rule is None:
+            return self._node(node) or UNKNOWN
+        try:
             return rule(self, node)
-        return self._node(node) or UNKNOWN
+        except AnalysisError as error:
+            if self._mistakes is None:
+                raise
+            self._mistakes.add(error)
+            return UNKNOWN
 
     def types_of(self, several: Iterable[exp.Expr]) -> list[Type]:
         """The types of several expressions."""

@@ -31,6 +31,9 @@ from millstream.windows.spec import (
 ROW_NUM = "row_num"
 """The position of a tuple in order of arrival, which every stream has."""
 
+UNKNOWN_COLUMNS = tuple(Field(name, UNKNOWN) for name in ("window_start", "window_end", "wid", "complete"))
+"""The columns of a window about which no more is known."""
+
 
 @dataclass(frozen=True)
 class StreamFacts:

@@ -115,7 +115,7 @@ def run_app() -> NoReturn:
         # In this mode typer.Exit is not raised: its code is returned.
         code = app(standalone_mode=False)
     except MillstreamError as error:
-        _fail(str(error))
+        _fail(*(one.described() for one in error.all))
     except typer.Abort:
         sys.exit(130)
     except KeyboardInterrupt:
@@ -131,8 +131,9 @@ def run_app() -> NoReturn:
     sys.exit(code or 0)
 
 
-def _fail(message: str, hint: str | None = None) -> NoReturn:
-    print(f"error: {message}", file=sys.stderr)  # noqa: T201
+def _fail(*messages: str, hint: str | None = None) -> NoReturn:
+    for message in messages:
+        print(f"error: {message}", file=sys.stderr)  # noqa: T201
     if hint:
         print(f"Hint: {hint}", file=sys.stderr)  # noqa: T201
     sys.exit(1)
