@@ -42,6 +42,7 @@ from millstream.catalog import Catalog
 from millstream.catalog.entries import Relation, Stream, View
 from millstream.errors import AnalysisError, Source, did_you_mean
 from millstream.syntax import nodes
+from millstream.syntax.phrasebook import FUNCTIONS
 from millstream.syntax.plain_spark import is_plain_spark
 from millstream.syntax.positions import span_of
 from millstream.types import UNKNOWN, Field, Type
@@ -312,7 +313,11 @@ class QueryAnalyser:
         if isinstance(node, exp.Subquery):
             return self._from_query(node, scope)
         if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
-            raise AnalysisError("this cannot be read together with a stream", span=span_of(node))
+            raise AnalysisError(
+                "this cannot be read together with a stream",
+                span=span_of(node),
+                hint=FUNCTIONS["unnest"] if isinstance(node, exp.Lateral) else None,
+            )
         refuse_on_streams(node)
         alias = node.alias or node.name
         named = self.named.get(node.name.lower())

@@ -29,10 +29,10 @@ from millstream.analysis.resolver import Resolver, aggregate_name, is_aggregate_
 from millstream.analysis.result_order import order_of_tuples, order_of_windows
 from millstream.analysis.scope import Scope, ScopeRelation
 from millstream.analysis.stars import expanded, star_of
+from millstream.analysis.stream_clauses import check_order, refuse_clauses, refuse_ranks
 from millstream.analysis.window_bounds import WindowBounds, aggregates_anything
 from millstream.analysis.windows import StreamFacts
 from millstream.catalog.entries import Aggregate
-from millstream.catalog.functions import FunctionKind, builtin
 from millstream.errors import AnalysisError
 from millstream.quantity import Duration
 from millstream.syntax import nodes
@@ -73,7 +73,7 @@ class SelectAnalyser:
 
     def analyse(self) -> Select:
         if self.facts is not None:
-            self._refuse_on_streams()
+            refuse_clauses(self.node, self.resolver, has_content=self.has_content)
         where = self._where()
         if self.facts is None and not self.checked_only:
             refuse_other_windows(self.node, self._is_own)
@@ -85,8 +85,10 @@ class SelectAnalyser:
         if self.facts is None and not self.checked_only:
             refuse_beside_own(self.node)
             arranged = arrangement(self.node, outputs, self._written)
-        facts = self._result_facts(outputs, self.facts) if self.facts else None
-        self._check_order_by(outputs)
+        facts = None
+        if self.facts is not None:
+            facts = self._result_facts(outputs, self.facts)
+            self._check_order_by(outputs, self.facts)
         return Select(
             source=self.source,
             joins=tuple(self.joins),
@@ -114,25 +116,6 @@ class SelectAnalyser:
         )
 
     # ------------------------------------------------------------ clauses
-
-    def _refuse_on_streams(self) -> None:
-        for argument, what, hint in _NOT_ON_STREAMS:
-            part = self.node.args.get(argument)
-            if part:
-                part = part[0] if isinstance(part, list) else part
-                error = AnalysisError(
-                    f"{what} on a stream", span=span_of(part) or span_of(self.node), hint=hint
-                )
-                if argument in _NAMING:
-                    raise error
-                with self.resolver.collected():
-                    raise error
-        if self.node.args.get("distinct") is not None and not self.has_content:
-            raise AnalysisError(
-                "DISTINCT on a stream needs a window",
-                span=span_of(self.node),
-                hint="without one every value ever seen would have to be kept: FROM s [RANGE 10 SECONDS]",
-            )
 
     def _where(self) -> tuple[Expr, ...]:
         where = self.node.args.get("where")
@@ -289,7 +272,7 @@ class SelectAnalyser:
     def _take_aggregate(self, node: exp.Expr, type_: Type) -> ColumnRef | None:
         """Take an aggregate call out of an expression, and put a column in its place."""
         if isinstance(node, exp.Window) and self.facts is not None:
-            self._refuse_ranks(node)
+            refuse_ranks(node, self.resolver)
         name = f"__agg{len(self.aggregates) + len(self.overs)}"
         call = aggregate_call(node, type_, self.resolver, name, self._written)
         if isinstance(node, exp.Window):
@@ -335,16 +318,6 @@ class SelectAnalyser:
 
     def _is_own(self, window: exp.Window) -> bool:
         return self.resolver.catalog.has_aggregate(aggregate_name(window))
-
-    def _refuse_ranks(self, node: exp.Window) -> None:
-        name = aggregate_name(node)
-        known = None if self.resolver.catalog.has_aggregate(name) else builtin(name)
-        if known is not None and known.kind is not FunctionKind.AGGREGATE:
-            raise AnalysisError(
-                f"'{name}' is no aggregate, and on a stream only aggregates go with OVER",
-                span=span_of(node),
-                hint="rank-like functions need the whole partition; write an aggregate of your own",
-            )
 
     def _check_unwindowed(self, call: AggregateCall) -> None:
         """A bare stream has no end, so an aggregate must not wait for one (ESL paper, section 3)."""
@@ -443,39 +416,11 @@ class SelectAnalyser:
         keyword = self.node.args.get("operation_modifiers") or self.node.args.get("distinct")
         return self.has_content and (keyword is not None or any(map(slides, self.windows)))
 
-    def _check_order_by(self, outputs: list[Output]) -> None:
-        order = self.node.args.get("order")
-        if order is None or self.facts is None:
-            return
+    def _check_order_by(self, outputs: list[Output], facts: StreamFacts) -> None:
         resolver = self.resolver.with_aggregates(None, "in ORDER BY", self._scope())
         resolver.aliases = {o.name.lower(): o.expr for o in outputs}
-        wanted = {(self.facts.timestamp.column or "").lower()} | ({"window_end"} if self.windows else set())
-        for ordered in order.expressions:
-            column = resolver.resolve(ordered.this).column
-            if column is None or column.name.lower() not in wanted or ordered.args.get("desc"):
-                name = self.facts.timestamp.column
-                raise AnalysisError(
-                    "a stream can only be ordered by its timestamp",
-                    span=span_of(ordered),
-                    hint=f"write ORDER BY {name}, or leave it out" if name else "leave ORDER BY out",
-                )
-
-
-_NOT_ON_STREAMS = (
-    ("limit", "LIMIT has no meaning", "a stream does not end; stop the query when enough has come"),
-    ("offset", "OFFSET has no meaning", None),
-    ("laterals", "LATERAL VIEW is not used", "call the generator in SELECT: SELECT explode(items) AS item"),
-    ("qualify", "QUALIFY is not used", "put the query into FROM (...) and use WHERE outside"),
-    ("windows", "a WINDOW clause is not used", "write the window in OVER (...)"),
-    ("sort", "SORT BY has no meaning", "a stream is ordered by its timestamp"),
-    ("cluster", "CLUSTER BY has no meaning", None),
-    ("distribute", "DISTRIBUTE BY has no meaning", None),
-    ("sample", "TABLESAMPLE is not used", "WHERE rand() < 0.1 samples a stream"),
-    ("pivots", "PIVOT is not used", None),
-    ("connect", "CONNECT BY is not used", None),
-)
-_NAMING = ("laterals", "pivots")
-"""Clauses that bring columns of their own: without them nothing can be said of the names in the query."""
+        check_order(self.node, resolver, facts, windowed=bool(self.windows))
+        self._check_mistakes()
 
 
 def _emits(window: exp.Window) -> bool:

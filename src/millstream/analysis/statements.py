@@ -320,7 +320,7 @@ class _StatementAnalyser:
                 if other
                 else f"unknown sink '{node.name}'",
                 span=span_of(node.this),
-                hint=did_you_mean(node.name, names) or f"CREATE SINK {node.name} USING format OPTIONS (...)",
+                hint=did_you_mean(node.name, names) or _instead_of_insert(node.name, other),
             )
         if node.args.get("values") or node.args.get("columns"):
             raise AnalysisError(
@@ -390,6 +390,14 @@ class _StatementAnalyser:
             raise
         self.catalog.settings[setting.key] = setting.value
         return setting
+
+
+def _instead_of_insert(name: str, other: Entry | None) -> str:
+    if isinstance(other, Stream):
+        return f"a stream made by a query is CREATE STREAM s AS SELECT ...; several are UNION ALL of queries"
+    if other is not None:
+        return "rows of a query go to a sink: CREATE SINK s USING format OPTIONS (...)"
+    return f"CREATE SINK {name} USING format OPTIONS (...)"
 
 
 def _told_apart(name: str, query: Query, node: exp.Expr) -> tuple[Field, ...]:

@@ -22,6 +22,7 @@ from millstream.analysis.values import field_type
 from millstream.catalog.functions import BARE_FUNCTIONS, builtin, builtin_names
 from millstream.errors import AnalysisError, did_you_mean
 from millstream.syntax import nodes
+from millstream.syntax.phrasebook import FUNCTIONS, WINDOW_FUNCTIONS
 from millstream.syntax.positions import span_of
 from millstream.types import BOOLEAN, UNKNOWN, Type
 
@@ -180,6 +181,8 @@ class Typer:
                 f"unknown function '{name}'",
                 span=span_of(node),
                 hint=_OF_BODIES.get(name.lower())
+                or FUNCTIONS.get(name.lower())
+                or WINDOW_FUNCTIONS.get(name.lower())
                 or did_you_mean(name, self._names)
                 or did_you_mean(name, sorted(builtin_names())),
             )

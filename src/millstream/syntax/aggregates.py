@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from millstream.syntax import nodes
+from millstream.syntax.phrasebook import COLUMNS
 from millstream.syntax.queries import QueryParser
 from millstream.syntax.tokens import Kind, Token
 
@@ -53,7 +54,13 @@ class AggregateParser(QueryParser):
         first = self.current
         node = nodes.ColumnDeclaration(this=self.name("a column"))
         if not self.at(",", ")") and not self.at_end:
-            node.set("kind", self.datatype())
+            if not self.at(*COLUMNS):
+                node.set("kind", self.datatype())
+            if self.at(*COLUMNS):
+                self.fail(
+                    f"did not expect {self.found()} in the declaration of a column",
+                    hint=COLUMNS[self.current.key],
+                )
         return self.spanned(node, first)
 
     def _parameters(self) -> list[nodes.ColumnDeclaration]:

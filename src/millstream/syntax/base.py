@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 from sqlglot import exp
 
 from millstream.errors import EslSyntaxError, did_you_mean
+from millstream.syntax.phrasebook import AMOUNT, PHRASES, Phrase
 from millstream.syntax.positions import set_span, span_of
 from millstream.syntax.tokens import Kind, Token
 
@@ -57,6 +58,30 @@ class BaseParser(ABC):  # noqa: B024 (its parts have the abstract methods)
         while self.current.kind is not Kind.END and self.current.key != ";":
             self.advance()
         return self._tokens[mark].start, self.previous.end
+
+    def foreign_phrase(self, mark: int, error: EslSyntaxError) -> EslSyntaxError | None:
+        """The error of a statement in other words, if it stopped at what another system would understand."""
+        last = mark
+        while last + 1 < len(self._tokens) and error.span and self._tokens[last + 1].start <= error.span[0]:
+            last += 1
+        for index in range(mark, last + 1):
+            for phrase in PHRASES:
+                if last - index > phrase.reach or not self._is_phrase(phrase, index):
+                    continue
+                words = [token for token in self._phrase(phrase, index) if token.key not in ("(", "[")]
+                span = words[0].start, words[-1].end
+                return EslSyntaxError(phrase.message, span=span, hint=phrase.instead)
+        return None
+
+    def _phrase(self, phrase: Phrase, index: int) -> Sequence[Token]:
+        return self._tokens[index : index + len(phrase.words)]
+
+    def _is_phrase(self, phrase: Phrase, index: int) -> bool:
+        tokens = self._phrase(phrase, index)
+        return len(tokens) == len(phrase.words) and all(
+            token.kind in (Kind.NUMBER, Kind.TEXT) if word == AMOUNT else token.key == word
+            for token, word in zip(tokens, phrase.words, strict=True)
+        )
 
     @property
     def previous(self) -> Token:
@@ -192,6 +217,8 @@ class BaseParser(ABC):  # noqa: B024 (its parts have the abstract methods)
         """A name, for which most words will do."""
         if not self.at_name:
             hint = "a reserved word can be a name in `backquotes`" if self.current.key in RESERVED else None
+            if self.current.kind is Kind.TEXT:
+                hint = f"a name stands in backquotes: `{self.current.text[:30]}`"
             self.fail_expecting(f"the name of {what}", hint=hint)
         return self.identifier()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from millstream.syntax.operators import OperatorParser
+from millstream.syntax.phrasebook import TYPES
 from millstream.syntax.tokens import Kind
 
 INTERVAL_UNITS = frozenset(
@@ -49,7 +50,9 @@ class DataTypeParser(OperatorParser):
         if name not in _TYPES:
             if first.kind is not Kind.WORD:
                 self.fail_expecting("a type")
-            self.fail(f"{self.found()} is not a type", hint=self.similar(_TYPES))
+            known = TYPES.get(name)
+            hint = self.similar(_TYPES) if known is None else f"write {known}"
+            self.fail(f"{self.found()} is not a type", hint=hint)
         self.enter()
         self.advance()
         if name in _SIMPLE:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from sqlglot import exp
 
 from millstream.syntax import nodes
+from millstream.syntax.phrasebook import RELATIONS
 from millstream.syntax.tokens import Kind
 from millstream.syntax.windows import WindowParser
 
@@ -98,6 +99,8 @@ class RelationParser(WindowParser):
         if len(parts) > 3:
             self.fail("a table has at most a catalog and a schema before its name", first)
         if self.at("("):
+            if parts[-1].name.lower() in RELATIONS:
+                self.fail(f"{parts[-1].name}(...) cannot be read", first)
             return self._with_alias(exp.Table(this=self.call(parts, first)), first)
         names: dict[str, Any] = dict(zip(("this", "db", "catalog"), reversed(parts), strict=False))
         if self.at("[") or self.at_pattern:
@@ -245,7 +248,12 @@ class RelationParser(WindowParser):
     @property
     def at_alias(self) -> bool:
         """Whether a name comes next that can only be an alias without AS."""
-        return self.at_name and not self.at_clause and not self._join_length()
+        return (
+            self.at_name
+            and not self.at_clause
+            and not self._join_length()
+            and not self.at_words("ASOF", "JOIN")
+        )
 
     @property
     def at_named_window(self) -> bool:

@@ -71,11 +71,11 @@ def _statement(parser: EslParser, source: Source) -> exp.Expr:
     try:
         tree = parser.statement()
         parser.end_of_statement()
-    except EslSyntaxError:
+    except EslSyntaxError as error:
         start, end = parser.whole_statement(first)
         plain = parse_plain_spark(source.text[start : end + 1], start)
         if plain is None:
-            raise
+            raise parser.foreign_phrase(first, error) or error from None
         return plain
     return tree
 

@@ -12,6 +12,7 @@ from enum import Enum, auto
 from typing import NamedTuple
 
 from millstream.errors import EslSyntaxError, Span
+from millstream.syntax.phrasebook import CHARACTERS
 
 
 class Kind(Enum):
@@ -63,7 +64,7 @@ _TOKEN = re.compile(
   | (?P<number>  (?: [0-9]++ (?: \.[0-9]*+ )? | \.[0-9]++ ) (?: [eE][+-]?[0-9]++ )?
                  (?: [lLsSyYdDfF] | [bB][dD] )? (?!\w) )
   | (?P<word>    \w++ )
-  | (?P<sign>    <=> | \|\| | -> | => | == | <> | != | <= | >= | :: | [()\[\]{},;.:+\-*/%=<>!~&|^] )
+  | (?P<sign>    <=> | \|\| | -> | => | == | <> | != | <= | >= | :: | [()\[\]{},;.:+\-*/%=<>!?~&|^] )
     """,
     re.VERBOSE | re.DOTALL,
 )
@@ -173,5 +174,5 @@ def _unexpected(text: str, position: int) -> EslSyntaxError:
     if character == "`":
         return EslSyntaxError("this name is not closed", span=span, hint="add ` where it ends")
     shown = f"'{character}'" if character.isprintable() else f"U+{ord(character):04X}"
-    hint = f"did you mean {_LOOKALIKES[character]}?" if character in _LOOKALIKES else None
+    hint = f"did you mean {_LOOKALIKES[character]}?" if character in _LOOKALIKES else CHARACTERS.get(character)
     return EslSyntaxError(f"did not expect the character {shown} here", span=span, hint=hint)

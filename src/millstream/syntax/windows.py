@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from millstream.syntax import nodes
 from millstream.syntax.calls import CallParser
 from millstream.syntax.datatypes import INTERVAL_UNITS
+from millstream.syntax.phrasebook import ELEMENTS
 from millstream.syntax.tokens import Kind
 
 if TYPE_CHECKING:
@@ -122,5 +123,14 @@ class WindowParser(CallParser):
 
     def _element(self) -> nodes.Element:
         first = self.current
+        self._refuse_sign("!")
         star = bool(self.take("*"))
-        return self.spanned(nodes.Element(this=self.name("a pattern variable"), star=star), first)
+        element = self.spanned(nodes.Element(this=self.name("a pattern variable"), star=star), first)
+        self._refuse_sign(*ELEMENTS)
+        return element
+
+    def _refuse_sign(self, *signs: str) -> None:
+        """Refuse what other languages of patterns put before or behind a variable."""
+        if self.at(*signs):
+            message, hint = ELEMENTS[self.current.key]
+            self.fail(message, hint=hint)
