@@ -138,8 +138,8 @@ def type_of(text: str) -> str:
         ("current_timestamp - t", "interval day to second"),
         # conditions
         ("i > 1.5 AND s = 'a' OR NOT b", "boolean"),
-        ("i BETWEEN 1 AND 'a'", "boolean"),
-        ("i IN (1, 2.5, 'a')", "boolean"),
+        ("i BETWEEN 1 AND '7'", "boolean"),
+        ("i IN (1, 2.5, '7')", "boolean"),
         ("i IN (SELECT 1)", "boolean"),
         ("(i, s) IN ((1, 'a'))", "boolean"),
         ("EXISTS (SELECT 1)", "boolean"),

@@ -1,12 +1,15 @@
 """The command line as people and scripts meet it."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from millstream import __version__
 from millstream.cli import main
+from millstream.cli.demo import DEMOS
 
 SCRIPT = """\
 CREATE STREAM Bid (itemID INT, price DOUBLE, t TIMESTAMP) ORDER BY t USING csv OPTIONS (path 'bids.csv');
@@ -70,6 +73,47 @@ def test_check_names_the_place_of_a_mistake_and_exits_with_1(millstream: Command
         "    |                ^^^^^\n"
         "Hint: did you mean 'price'?\n"
     )
+
+
+def test_check_shows_all_mistakes_of_a_statement(millstream: Command) -> None:
+    done = millstream(
+        "check", "auction.esl", auction=SCRIPT.replace("itemID, price FROM", "itmID, prise FROM")
+    )
+    assert done.code == 1
+    assert [line for line in done.err.splitlines() if line.startswith("error")] == [
+        "error: auction.esl:3:8: unknown column 'itmID'",
+        "error: auction.esl:3:15: unknown column 'prise'",
+    ]
+
+
+def test_check_notes_what_is_probably_not_meant(millstream: Command) -> None:
+    done = millstream("check", "auction.esl", auction=SCRIPT + 'SELECT "price" FROM Bid;\n')
+    assert done.code == 0
+    assert (
+        "auction.esl:6:8: note: \"price\" is a text, not the column 'price'; write price, or `price` in backquotes"
+        in done.err.splitlines()
+    )
+
+
+@pytest.mark.parametrize("arguments", [("--version",), ("version",)])
+def test_the_version_can_be_asked_for(millstream: Command, arguments: tuple[str, ...]) -> None:
+    done = millstream(*arguments)
+    assert (done.code, done.out) == (0, f"millstream {__version__}\n")
+
+
+def test_help_has_an_example_that_is_right_and_names_documents_that_exist(millstream: Command) -> None:
+    done = millstream("--help")
+    text = " ".join(done.out.split())
+    example = text[text.index("CREATE STREAM") : text.index("Documents")]
+    assert millstream("check", "example.esl", example=example).code == 0
+    documents = re.findall(r"\w+\.md", text)
+    assert documents
+    assert all((Path(__file__).parents[2] / "docs" / name).exists() for name in documents)
+
+
+def test_help_names_the_demos(millstream: Command) -> None:
+    for name in DEMOS:
+        assert name in millstream("demo", "--help").out
 
 
 @pytest.mark.parametrize("command", ["check", "explain"])

@@ -65,8 +65,10 @@ def test_the_mistake_is_named(path: Path, prelude: Catalog) -> None:
     text = path.read_text()
     assert HEADER.match(text), f"{path.name} must begin with the message and the place that it expects"
     expected = []
-    while header := HEADER.match(text, header.end() if expected else 0):
+    end = 0
+    while header := HEADER.match(text, end):
         expected.append((header["message"], header["place"], header["hint"]))
+        end = header.end()
     error = mistake(text, path.name, prelude.copy())
     assert [(one.message, place(one), one.hint) for one in error.all] == expected
 

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 import pytest
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkException
 
 from millstream.analysis.typer import Typer, field_type, from_datatype
 from millstream.catalog.functions import builtin_names
@@ -61,9 +61,9 @@ RIGHT = """
     INTERVAL 1 DAY * 2 | INTERVAL 1 DAY + INTERVAL 1 HOUR | -INTERVAL 1 DAY | -s | -n | ~y
     dateadd(DAY, 1, day) | timestampadd(HOUR, 1, u) | datediff(DAY, day, t) | datediff(day, t)
     EXTRACT(SECOND FROM t) | EXTRACT(HOUR FROM gap) | EXTRACT(MONTH FROM age) | date_part('week', day)
-    current_date | current_timestamp | current_user | now() | localtimestamp() | i IN (1, 'a', 2.5)
+    current_date | current_timestamp | current_user | now() | localtimestamp() | i IN (1, '7', 2.5)
     (i, s) = (1, 'a') | p = named_struct('x', 1L, 'y', 'a') | b IS TRUE | NOT s | b AND s
-    i BETWEEN 1 AND 'a' | s LIKE ANY ('a', 'b') | xs = array(1L) | i IN (SELECT 1) | EXISTS (SELECT 1)
+    i BETWEEN 1 AND '7' | s LIKE ANY ('a', 'b') | xs = array(1L) | i IN (SELECT 1) | EXISTS (SELECT 1)
     CASE WHEN b THEN 1 WHEN b THEN 'a' ELSE 2.5 END | CASE s WHEN 1 THEN 'a' END | if(b, 1, 2.5)
     coalesce(w, CAST(1 AS DECIMAL(38, 0))) | coalesce(i, s) | coalesce(xs, ss) | nullif(i, 1.5)
     nvl(i, 2.5) | CAST(s AS DECIMAL(5, 2)) | TRY_CAST(s AS DATE) | i::STRING | decimal(i)
@@ -183,3 +183,28 @@ def test_same_for_all_pairs_of_types(spark: SparkSession, operator: str) -> None
 def test_function_names(spark: SparkSession) -> None:
     listed_by_spark = {row.function for row in spark.sql("SHOW SYSTEM FUNCTIONS").collect()}
     assert builtin_names() == listed_by_spark
+
+
+@pytest.mark.parametrize(
+    "comparison",
+    [
+        *(
+            "d > 'cheap'",
+            "i = '1.5'",
+            "i IN ('a', 3)",
+            "d BETWEEN '1' AND 'two'",
+            "b = 'maybe'",
+            "t > 'noon'",
+        ),
+        *("d > ' 1e3 '", "d > 'Infinity'", "d = '-inf'", "d = 'NaN'", "i = ' -7 '", "b = 'Y'", "d = '1d'"),
+        *("t > '2026-01-31'", "day < '2026'", "t > '12:30'", "n = '.5'", "i IN ('1', 2.5)", "d + '1' > 2"),
+    ],
+)
+def test_a_text_is_refused_where_spark_cannot_convert_it(comparison: str, spark: SparkSession) -> None:
+    row = "true AS b, 1 AS i, 1.0D AS d, 1.5BD AS n, now() AS t, current_date() AS day"
+    try:
+        spark.sql(f"SELECT {comparison} FROM (SELECT {row})").collect()
+        converts = True
+    except PySparkException:
+        converts = False
+    assert (our_type(comparison) is not None) == converts

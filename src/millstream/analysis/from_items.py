@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from millstream.analysis.quantities import example
 from millstream.analysis.resolved import FromItem, ReadQuery, ReadStream, ReadTable, Select, SetOperation
 from millstream.analysis.scope import ScopeRelation
 from millstream.analysis.windows import ROW_NUM, StreamFacts
-from millstream.catalog.entries import Derived, Stream, Timestamp, TimestampKind
+from millstream.catalog.entries import Derived, Rejected, Stream, Timestamp, TimestampKind
 from millstream.errors import AnalysisError
 from millstream.syntax import nodes
 from millstream.syntax.positions import span_of
-from millstream.types import UNKNOWN, Field
+from millstream.types import TIMESTAMP, UNKNOWN, Field
 from millstream.windows.spec import Window
 
 _MAKE_A_STREAM = "make a stream of it: CREATE STREAM s (...) ORDER BY column USING ..."
@@ -53,6 +54,11 @@ def facts_of_stream(stream: Stream) -> StreamFacts:
         if facts is not None:
             return facts
     return StreamFacts(stream.timestamp, stream.promised(), stream.is_bounded)
+
+
+def is_declared(item: FromItem) -> bool:
+    """Whether an item is a stream with columns and clauses of its own."""
+    return isinstance(item, ReadStream) and not isinstance(item.stream.origin, Derived | Rejected)
 
 
 def with_window(item: FromItem, window: Window) -> FromItem:
@@ -129,7 +135,13 @@ def with_bracket(item: FromItem) -> str:
     """How an item of FROM would look with a window."""
     name = item.stream.name if isinstance(item, ReadStream) else item.alias
     alias = "" if name.lower() == item.alias.lower() else f" AS {item.alias}"
-    return f"{name} [RANGE 1 MINUTE]{alias}"
+    return f"{name} [RANGE {length_on(item)}]{alias}"
+
+
+def length_on(item: FromItem, time: str = "1 MINUTE", number: str = "100") -> str:
+    """A length of a window on an item, for hints."""
+    facts = facts_of(item)
+    return example(facts.timestamp.type or TIMESTAMP, time, number) if facts is not None else time
 
 
 def join_kind(join: exp.Join) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from types import TracebackType
 
 from millstream.errors import AnalysisError, MillstreamError
 
@@ -28,13 +27,9 @@ class Mistakes:
             if not any((one.message, one.span) == (known.message, known.span) for known in self._found):
                 self._found.append(one)
 
-    @contextmanager
-    def collected(self) -> Iterator[None]:
-        """Keep an error that ends the block."""
-        try:
-            yield
-        except AnalysisError as error:
-            self.add(error)
+    def collected(self) -> Collecting:
+        """A block whose error is kept."""
+        return Collecting(self)
 
     def check(self) -> None:
         """Raise the mistakes, in the order of the text, if there are any."""
@@ -42,3 +37,21 @@ class Mistakes:
             first, *others = sorted(self._found, key=lambda error: error.span or (0, 0))
             first.more = tuple(others)
             raise first
+
+
+class Collecting:
+    """A block that an error ends, but not what stands behind it; without mistakes it is an ordinary one."""
+
+    def __init__(self, mistakes: Mistakes | None) -> None:
+        self._mistakes = mistakes
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        if self._mistakes is None or not isinstance(error, AnalysisError):
+            return False
+        self._mistakes.add(error)
+        return True

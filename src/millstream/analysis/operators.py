@@ -11,6 +11,7 @@ from millstream.analysis import coercion
 from millstream.analysis.arithmetic import arithmetic, bitwise
 from millstream.analysis.builtins.call import beside
 from millstream.analysis.builtins.scalars import concatenated
+from millstream.analysis.literals import check_literal
 from millstream.errors import AnalysisError
 from millstream.syntax.positions import span_of
 from millstream.types import BOOLEAN, INT, NULL, STRING, UNKNOWN, Type
@@ -39,6 +40,9 @@ def _arithmetic(typer: Typer, node: exp.Binary) -> Type:
         if operator in "+-" and (left.is_time and right.is_numeric):
             hint = "use an interval, such as INTERVAL 5 SECONDS"
         raise _error(node, f"cannot compute {left} {operator} {right}", hint)
+    for operand, beside_it in ((node.left, right), (node.right, left)):
+        if beside_it.is_numeric:
+            check_literal(operand, beside_it)
     return result
 
 
@@ -67,7 +71,10 @@ def _concatenation(typer: Typer, node: exp.DPipe) -> Type:
 
 
 def _comparison(typer: Typer, node: exp.Binary) -> Type:
-    _check_comparable(node, typer.type_of(node.left), typer.type_of(node.right))
+    left, right = typer.type_of(node.left), typer.type_of(node.right)
+    _check_comparable(node, left, right)
+    check_literal(node.left, right, whole=True)
+    check_literal(node.right, left, whole=True)
     return BOOLEAN
 
 
@@ -75,6 +82,7 @@ def _between(typer: Typer, node: exp.Between) -> Type:
     value = typer.type_of(node.this)
     for end in (node.args["low"], node.args["high"]):
         _check_comparable(end, value, typer.type_of(end))
+        check_literal(end, value)
     return BOOLEAN
 
 
@@ -102,6 +110,8 @@ def _in(typer: Typer, node: exp.In) -> Type:
     ):
         listed = ", ".join(dict.fromkeys(map(str, elements)))
         raise _error(node, f"cannot look for {value} among {listed}")
+    for element in node.expressions:
+        check_literal(element, value)
     return BOOLEAN
 
 
@@ -159,6 +169,7 @@ def _case(typer: Typer, node: exp.Case) -> Type:
             check_condition(typer, branch.this, "WHEN")
         else:
             _check_comparable(branch.this, value, typer.type_of(branch.this))
+            check_literal(branch.this, value)
     results = [branch.args["true"] for branch in branches]
     default = node.args.get("default")
     so_far = NULL

@@ -31,7 +31,8 @@ def analyse_over(node: exp.Window, call: AggregateCall, facts: StreamFacts, reso
     frame = _frame(spec, facts)
     slide = _slide(spec, facts)
     active = bool(spec.args.get("active"))
-    _check_combination(node, frame, slide, active, bool(spec.args.get("emit")))
+    latent = facts.timestamp.kind is TimestampKind.LATENT
+    _check_combination(node, frame, slide, active, bool(spec.args.get("emit")), latent)
     return OverCall(
         call,
         tuple(resolver.resolve(e) for e in node.args.get("partition_by") or ()),
@@ -172,13 +173,20 @@ def _rows_or_time(node: exp.Expr, what: str, facts: StreamFacts) -> Rows | Durat
 
 
 def _check_combination(
-    node: exp.Window, frame: Frame, slide: Rows | Duration | None, active: bool, emit: bool
+    node: exp.Window, frame: Frame, slide: Rows | Duration | None, active: bool, emit: bool, latent: bool
 ) -> None:
     if active and slide is not None:
         raise AnalysisError(
             "SLIDE and ACTIVE EXPIRATION exclude each other",
             span=span_of(node),
             hint="a window gives results every so often, or also when a tuple leaves",
+        )
+    if active and latent:
+        raise AnalysisError(
+            "ACTIVE EXPIRATION needs a timestamp: on a latent stream nothing would expire while it is silent",
+            span=span_of(node),
+            hint="declare the stream with current_time TIMESTAMP, ORDER BY current_time and"
+            " HEARTBEAT INTERVAL 1 SECOND",
         )
     if active and (frame.rows or frame.preceding is None):
         raise AnalysisError(

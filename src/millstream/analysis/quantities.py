@@ -21,6 +21,18 @@ _LARGEST_FLOAT = (2 - 2**-23) * 2.0**127
 _Amount = TypeVar("_Amount", Rows, Duration)
 
 
+def example(type_: Type, time: str = "1 MINUTE", number: str = "100") -> str:
+    """An amount along an attribute of a type, for hints.
+
+    >>> from millstream.types import BIGINT, DATE, TIMESTAMP
+    >>> example(TIMESTAMP), example(BIGINT), example(DATE)
+    ('1 MINUTE', '100', '7 DAYS')
+    """
+    if type_.is_numeric:
+        return number
+    return "7 DAYS" if type_.kind is Kind.DATE else time
+
+
 def quantity(node: exp.Expr) -> Quantity:
     """The amount that a node says, of whatever kind."""
     match node:

@@ -10,6 +10,7 @@ from millstream.analysis.expressions import Expr
 from millstream.analysis.from_items import (
     columns_of,
     facts_of,
+    is_declared,
     join_kind,
     joins_of,
     order_of_table,
@@ -206,9 +207,7 @@ class QueryAnalyser:
             return analyse_pattern_query(node, pattern, source, joins, resolver, facts)
         return SelectAnalyser(node, source, joins, resolver, facts, checked_only=checked_only).analyse()
 
-    def _from(
-        self, node: exp.Select, clause: exp.Expr, scope: Scope
-    ) -> tuple[FromItem, list[JoinClause]]:
+    def _from(self, node: exp.Select, clause: exp.Expr, scope: Scope) -> tuple[FromItem, list[JoinClause]]:
         """What FROM names; if something of it is not known, that is all that can be said of the query."""
         self._unclear = False
         items: list[FromItem] = []
@@ -242,9 +241,7 @@ class QueryAnalyser:
         self.mistakes.check()
 
     def _resolver(self, scope: Scope) -> Resolver:
-        return Resolver(
-            scope, self.catalog, self.source, on_subquery=self._subquery, mistakes=self.mistakes
-        )
+        return Resolver(scope, self.catalog, self.source, on_subquery=self._subquery, mistakes=self.mistakes)
 
     def _subquery(self, node: exp.Query, scope: Scope) -> Type:
         """The type of a query inside an expression; it is asked for more than once, and analysed once."""
@@ -346,7 +343,9 @@ class QueryAnalyser:
             facts = order_of_table(bracket, relation)
         alone = Scope([relation])
         try:
-            window = WindowAnalyser(bracket, relation, facts).analyse(self._resolver(alone))
+            window = WindowAnalyser(bracket, relation, facts, declared=is_declared(item)).analyse(
+                self._resolver(alone)
+            )
         except AnalysisError as error:
             self.mistakes.add(error)
             self._unclear = True

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
 from sqlglot import exp
 
 from millstream.analysis.arguments import check_arguments
 from millstream.analysis.expressions import ColumnRef, Expr, cut
-from millstream.analysis.mistakes import Mistakes
+from millstream.analysis.mistakes import Collecting, Mistakes
 from millstream.analysis.scope import Scope
 from millstream.analysis.typer import Typer
 from millstream.catalog import Catalog
@@ -76,9 +75,9 @@ class Resolver:
             mistakes=self.mistakes,
         )
 
-    def collected(self) -> AbstractContextManager[None]:
+    def collected(self) -> Collecting:
         """A block whose error is collected, or raised if errors are not collected."""
-        return nullcontext() if self.mistakes is None else self.mistakes.collected()
+        return Collecting(self.mistakes)
 
     def resolve(self, node: exp.Expr) -> Expr:
         """A resolved expression, or an AnalysisError."""

@@ -29,7 +29,7 @@ from millstream.analysis.resolver import Resolver, aggregate_name, is_aggregate_
 from millstream.analysis.result_order import order_of_tuples, order_of_windows
 from millstream.analysis.scope import Scope, ScopeRelation
 from millstream.analysis.stars import expanded, star_of
-from millstream.analysis.stream_clauses import check_order, refuse_clauses, refuse_ranks
+from millstream.analysis.stream_clauses import check_order, refuse_clauses, refuse_ranks, window_hint
 from millstream.analysis.window_bounds import WindowBounds, aggregates_anything
 from millstream.analysis.windows import StreamFacts
 from millstream.catalog.entries import Aggregate
@@ -332,10 +332,13 @@ class SelectAnalyser:
         raise AnalysisError(
             f"'{call.name}' is blocking ({why}) and a stream has no last tuple",
             span=call.span,
-            hint=f"use a window, as in {call.text} OVER (RANGE INTERVAL 5 MINUTES PRECEDING) or "
-            f"FROM s [RANGE 5 MINUTES SLIDE 1 MINUTE], or a non-blocking aggregate of your own "
-            "(CREATE AGGREGATE with an empty TERMINATE)",
+            hint=window_hint(self._unwindowed(), call.text),
         )
+
+    def _unwindowed(self) -> FromItem:
+        """The stream that a window is missing on."""
+        items = (self.source, *(join.item for join in self.joins))
+        return next(item for item in items if facts_of(item) is not None)
 
     def _check_base_version(self, call: AggregateCall) -> None:
         if call.user is not None and call.user.window and self.resolver.catalog.aggregate(call.name) is None:

@@ -205,7 +205,7 @@ class _StatementAnalyser:
                 raise AnalysisError(
                     f"a stream made by a query takes no {_clause_name(argument)}",
                     span=span_of(part),
-                    hint="its columns, order and progress are those of the query",
+                    hint=_INSTEAD_IN_DERIVED.get(argument, "its columns and order are those of the query"),
                 )
         return (self._derived(node.this, query),)
 
@@ -394,7 +394,7 @@ class _StatementAnalyser:
 
 def _instead_of_insert(name: str, other: Entry | None) -> str:
     if isinstance(other, Stream):
-        return f"a stream made by a query is CREATE STREAM s AS SELECT ...; several are UNION ALL of queries"
+        return "a stream made by a query is CREATE STREAM s AS SELECT ...; several are UNION ALL of queries"
     if other is not None:
         return "rows of a query go to a sink: CREATE SINK s USING format OPTIONS (...)"
     return f"CREATE SINK {name} USING format OPTIONS (...)"
@@ -446,6 +446,18 @@ def _is_kind(entry: Entry, kind: str) -> bool:
     if isinstance(entry, Aggregate):
         return kind == "aggregate" or (kind == "window aggregate" and entry.window)
     return kind_of(entry) == kind
+
+
+_INSTEAD_IN_DERIVED = {
+    "columns": "name them in the query: SELECT a AS b",
+    "order_by": "its order is that of the stream it reads; if the input ends, a window may be on another"
+    " column: [TUMBLE 1 HOUR WATTR at]",
+    "clauses": "the stream that it reads promises: put the clause there",
+    "late": "the stream that it reads has late tuples: put LATE there",
+    "bad": "the stream that it reads has bad records: put BAD INTO there",
+    "format": "a query reads streams and tables: declare a stream with USING, and read that",
+    "source": "a query reads streams and tables: declare a stream with SOURCE, and read that",
+}
 
 
 def _clause_name(argument: str) -> str:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from millstream.analysis.from_items import length_on
+from millstream.analysis.resolved import ReadQuery, ReadStream
 from millstream.analysis.resolver import aggregate_name
 from millstream.catalog.functions import FunctionKind, builtin
 from millstream.errors import AnalysisError
@@ -13,11 +15,16 @@ from millstream.syntax.phrasebook import BESIDE_OVER, RANKED, WINDOW_FUNCTIONS
 from millstream.syntax.positions import span_of
 
 if TYPE_CHECKING:
+    from millstream.analysis.resolved import FromItem
     from millstream.analysis.resolver import Resolver
     from millstream.analysis.windows import StreamFacts
 
 _NOT_ON_STREAMS = (
-    ("limit", "LIMIT has no meaning", f"a stream does not end: stop the query when enough has come; {RANKED}"),
+    (
+        "limit",
+        "LIMIT has no meaning",
+        f"stop the query when enough has come; {RANKED}",
+    ),
     ("offset", "OFFSET has no meaning", None),
     ("laterals", "LATERAL VIEW is not used", "call the generator in SELECT: SELECT explode(items) AS item"),
     ("qualify", "QUALIFY is not used", "put the query into FROM (...) and use WHERE outside"),
@@ -63,6 +70,24 @@ def _refuse_window_functions(node: exp.Select, resolver: Resolver) -> None:
             own = resolver.catalog.has_aggregate(call.name) or resolver.catalog.function(call.name)
             if hint is not None and not own:
                 raise AnalysisError(f"{call.name}(...) is not part of ESL", span=span_of(call), hint=hint)
+
+
+def window_hint(item: FromItem, call: str) -> str:
+    """Say where the window of a blocking aggregate can stand."""
+    if isinstance(item, ReadQuery):
+        inner = "(SELECT ...)" if item.alias.startswith("__query") else item.alias
+        return (
+            f"the query in FROM gives a stream, which needs a window of its own: FROM {inner} [NOW] for"
+            f" results of one instant together, or [TUMBLE {length_on(item, '1 HOUR')}]"
+        )
+    name = item.stream.name if isinstance(item, ReadStream) else item.alias
+    reach, slide = length_on(item, "5 MINUTES"), length_on(item, "1 MINUTE", "10")
+    interval = reach if reach.isdigit() else f"INTERVAL {reach}"
+    return (
+        f"use a window on '{name}', as in FROM {name} [RANGE {reach} SLIDE {slide}] or"
+        f" {call} OVER (RANGE {interval} PRECEDING), or a non-blocking aggregate of your own"
+        " (CREATE AGGREGATE with an empty TERMINATE)"
+    )
 
 
 def refuse_ranks(node: exp.Window, resolver: Resolver) -> None:

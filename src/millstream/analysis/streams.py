@@ -44,6 +44,22 @@ RESERVED_PREFIX = "__ms_"
 BAD_RECORD = (Field("record", STRING), Field("reason", STRING))
 """The schema of a stream of bad records."""
 
+FORMATS = FILE_FORMATS | {
+    *(
+        "kafka",
+        "socket",
+        "rate",
+        "rate-micro-batch",
+        "memory",
+        "console",
+        "noop",
+        "jdbc",
+        "delta",
+        "deltasharing",
+    ),
+    *("iceberg", "hudi", "kinesis", "pulsar", "eventhubs", "pubsub", "cloudfiles", "statestore", "mongodb"),
+}
+"""Formats that Spark brings along, and those of well-known packages, in lower case."""
 _ANY_SOURCE = frozenset({"csv", "text", "json", "xml"})
 _OUR_OPTIONS = frozenset({"mode", "columnnameofcorruptrecord"})
 _NESTED = (Kind.ARRAY, Kind.MAP, Kind.STRUCT, Kind.VARIANT, Kind.BINARY)
@@ -188,11 +204,24 @@ def _origin(node: nodes.CreateStream) -> Origin:
 
 
 def _check_path(reader: Reader, node: exp.Expression) -> None:
+    _check_spelling(node.args["format"])
     if reader.format.lower() in FILE_FORMATS and not reader.option("path"):
         raise AnalysisError(
             f"format {reader.format} needs a path",
             span=span_of(node.args["format"]),
             hint=f"USING {reader.format} OPTIONS (path 'data.{reader.format}')",
+        )
+
+
+def _check_spelling(node: exp.Identifier) -> None:
+    """Refuse a format that is nearly a known one; in backquotes it is taken as it is."""
+    taken = node.quoted or "." in node.name or node.name.lower() in FORMATS
+    similar = None if taken else did_you_mean(node.name, sorted(FORMATS))
+    if similar is not None:
+        raise AnalysisError(
+            f"unknown format '{node.name}'",
+            span=span_of(node),
+            hint=f"{similar} A format of your own stands in backquotes: USING `{node.name}`",
         )
 
 

@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from sqlglot import exp
 
-from millstream.analysis.quantities import is_point, positive_on, positive_rows, quantity
+from millstream.analysis.quantities import example, is_point, positive_on, positive_rows, quantity
 from millstream.analysis.resolver import Resolver
 from millstream.analysis.scope import ScopeRelation
 from millstream.catalog.entries import Timestamp, TimestampKind
@@ -60,7 +60,11 @@ _CLAUSES = {
 class WindowAnalyser:
     """Analyses the bracket behind one relation."""
 
-    def __init__(self, node: nodes.StreamWindow, relation: ScopeRelation, facts: StreamFacts) -> None:
+    def __init__(
+        self, node: nodes.StreamWindow, relation: ScopeRelation, facts: StreamFacts, *, declared: bool = True
+    ) -> None:
+        self.declared = declared
+        """Whether the stream has a declaration, to which clauses can be added."""
         self.node = node
         self.relation = relation
         self.facts = facts
@@ -267,9 +271,18 @@ class WindowAnalyser:
             raise AnalysisError(
                 f"nothing promises progress on '{column.name}', so a window on it would never close",
                 span=span_of(node),
-                hint=f"add a promise to the stream, such as SLACK 10 ON {column.name}",
+                hint=self._promise_hint(column.name, column.type),
             )
         return column.name, column.type
+
+    def _promise_hint(self, name: str, type_: Type) -> str:
+        if not self.declared:
+            return (
+                f"a query promises nothing about what it computes: '{name}' must come unchanged from a stream"
+                f" that is declared with ORDER BY {name}, or with SLACK ... ON {name}"
+            )
+        amount = "10" if type_.is_numeric else f"INTERVAL {example(type_, '10 SECONDS')}"
+        return f"add a promise to the stream, such as SLACK {amount} ON {name}"
 
     def _partition(self) -> tuple[str, ...]:
         names = []
@@ -286,6 +299,14 @@ class WindowAnalyser:
 
     def _extent(self, argument: str, what: str, attribute: str, type_: Type) -> Duration | Distance:
         node = self._arg(argument)
+        times = [f.name for f in self.relation.fields or () if f.type.is_time]
+        if type_.is_numeric and times and isinstance(quantity(node), Duration):
+            raise AnalysisError(
+                f"{what} cannot be an interval, because '{attribute}' is of type {type_}",
+                span=span_of(node),
+                hint="write a plain number"
+                + (f", or a window on another column: WATTR {times[0]}" if self.facts.bounded else ""),
+            )
         amount = positive_on(node, what, attribute, type_)
         if isinstance(amount, Duration) and amount.months:
             raise AnalysisError(

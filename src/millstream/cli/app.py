@@ -12,11 +12,26 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from millstream import __version__
 from millstream.errors import MillstreamError
+
+_EPILOG = """
+Example: [bold]millstream check first.esl[/bold], then [bold]millstream run first.esl[/bold]. The script:
+
+CREATE STREAM Bid (item INT, price DOUBLE, at TIMESTAMP)
+
+  ORDER BY at USING csv OPTIONS (path 'bids.csv');
+
+SELECT window_end, max(price) FROM Bid [TUMBLE 1 MINUTE];
+
+Documents: docs/ beside the sources. Begin with tutorial.md; coming_from.md is for those who know
+Flink, Spark or ksqlDB.
+"""
 
 app = typer.Typer(
     name="millstream",
     help="A data stream management system on Spark: streaming SQL with windows, aggregates and patterns.",
+    epilog=_EPILOG,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -36,6 +51,22 @@ Settings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="A setting, Spark's or Millstream's; may be repeated."),
 ]
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        print(f"millstream {__version__}")  # noqa: T201
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Show the version and exit.", callback=_show_version, is_eager=True),
+    ] = False,
+) -> None:
+    """Options of the command itself."""
 
 
 @app.command()
@@ -100,13 +131,19 @@ def library(
 
 @app.command()
 def demo(
-    name: Annotated[str, typer.Argument(help="Which one.")] = "auction",
+    name: Annotated[str, typer.Argument(help="The name of the demo: auction.")] = "auction",
     seconds: Annotated[int, typer.Option(help="How long the auction is live.", min=5)] = 45,
 ) -> None:
-    """A bundled example, alive, on embedded Spark."""
+    """A bundled example, alive, on embedded Spark. There is one: auction."""
     from millstream.cli.demo import run_demo
 
     run_demo(name, seconds)
+
+
+@app.command()
+def version() -> None:
+    """Show the version."""
+    _show_version(asked=True)
 
 
 def run_app() -> NoReturn:

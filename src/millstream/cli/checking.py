@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from millstream.analysis.notes import notes_of
 from millstream.analysis.resolved import Query
 from millstream.analysis.statements import (
     AnalysedStatement,
@@ -34,6 +35,8 @@ def check_script(text: str, name: str) -> None:
     statements = _analysed(text, name)
     queries = 0
     for statement in statements:
+        for note in notes_of(statement):
+            _tell(f"{note.place}: note: {note}")
         query = query_of(statement)
         if query is None:
             continue

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from millstream.analysis.notes import notes_of
 from millstream.analysis.statements import Definition, InsertQuery, RunQuery
 from millstream.catalog.entries import Sink
 from millstream.errors import ExecutionError, MillstreamError
@@ -93,6 +94,8 @@ class ScriptRun:
             warns=False,
         ) as mill:
             statements = mill.analyse(text, name)
+            for note in itertools.chain.from_iterable(map(notes_of, statements)):
+                self._say(f"warning: {note.place}: {note}")
             meanings = [statement.meaning for statement in statements]
             asked = [m.query for m in meanings if isinstance(m, RunQuery | InsertQuery)]
             asked += [query for m in meanings if isinstance(m, Definition) for _, query in m.views]

@@ -42,7 +42,10 @@ _LATEST = "the latest row of each key is a window: rates [PARTITION BY currency 
 _ASOF = f"{_LATEST}, joined with orders [NOW]"
 _BEST = "the best n of a window are an aggregate: top_k(item, score, 10)"
 _EXPLODE = "call the generator in SELECT: SELECT itemID, explode(tags) AS tag"
-_LIMITED = "write the limit into the windows of a join, a [RANGE 1 HOUR] JOIN b [RANGE 1 HOUR], or into WHERE of a pattern"
+_LIMITED = (
+    "write the limit into the windows of a join, a [RANGE 1 HOUR] JOIN b [RANGE 1 HOUR],"
+    " or into WHERE of a pattern"
+)
 _OPTIONS = "name the source behind the columns: USING kafka OPTIONS (subscribe 'bids')"
 _COMPUTED = "compute it in a query: CREATE STREAM t AS SELECT ..., timestamp_millis(ms) AS at FROM s"
 _KEYLESS = "leave it out: streams and tables have no keys"
@@ -60,7 +63,11 @@ PHRASES = (
     Phrase(("WINDOW", "TUMBLING"), "WINDOW TUMBLING", _TUMBLE),
     Phrase(("WINDOW", "HOPPING"), "WINDOW HOPPING", _HOP),
     Phrase(("WINDOW", "SESSION"), "WINDOW SESSION", _SESSION),
-    Phrase(("WIN", ":"), "a view such as win:time(...)", "a window stands in brackets: FROM Bid [RANGE 10 SECONDS]"),
+    Phrase(
+        ("WIN", ":"),
+        "win:time(...)",
+        "put the window behind the stream: FROM Bid [RANGE 10 SECONDS]",
+    ),
     # when results come
     Phrase(
         ("EMIT", "CHANGES"),
@@ -120,7 +127,7 @@ PHRASES = (
     Phrase(("QUALIFY",), "QUALIFY", f"put the query into FROM (...) and use WHERE outside; {_BEST}"),
     Phrase(("FETCH", "FIRST"), "FETCH FIRST", _BEST),
     Phrase(("TOP", AMOUNT), "TOP", _BEST),
-    Phrase(("DISTINCT", "ON"), "DISTINCT ON", "the latest row of each key is a window: s [PARTITION BY k ROWS 1]"),
+    Phrase(("DISTINCT", "ON"), "DISTINCT ON", _LATEST),
 )
 
 WINDOW_FUNCTIONS = {
@@ -162,8 +169,10 @@ BESIDE_OVER = {
     "lead": "a pattern sees the tuple that follows: FROM s PARTITION BY k AS (X, Y)",
     "row_number": f"number the tuples: count(*) OVER (PARTITION BY k ROWS UNBOUNDED PRECEDING); {_BEST}",
 }
-"""Functions of OVER that look at other tuples than those before; of all that are not named here, ``RANKED``."""
+"""Functions of OVER that are no aggregates."""
+
 RANKED = _BEST
+"""For all functions of OVER that have no hint of their own, and for LIMIT."""
 
 TYPES = {
     **dict.fromkeys(("TEXT", "CLOB", "NVARCHAR", "UUID", "JSON", "JSONB"), "STRING"),
@@ -204,6 +213,6 @@ ELEMENTS = {
 """Signs at an element of a pattern: what is wrong, and what to write."""
 
 CHARACTERS = {
-    "#": "a window stands in brackets behind the stream: FROM Bid [RANGE 10 SECONDS]",
+    "#": "put the window behind the stream: FROM Bid [RANGE 10 SECONDS]",
 }
 """Characters that begin no token."""

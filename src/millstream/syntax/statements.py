@@ -223,7 +223,8 @@ class EslParser(AggregateParser):
     def _format(self) -> exp.Identifier:
         """A Spark format: ``csv``, or the dotted name of a class."""
         first = self.current
-        return self.spanned(exp.to_identifier(self.dotted_name("a format")), first)
+        name = self.dotted_name("a format")
+        return self.spanned(exp.to_identifier(name, quoted=first.kind is Kind.NAME), first)
 
     def _options(self) -> list[nodes.Option]:
         if self.at("(") and self.peek().key == ")":

@@ -174,5 +174,7 @@ def _unexpected(text: str, position: int) -> EslSyntaxError:
     if character == "`":
         return EslSyntaxError("this name is not closed", span=span, hint="add ` where it ends")
     shown = f"'{character}'" if character.isprintable() else f"U+{ord(character):04X}"
-    hint = f"did you mean {_LOOKALIKES[character]}?" if character in _LOOKALIKES else CHARACTERS.get(character)
+    hint = (
+        f"did you mean {_LOOKALIKES[character]}?" if character in _LOOKALIKES else CHARACTERS.get(character)
+    )
     return EslSyntaxError(f"did not expect the character {shown} here", span=span, hint=hint)
