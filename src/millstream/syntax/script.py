@@ -26,7 +26,7 @@ Result = TypeVar("Result")
 _DIALECT = Esl()
 # A sum of so many terms is a tree of that depth. Whatever walks through trees by recursion can rely on it.
 MAX_DEPTH = 1_200
-# Frames of Python that trees of that depth need. They take little of the C stack: few of them are called from C.
+# Frames of Python that trees of that depth need. They take little of the C stack: C calls few of them.
 _FRAMES = 20_000
 
 
