@@ -30,7 +30,7 @@ RESERVED = frozenset(
     }
 )
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
-# Deeper than programs generate SQL, and so shallow that the stack is enough for all that walks through a tree.
+# Deeper than programs generate SQL, and so shallow that the stack is enough to walk through a tree.
 MAX_NESTING = 250
 
 
