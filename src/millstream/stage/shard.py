@@ -225,7 +225,9 @@ def _read(meta: bytes) -> dict[str, Any]:
         # The state of older versions was no JSON.
         written = None
     if written != FORMAT:
-        raise _damaged(f"it is in {'another format' if written is None else f'format {written}'}, not {FORMAT}")
+        raise _damaged(
+            f"it is in {'another format' if written is None else f'format {written}'}, not {FORMAT}"
+        )
     return dict(stored)
 
 
