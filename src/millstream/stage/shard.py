@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -218,12 +219,11 @@ def version_of(meta: bytes) -> int:
 
 def _read(meta: bytes) -> dict[str, Any]:
     """What was written of a shard besides its chunks, if it is in the format of this version."""
-    try:
+    stored: Any = None
+    with contextlib.suppress(ValueError):
         stored = json.loads(meta)
-        written = stored["format"]
-    except (ValueError, TypeError, KeyError):
-        # The state of older versions was no JSON.
-        written = None
+    # The state of older versions was no JSON.
+    written = stored.get("format") if isinstance(stored, dict) else None
     if written != FORMAT:
         raise _damaged(
             f"it is in {'another format' if written is None else f'format {written}'}, not {FORMAT}"
