@@ -168,11 +168,11 @@ class TestErrors:
             raise ZeroDivisionError("by zero")
 
         monkeypatch.setattr(Spool, "add", fail)
-        told: list[ExecutionError] = []
-        listener = PortListener(0, tmp_path, on_error=told.append)
+        told: list[tuple[int, ExecutionError]] = []
+        listener = PortListener(0, tmp_path, on_error=lambda *given: told.append(given))
         send(listener, b"a\n")
         wait_until(lambda: bool(told))
-        assert told == [listener.error]
+        assert told == [(listener.port, listener.error)]
         with pytest.raises(ExecutionError, match="has failed: ZeroDivisionError: by zero"):
             listener.close()
 

@@ -49,7 +49,7 @@ class PortListener:
     too long. What was lost or refused is in `warnings`.
 
     The order of arrival is that of the spool (`connectors/spool.py`). An error of the thread is given to
-    ``on_error``, kept in `error`, and raised by `close`.
+    ``on_error`` with the port, kept in `error`, and raised by `close`.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class PortListener:
         most_unfinished: int = MOST_UNFINISHED,
         most_connections: int = MOST_CONNECTIONS,
         durable: bool = False,
-        on_error: Callable[[ExecutionError], None] | None = None,
+        on_error: Callable[[int, ExecutionError], None] | None = None,
     ) -> None:
         self._spool = Spool(directory, durable=durable)
         self._server = _listen(port)
@@ -154,7 +154,7 @@ class PortListener:
         finally:
             self._release()
         if self._error is not None and self._on_error is not None:
-            self._on_error(self._error)
+            self._on_error(self._port, self._error)
 
     def _serve_until_stopped(self) -> None:
         while not self._stopping:
