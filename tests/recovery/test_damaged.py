@@ -158,7 +158,7 @@ def test_results_are_there_again(results: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "reason"),
     [
-        (lambda d: shutil.rmtree(d), "the directory is gone, with the results of batches up to 2"),
+        (shutil.rmtree, "the directory is gone, with the results of batches up to 2"),
         (lambda d: [path.unlink() for path in d.iterdir()], "ledger.json is missing"),
         (lambda d: (d / "ledger.json").unlink(), "ledger.json is missing"),
         (lambda d: (d / "ledger.json").write_text("[]"), "ledger.json is missing or cannot be read"),
