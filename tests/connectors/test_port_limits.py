@@ -119,9 +119,10 @@ class TestConnections:
         with PortListener(0, tmp_path) as listener:
             few_descriptors()
             program = f"""
-import resource, socket
+import resource, select, socket
 resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
 clients = [socket.create_connection(("127.0.0.1", {listener.port})) for _ in range(100)]
+select.select(clients, [], [], 10)  # until the first one is refused
 for client in clients:
     client.settimeout(10)
     try:

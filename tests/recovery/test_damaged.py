@@ -1,4 +1,4 @@
-"""Checkpoints that are torn, empty, incomplete or foreign: mended where that is safe, else refused in words."""
+"""Checkpoints that are torn, empty, incomplete or foreign: mended where that is safe, else refused."""
 
 from __future__ import annotations
 

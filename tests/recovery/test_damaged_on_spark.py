@@ -58,7 +58,18 @@ def last(directory: Path) -> Path:
         (lambda q: shutil.rmtree(q / "spark/commits"), None),
         (lambda q: shutil.rmtree(q / "control"), None),
     ],
-    ids=["offsets", "sources", "spark", "results", "torn", "manifest", "format", "commit", "commits", "control"],
+    ids=[
+        "offsets",
+        "sources",
+        "spark",
+        "results",
+        "torn",
+        "manifest",
+        "format",
+        "commit",
+        "commits",
+        "control",
+    ],
 )
 def test_a_restart_after_damage(
     spark: SparkSession,
@@ -101,7 +112,6 @@ def test_lines_and_heartbeats_that_were_read_are_removed_and_never_missed(
         INSERT INTO out SELECT a FROM s;
         SELECT a, sum(a) OVER (ROWS UNBOUNDED PRECEDING) AS total FROM s;
     """
-    spool = tmp_path / "checkpoint" / f"port{port}"
     number = 0
 
     def send_and_wait(query: RunningQuery) -> None:
@@ -116,9 +126,9 @@ def test_lines_and_heartbeats_that_were_read_are_removed_and_never_missed(
             sums = mill.execute(script)[-1]
             for _ in range(5):
                 send_and_wait(sums)
-            wait_until(lambda: len(list(spool.glob("*.parquet"))) <= 3, seconds=60)
-            control = tmp_path / "checkpoint" / sums.name / "control"
-            wait_until(lambda: len(list(control.glob("*.txt"))) <= 3, seconds=60)
+            for files in ("port*/*.parquet", "q*/control/*.txt"):
+                few = lambda files=files: len(list((tmp_path / "checkpoint").glob(files))) <= 3  # noqa: E731
+                wait_until(few, seconds=60)
             assert sums.log is not None
             sums.stop()
             totals = [row["total"] for table in sums.log.read() for row in table.to_pylist()]

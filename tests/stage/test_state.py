@@ -20,7 +20,7 @@ from millstream.progress.clauses import (
     RowSlack,
 )
 from millstream.progress.tracking import Piece, Tracker
-from millstream.stage.arrivals import ENDED, Blob
+from millstream.stage.arrivals import ENDED, Arrivals, Blob
 from millstream.stage.shard import FORMAT, Shard, version_of
 from millstream.stage.spec import Input, Pipeline
 
@@ -69,6 +69,27 @@ def test_a_missing_chunk_is_told() -> None:
     stored["chunks"] = {"0/a": 12}
     with pytest.raises(ExecutionError, match="1 of its 1 chunks are missing"):
         shard().restore(json.dumps(stored).encode(), {})
+
+
+def test_no_attribute_is_forgotten() -> None:
+    """A new attribute of these is a new part of the state: write it, read it, and count the format up."""
+    source = shard()._pipeline.inputs[0]
+    arrivals = Arrivals(source, 0)
+    given = {"_input", "_base"}
+    written = {"_partitions", "_shards_heard", "_shards_reached", "_ended", "_streams", "_stamp"}
+    assert vars(arrivals).keys() - given == written | {
+        "rows",
+        "late",
+        "seen",
+        "bad",
+        "newest",
+        "newest_stamp",
+    }
+    assert len(arrivals.as_data()) == len(vars(arrivals)) - len(given)
+    given = {"_pipeline", "_name", "_shards"}
+    assert vars(shard()).keys() - given == {
+        "_arrivals", "_kernels", "_chunks", "frontier", "version", "_latest",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("is_float", [False, True])
