@@ -9,22 +9,29 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import os
+import resource
 import selectors
 import socket
 import threading
 import time
 from typing import TYPE_CHECKING, Self
 
-from millstream.connectors.spool import Spool
+from millstream.connectors.spool import FLUSH_SECONDS, Spool
 from millstream.errors import ExecutionError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
     from types import TracebackType
 
 LONGEST_LINE = 16 * 2**20
 """Bytes of a line; what is longer is cut."""
+MOST_UNFINISHED = 64 * 2**20
+"""Bytes of unfinished lines of all clients together."""
+MOST_CONNECTIONS = 1000
+RESERVED_DESCRIPTORS = 64
+"""File descriptors that connections leave to the rest of the process, at most an eighth of all."""
 
 _CHUNK = 2**18
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}".encode()
@@ -33,25 +40,50 @@ _REPLACEMENT = "\N{REPLACEMENT CHARACTER}".encode()
 class PortListener:
     """Listens on a port of the loopback interface from its making until `close`.
 
-    Any number of clients may send lines of UTF-8 at the same time, each ended by LF or CRLF; at the end
-    of a connection the LF may be missing. Nothing that they send is refused: bytes that are not UTF-8
-    and the end of a line that is too long become U+FFFD. Empty lines are lines.
+    Many clients may send lines of UTF-8 at the same time, each ended by LF or CRLF; at the end of a
+    connection the LF may be missing. No line is refused: bytes that are not UTF-8 and the end of a line
+    that is too long become U+FFFD. Empty lines are lines. A line that a reset has cut off is none.
 
-    The order of arrival is that of the spool (`connectors/spool.py`).
+    Clients beyond a number of connections, or beyond the descriptors that the process can spare, are told
+    so and sent away. So is the client with the longest unfinished line if all such lines together become
+    too long. What was lost or refused is in `warnings`.
+
+    The order of arrival is that of the spool (`connectors/spool.py`). An error of the thread is given to
+    ``on_error`` with the port, kept in `error`, and raised by `close`.
     """
 
-    def __init__(self, port: int, directory: Path, *, longest_line: int = LONGEST_LINE) -> None:
-        self._spool = Spool(directory)
+    def __init__(
+        self,
+        port: int,
+        directory: Path,
+        *,
+        longest_line: int = LONGEST_LINE,
+        most_unfinished: int = MOST_UNFINISHED,
+        most_connections: int = MOST_CONNECTIONS,
+        durable: bool = False,
+        on_error: Callable[[int, ExecutionError], None] | None = None,
+    ) -> None:
+        self._spool = Spool(directory, durable=durable)
         self._server = _listen(port)
         self._port = int(self._server.getsockname()[1])
         self._longest_line = longest_line
+        self._most_unfinished = most_unfinished
+        self._most_connections = most_connections
+        self._on_error = on_error
+        self._clients: set[_Client] = set()
+        self._unfinished = 0
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._server, selectors.EVENT_READ)
+        # With no descriptor left, a client could not even be sent away.
+        self._spare: int | None = _spare_descriptor()
         # A byte here wakes the thread up when it is to stop.
         self._bell, ringing = socket.socketpair()
         self._selector.register(ringing, selectors.EVENT_READ)
         self._stopping = False
         self._received = 0
+        self._resets = 0
+        self._refused = 0
+        self._crowded_out = 0
         self._error: ExecutionError | None = None
         self._thread = threading.Thread(target=self._run, name=f"port{self.port}", daemon=True)
         self._thread.start()
@@ -70,6 +102,20 @@ class PortListener:
     def error(self) -> ExecutionError | None:
         """Why nothing can be written down any more, if that is so; the listener has stopped then."""
         return self._error
+
+    @property
+    def warnings(self) -> list[str]:
+        """Sentences about all that has not become a line."""
+        at = f"port {self._port}:"
+        counted = (
+            (self._resets, "unfinished line", "dropped, as the connection was reset"),
+            (self._crowded_out, "unfinished line", "dropped, as all of them together were too long"),
+            (self._refused, "connection", "refused, as there were too many"),
+            (len(self._spool.torn), "file", f"of an earlier run not whole and set aside: {self._spool.torn}"),
+        )
+        return [
+            f"{at} {count} {what}{'' if count == 1 else 's'} {why}" for count, what, why in counted if count
+        ]
 
     def close(self) -> None:
         """Write down what has arrived, and stop; raises the error if there was one."""
@@ -91,47 +137,99 @@ class PortListener:
     ) -> None:
         self.close()
 
+    # ------------------------------------------------------------ the thread
+
     def _run(self) -> None:
-        """The thread: one for all clients, so that there is one order of arrival."""
+        """Serve all clients in one thread, so that there is one order of arrival."""
         try:
-            while not self._stopping:
-                self._serve(self._spool.seconds_to_flush())
-                self._spool.flush_if_due()
-            # What clients had sent before we were asked to stop may still be on its way to us.
-            deadline = time.monotonic() + 1
-            while self._serve(0) and time.monotonic() < deadline:
-                self._spool.flush_if_due()
-            for client in self._clients():
-                self._add(client.end())
-            self._spool.flush()
+            self._serve_until_stopped()
         except ExecutionError as error:
             self._error = error
+        except BaseException as error:  # noqa: BLE001 (an error in a thread is lost unless it is kept)
+            self._error = ExecutionError(
+                f"listening on port {self._port} has failed: {type(error).__name__}: {error}; "
+                f"{self._spool.waiting} lines that were received are lost"
+            )
+            self._error.__cause__ = error
         finally:
-            for key in list(self._selector.get_map().values()):
-                self._selector.unregister(key.fileobj)
-                key.fileobj.close()  # type: ignore[union-attr]  # all of them are sockets
-            self._selector.close()
+            self._release()
+        if self._error is not None and self._on_error is not None:
+            self._on_error(self._port, self._error)
+
+    def _serve_until_stopped(self) -> None:
+        while not self._stopping:
+            self._serve(self._spool.seconds_to_flush())
+            self._spool.flush_if_due()
+        # What clients had sent before we were asked to stop may still be on its way to us.
+        deadline = time.monotonic() + 1
+        while self._serve(0) and time.monotonic() < deadline:
+            self._spool.flush_if_due()
+        for client in list(self._clients):
+            self._end(client)
+        self._spool.flush()
+        while self._spool.is_short:
+            time.sleep(FLUSH_SECONDS)
+            self._spool.flush()
+
+    def _release(self) -> None:
+        for key in list(self._selector.get_map().values()):
+            self._selector.unregister(key.fileobj)
+            key.fileobj.close()  # type: ignore[union-attr]  # all of them are sockets
+        self._selector.close()
+        if self._spare is not None:
+            os.close(self._spare)
 
     def _serve(self, timeout: float | None) -> bool:
-        """Wait for clients, and take what they have sent; whether there was any."""
+        """Wait for clients, and take what they have sent; whether there may be more."""
+        if self._spool.is_short:
+            # What is read now could not be written: let it wait on the other side.
+            time.sleep(timeout or FLUSH_SECONDS)
+            return True
         served = False
         for key, _ in self._selector.select(timeout):
             if key.fileobj is self._server:
                 served |= self._accept()
-            elif isinstance(key.data, _Client):
+            elif key.data in self._clients:
                 served = True
                 self._receive(key.data)
+                # Many clients together could send more than memory can hold before all are served.
+                self._spool.flush_if_due()
         return served
 
+    # ------------------------------------------------------------ clients
+
     def _accept(self) -> bool:
-        # A client that has gone again before it was accepted is none.
-        with contextlib.suppress(OSError):
+        try:
             connection, _ = self._server.accept()
-            connection.setblocking(False)
-            client = _Client(connection, self._longest_line)
-            self._selector.register(connection, selectors.EVENT_READ, client)
-            return True
-        return False
+        except OSError as error:
+            if error.errno in (errno.EMFILE, errno.ENFILE):
+                self._turn_away()
+            # A client that has gone again before it was accepted is none.
+            return False
+        # The system gives the smallest number that is free: this tells how many are in use.
+        if len(self._clients) >= self._most_connections or connection.fileno() >= _last_for_connections():
+            self._refuse(connection, "too many connections")
+            return False
+        connection.setblocking(False)
+        client = _Client(connection, self._longest_line)
+        self._selector.register(connection, selectors.EVENT_READ, client)
+        self._clients.add(client)
+        return True
+
+    def _turn_away(self) -> None:
+        """Take a client with the spare descriptor, to send it away: it would be offered again and again."""
+        if self._spare is None:
+            time.sleep(FLUSH_SECONDS)
+        else:
+            os.close(self._spare)
+            with contextlib.suppress(OSError):
+                self._refuse(self._server.accept()[0], "too many connections")
+        self._spare = _spare_descriptor()
+
+    def _refuse(self, connection: socket.socket, reason: str) -> None:
+        self._refused += 1
+        _say(connection, reason)
+        connection.close()
 
     def _receive(self, client: _Client) -> None:
         try:
@@ -139,22 +237,38 @@ class PortListener:
         except BlockingIOError:
             return
         except OSError:
-            # The other side is gone without a word, which ends its last line as well.
-            data = b""
-        if data:
-            self._add(client.feed(data))
-        else:
-            self._add(client.end())
-            self._selector.unregister(client.connection)
-            client.connection.close()
+            # The other side is gone without a word: what it was about to say is not known.
+            self._resets += client.unfinished > 0
+            self._drop(client)
+            return
+        if not data:
+            self._end(client)
+            return
+        self._unfinished -= client.unfinished
+        self._add(client.feed(data))
+        self._unfinished += client.unfinished
+        while self._unfinished > self._most_unfinished:
+            longest = max(self._clients, key=lambda client: client.unfinished)
+            self._crowded_out += 1
+            _say(longest.connection, "too many long lines at once")
+            self._drop(longest)
+
+    def _end(self, client: _Client) -> None:
+        """Take the end of a connection, which ends its last line too."""
+        self._unfinished -= client.unfinished
+        self._add(client.end())
+        self._drop(client)
+
+    def _drop(self, client: _Client) -> None:
+        self._unfinished -= client.unfinished
+        self._clients.discard(client)
+        self._selector.unregister(client.connection)
+        client.connection.close()
 
     def _add(self, lines: Sequence[bytes]) -> None:
         if lines:
             self._spool.add(lines)
             self._received += len(lines)
-
-    def _clients(self) -> list[_Client]:
-        return [key.data for key in self._selector.get_map().values() if isinstance(key.data, _Client)]
 
 
 class _Client:
@@ -163,31 +277,55 @@ class _Client:
     def __init__(self, connection: socket.socket, longest_line: int) -> None:
         self.connection = connection
         self._longest_line = longest_line
-        self._pieces: list[bytes] = []
-        self._size = 0
+        self._beginning = bytearray()
+
+    @property
+    def unfinished(self) -> int:
+        """Bytes of the line that has not ended yet."""
+        return len(self._beginning)
 
     def feed(self, data: bytes) -> list[bytes]:
         """The lines that end in the data."""
         ended, newline, rest = data.rpartition(b"\n")
         lines: list[bytes] = []
         if newline:
-            text = b"".join([*self._pieces, ended])
-            self._pieces, self._size = [], 0
+            text = bytes(self._beginning) + ended
+            self._beginning = bytearray()
             lines = [self._trim(line) for line in text.split(b"\n")]
         # One byte more than allowed is kept, to know that there was more.
-        room = self._longest_line + 1 - self._size
-        if rest and room > 0:
-            self._pieces.append(rest[:room])
-            self._size += len(self._pieces[-1])
+        room = self._longest_line + 1 - len(self._beginning)
+        if room > 0:
+            self._beginning += rest[:room]
         return lines
 
     def end(self) -> list[bytes]:
         """The line that the end of the connection ends, if there is one."""
-        return self.feed(b"\n") if self._pieces else []
+        return self.feed(b"\n") if self._beginning else []
 
     def _trim(self, line: bytes) -> bytes:
         line = line.removesuffix(b"\r")
         return line if len(line) <= self._longest_line else line[: self._longest_line] + _REPLACEMENT
+
+
+def _say(connection: socket.socket, reason: str) -> None:
+    """Tell a client why it is sent away, as far as it listens."""
+    with contextlib.suppress(OSError):
+        connection.setblocking(False)
+        connection.send(f"refused: {reason}\n".encode())
+
+
+def _spare_descriptor() -> int | None:
+    with contextlib.suppress(OSError):
+        return os.open(os.devnull, os.O_RDONLY)
+    return None
+
+
+def _last_for_connections() -> int:
+    """The first descriptor that is not for connections."""
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    if limit == resource.RLIM_INFINITY:
+        return 1 << 30
+    return limit - min(RESERVED_DESCRIPTORS, limit // 8)
 
 
 def _listen(port: int) -> socket.socket:

@@ -6,14 +6,16 @@ matter in which pieces the tuples are shown.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 from numba import njit
 
 from millstream.progress.clauses import Heartbeats, InOrder, OrderedPer, Promises, Punctuated, RowSlack
+from millstream.progress.plain_data import as_data, from_data
 
 Times = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
@@ -138,6 +140,16 @@ class Tracker:
                 np.maximum(promised[: len(own)], own, out=promised[: len(own)])
         return promised
 
+    def as_data(self) -> dict[str, Any]:
+        """The state as plain data: what has been promised, and the state of each clause in their order."""
+        return {"promised": as_data(self.promised), "clauses": [part.as_data() for part in self.parts]}
+
+    def restore(self, data: Mapping[str, Any]) -> None:
+        """Become the tracker whose state was written."""
+        self.promised = from_data(data["promised"])
+        for part, written in zip(self.parts, data["clauses"], strict=True):
+            part.restore(written)
+
     def _settle(self) -> None:
         self.promised = max([self.promised, *(part.promised for part in self.parts)])
         self.promised = float(self.promised) if self.is_float else int(self.promised)
@@ -160,8 +172,21 @@ def _follower(clause: object, is_float: bool) -> Any:
             raise AssertionError(clause)
 
 
+class _Follower:
+    """Follows one clause; ``kept`` names the attributes that are its state."""
+
+    kept: ClassVar[tuple[str, ...]] = ("promised",)
+
+    def as_data(self) -> dict[str, Any]:
+        return {name: as_data(getattr(self, name)) for name in self.kept}
+
+    def restore(self, data: Mapping[str, Any]) -> None:
+        for name in self.kept:
+            setattr(self, name, from_data(data[name]))
+
+
 @dataclass
-class _Outside:
+class _Outside(_Follower):
     """Heartbeats: tuples change nothing."""
 
     promised: Any
@@ -171,9 +196,10 @@ class _Outside:
 
 
 @dataclass
-class _Newest:
+class _Newest(_Follower):
     """Order, and SLACK INTERVAL: the newest tuple, less the slack."""
 
+    kept = ("promised", "newest")
     slack: Any
     promised: Any
     newest: Any = None
@@ -188,7 +214,7 @@ class _Newest:
 
 
 @dataclass
-class _Promised:
+class _Promised(_Follower):
     """PUNCTUATED BY: the largest time among the tuples that are promises."""
 
     promised: Any
@@ -208,9 +234,10 @@ class _Promised:
 
 
 @dataclass
-class _Ranked:
+class _Ranked(_Follower):
     """SLACK n ROWS: the (n+1)-th largest time so far."""
 
+    kept = ("promised", "ranked")
     rows: int
     promised: Any
     is_float: bool
@@ -220,6 +247,16 @@ class _Ranked:
     def __post_init__(self) -> None:
         # Twice the room that is needed: the list moves along it and is brought back when it reaches the end.
         self.largest = np.empty(2 * (self.rows + 1), np.float64 if self.is_float else np.int64)
+
+    @property
+    def ranked(self) -> Times:
+        """The times that are kept, in ascending order."""
+        return self.largest[: self.count]
+
+    @ranked.setter
+    def ranked(self, times: Times) -> None:
+        self.count = len(times)
+        self.largest[: self.count] = times
 
     def show(self, piece: Piece) -> tuple[Mask | None, Times]:
         # A promise is no tuple, and overtakes none.
@@ -306,10 +343,25 @@ def _put(tree, leaf, value):  # type: ignore[no-untyped-def] # pragma: no cover
         at //= 2
 
 
+class _FollowerOfMinima(_Follower):
+    """Follows a clause about sub-streams."""
+
+    minima: _Minima
+
+    @property
+    def tree(self) -> Times:
+        return self.minima.tree
+
+    @tree.setter
+    def tree(self, tree: Times) -> None:
+        self.minima.tree = tree
+
+
 @dataclass
-class _PerStream:
+class _PerStream(_FollowerOfMinima):
     """ORDERED PER: the sub-stream that is furthest behind, of those that are not idle."""
 
+    kept = ("promised", "newest", "top", "tree")
     idle_after: Any
     promised: Any
     is_float: bool
@@ -379,9 +431,10 @@ def _per_stream(time, streams, counts, newest, tree, idle, values, late, before)
 
 
 @dataclass
-class _PromisedPerStream:
+class _PromisedPerStream(_FollowerOfMinima):
     """PUNCTUATED BY ... PER: the smallest promise among the sub-streams that have not ended."""
 
+    kept = ("promised", "seen", "ended", "tree")
     promised: Any
     is_float: bool
     minima: _Minima = field(init=False)

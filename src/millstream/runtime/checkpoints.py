@@ -6,16 +6,23 @@ results so far, and a manifest that says which query it was.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from millstream.errors import ExecutionError
+from millstream.files import write_whole
+from millstream.runtime.spark_checkpoint import SparkCheckpoint
 
-FORMAT = 5
+FORMAT = 6
+"""Number of the format of all that a checkpoint holds: one with another number is refused."""
+
+_FROM_A_COPY = "put back a copy of the whole directory, or start with a new one"
 _MANIFEST = "query.json"
 _TOGETHER = "+"
 
@@ -26,13 +33,15 @@ class Checkpoint:
 
     directory: Path
     durable: bool = False
+    visible: bool = True
+    """Whether Spark's part of it is where we look: a cluster may have another file system."""
 
     @classmethod
     def temporary(cls) -> Checkpoint:
         return cls(Path(tempfile.mkdtemp(prefix="millstream-checkpoint-")))
 
     @classmethod
-    def kept(cls, above: Path, *names: str) -> Checkpoint:
+    def kept(cls, above: Path, *names: str, visible: bool = True) -> Checkpoint:
         """That of a query, or of some that share what they read, under a directory that the user named."""
         directory = above / _TOGETHER.join(names)
         for other in sorted(above.glob(f"*/{_MANIFEST}")):
@@ -50,11 +59,26 @@ class Checkpoint:
                 f"the checkpoint cannot be kept in '{directory}': {error.strerror or error}",
                 hint="choose another directory with --checkpoint",
             ) from None
-        return cls(directory, durable=True)
+        checkpoint = cls(directory, durable=True, visible=visible)
+        if checkpoint.is_new and not checkpoint.spark_part.is_empty:
+            raise checkpoint._damaged(
+                f"{_MANIFEST} is missing, which tells whose state it is",
+                "put it back, or start with a new directory",
+            )
+        return checkpoint
 
     @property
     def spark(self) -> str:
         return str(self.directory / "spark")
+
+    @property
+    def spark_part(self) -> SparkCheckpoint:
+        return SparkCheckpoint(self.directory / "spark")
+
+    @property
+    def done(self) -> int | None:
+        """The last batch that Spark will not run again; None if that cannot be known."""
+        return self.spark_part.done if self.visible else None
 
     @property
     def control(self) -> str:
@@ -74,29 +98,32 @@ class Checkpoint:
         """Whether no run has been here before."""
         return not (self.directory / _MANIFEST).exists()
 
-    def claim(self, name: str, plan: str, shards: int) -> None:
-        """Make sure that what is here belongs to this query.
+    def claim(self, name: str, plan: str, shards: int, ports: Sequence[int] = ()) -> None:
+        """Make sure that what is here belongs to this query, and is whole.
 
-        State of one query means nothing to another: a run with another plan is refused.
+        State of one query means nothing to another: a run with another plan is refused. ``ports`` are those
+        that the query reads: what has come to them is kept until it has been read.
         """
         if not self.durable:
             return
         path = self.directory / _MANIFEST
-        mine = {"format": FORMAT, "query": name, "shards": shards, "plan": plan.splitlines()}
-        try:
-            if self.is_new:
-                unfinished = path.with_suffix(".unfinished")
-                unfinished.write_text(json.dumps(mine, indent=1), encoding="utf-8")
-                unfinished.replace(path)
-                return
-            theirs = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise ExecutionError(f"the checkpoint in '{self.directory}' cannot be used: {error}") from None
-        if theirs.get("format") != FORMAT:
-            raise ExecutionError(
-                f"the checkpoint in '{self.directory}' was made by another version of Millstream",
-                hint="start again with a new directory",
-            )
+        mine = {
+            "format": FORMAT,
+            "query": name,
+            "shards": shards,
+            "plan": plan.splitlines(),
+            "ports": sorted(ports),
+        }
+        if self.is_new:
+            try:
+                write_whole(path, lambda file: file.write_text(json.dumps(mine, indent=1), encoding="utf-8"))
+            except OSError as error:
+                raise ExecutionError(
+                    f"the checkpoint cannot be kept in '{self.directory}': {error.strerror or error}",
+                    hint="check its permissions and the space on its disk, or choose another directory",
+                ) from None
+            return
+        theirs = self._manifest()
         if theirs["shards"] != shards:
             raise ExecutionError(
                 f"the checkpoint in '{self.directory}' has {theirs['shards']} partitions, "
@@ -111,9 +138,49 @@ class Checkpoint:
                 "start with a new directory, or run the script as it was",
             )
 
+        if self.visible:
+            spark = self.spark_part
+            spark.mend()
+            reason = spark.damage()
+            if reason is not None:
+                raise self._damaged(reason)
+
+    def _manifest(self) -> dict[str, Any]:
+        """What the manifest says, if it is one of this version."""
+        try:
+            found = json.loads((self.directory / _MANIFEST).read_text(encoding="utf-8"))
+        except OSError as error:
+            raise self._damaged(f"{_MANIFEST} cannot be read: {error.strerror or error}") from None
+        except ValueError:
+            raise self._damaged(f"{_MANIFEST} is not JSON") from None
+        if not isinstance(found, dict) or "format" not in found:
+            raise self._damaged(f"{_MANIFEST} does not tell its format")
+        if found["format"] != FORMAT:
+            raise ExecutionError(
+                f"the checkpoint in '{self.directory}' has format {found['format']}, "
+                f"and this version of Millstream reads format {FORMAT}",
+                hint="go on with the version that made it, or start again with a new directory",
+            )
+        if not (isinstance(found.get("shards"), int) and isinstance(found.get("plan"), list)):
+            raise self._damaged(f"{_MANIFEST} is not whole")
+        return found
+
+    def _damaged(self, reason: str, remedy: str = _FROM_A_COPY) -> ExecutionError:
+        return ExecutionError(f"the checkpoint in '{self.directory}' is damaged: {reason}", hint=remedy)
+
     def remove(self) -> None:
         if not self.durable:
             shutil.rmtree(self.directory, ignore_errors=True)
+
+
+def readers_of(above: Path, port: int) -> list[Path]:
+    """Spark's checkpoints of all queries under a directory that read a port, whether they run or not."""
+    found = []
+    for manifest in above.glob(f"*/{_MANIFEST}"):
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            if port in json.loads(manifest.read_text(encoding="utf-8")).get("ports", ()):
+                found.append(manifest.parent / "spark")
+    return found
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -18,9 +18,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millstream.errors import ExecutionError
 from millstream.plan.varying import CHANGES, ISTREAM
 from millstream.runtime import ordering
+from millstream.runtime.kept_files import KeptFiles
 
 _FEW = 1000
 """Rows that are not worth being tidied up."""
@@ -55,6 +55,7 @@ class CurrentResult:
         rows: str = ISTREAM,
         newest: Newest | None = None,
         kept_in: Path | None = None,
+        done: int | None = None,
     ) -> None:
         self._schema = schema
         self._keys = list(keys)
@@ -70,7 +71,7 @@ class CurrentResult:
         self._stored_rows = 0
         self._batch = -1
         self._followers: list[Callable[[pa.Table], None]] = []
-        self._book = None if kept_in is None else _Book(kept_in)
+        self._book = None if kept_in is None else _Book(kept_in, done)
         if self._book is not None:
             for batch_id, table in self._book.read():
                 self._take(table)
@@ -175,18 +176,14 @@ def latest(times: Iterable[str], kind: pa.DataType) -> pa.Scalar | None:
 class _Book:
     """A directory with the changes of each batch, and now and then (``whole``) all rows instead of them."""
 
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
+    def __init__(self, directory: Path, done: int | None) -> None:
+        self._files = KeptFiles(directory, done)
         self.noted = 0
         """Rows of changes since all rows were written."""
-        try:
-            directory.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise _cannot_keep(directory, error) from error
 
     def read(self) -> Iterator[tuple[int, pa.Table]]:
         """What earlier runs have left: the last whole result, and the changes after it."""
-        files = sorted(self._directory.glob("*.arrow"))
+        files = self._files.paths
         # Of one batch the whole result, which has its changes in it, comes last: "changes" < "whole".
         whole = max((i for i, path in enumerate(files) if _is_whole(path)), default=0)
         for path in itertools.islice(files, whole, None):
@@ -196,31 +193,15 @@ class _Book:
             yield int(path.name.split(".")[0]), table
 
     def note(self, batch_id: int, changes: pa.Table) -> None:
-        self._write(f"{batch_id:012}.changes.arrow", changes)
+        self._files.write(f"{batch_id:012}.changes.arrow", changes)
         self.noted += changes.num_rows
 
     def begin_anew(self, batch_id: int, rows: pa.Table) -> None:
-        before = list(self._directory.glob("*.arrow"))
-        self._write(f"{batch_id:012}.whole.arrow", rows)
-        for path in before:
-            path.unlink(missing_ok=True)
+        before = [path.name for path in self._files.paths]
+        self._files.write(f"{batch_id:012}.whole.arrow", rows)
+        self._files.drop(before)
         self.noted = 0
-
-    def _write(self, name: str, table: pa.Table) -> None:
-        path = self._directory / name
-        unfinished = path.with_suffix(".unfinished")
-        try:
-            with pa.OSFile(str(unfinished), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
-                writer.write_table(table)
-            unfinished.replace(path)
-        except OSError as error:
-            unfinished.unlink(missing_ok=True)
-            raise _cannot_keep(self._directory, error) from error
 
 
 def _is_whole(path: Path) -> bool:
     return path.name.endswith(".whole.arrow")
-
-
-def _cannot_keep(directory: Path, error: OSError) -> ExecutionError:
-    return ExecutionError(f"a result cannot be kept in {directory}: {error.strerror or error}")

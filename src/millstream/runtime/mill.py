@@ -42,10 +42,12 @@ from millstream.errors import (
 )
 from millstream.plan.builder import build
 from millstream.plan.views import build_kept, build_view
+from millstream.runtime.cleaning import Cleaner
 from millstream.runtime.entering import Entrance
 from millstream.runtime.explaining import EXPLAINED
 from millstream.runtime.housekeeping import answer, explanation
 from millstream.runtime.live import LiveRelations
+from millstream.runtime.ports import Ports
 from millstream.runtime.query import RunningQuery
 from millstream.runtime.starting import Asked, Starter, explained, lowered, planned, silently
 from millstream.runtime.views import Views
@@ -54,7 +56,6 @@ from millstream.syntax import ParsedStatement, parse_script
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from millstream.connectors.port import PortListener
     from millstream.runtime.registration import Slack
     from millstream.spark.control import Control
     from millstream.spark.lower import Lowerer
@@ -93,8 +94,8 @@ class Mill:
         self._compiling = compiling
         self._settings: dict[str, str] = {}
         self._frames: dict[str, DataFrame] = {}
-        self._ports: dict[int, PortListener] = {}
-        self._port_directories: dict[int, Path] = {}
+        self._cleaner = Cleaner()
+        self._ports = Ports(checkpoint, self._spool_directory, self._cleaner)
         self._directory: tempfile.TemporaryDirectory[str] | None = None
         self._names = 0
         self._live = LiveRelations()
@@ -147,7 +148,9 @@ class Mill:
         for view in self._views.unfinished(self._views.read_by(asked.plan)):
             view.wait()
         with self._views.entering:
-            frame = shown(lowered(asked, self._lowerer(asked), self._compiling))
+            lowerer = self._lowerer(asked)
+            frame = shown(lowered(asked, lowerer, self._compiling))
+        self._ports.keep(lowerer.metrics.values())
         return with_settings(frame) if frame.isStreaming else frame
 
     def start(self, query: str, name: str | None = None, *, snapshot: bool = False) -> RunningQuery:
@@ -248,13 +251,7 @@ class Mill:
 
         What arrives before the first query is kept for it.
         """
-        from millstream.connectors.port import PortListener
-
-        directory = self._port_directory(port)
-        listener = PortListener(port, directory)
-        self._ports[listener.port] = listener
-        self._port_directories[listener.port] = directory
-        return listener.port
+        return self._ports.listen(port)
 
     def refresh(self, table: str) -> None:
         """Read a table with REFRESH EVERY again now; streaming queries meet it from their next batch on."""
@@ -265,15 +262,25 @@ class Mill:
         """Tables that could not be read again, and why; queries use the last version that was read."""
         return self._live.problems()
 
+    @property
+    def port_warnings(self) -> list[str]:
+        """Sentences about what was refused or lost at ports."""
+        return self._ports.warnings
+
     def stop(self) -> None:
         """Stop all queries, and Spark too if it was started here. The connection is closed then."""
         self._stopped = True
         for query in self.queries:
             query.close()
         self._live.stop()
-        for port in self._ports.values():
-            port.close()
-        self._ports.clear()
+        self._cleaner.close()
+        try:
+            # Raises an error that no query has reported.
+            self._ports.close()
+        finally:
+            self._stop_spark()
+
+    def _stop_spark(self) -> None:
         if self._session is not None and self._given is None:
             _users_of_embedded_spark.discard(id(self))
             # There is one embedded Spark in a process, and others may be using it.
@@ -319,6 +326,12 @@ class Mill:
 
         Queries are started together, so that those that read the same streams can share the reading.
         """
+        with self._cleaner.held():
+            return self._perform_all(statements, collect_sinks)
+
+    def _perform_all(
+        self, statements: Sequence[AnalysedStatement], collect_sinks: Callable[[Sink], bool]
+    ) -> list[RunningQuery | str]:
         outcomes: list[RunningQuery | str] = []
         waiting: list[Asked] = []
         try:
@@ -412,7 +425,15 @@ class Mill:
     def _start_all(self, asked: Sequence[Asked]) -> list[RunningQuery]:
         if not asked:
             return []
-        starter = Starter(self.spark, self._lowerer, self._checkpoint, self._views, self._compiling)
+        starter = Starter(
+            self.spark,
+            self._lowerer,
+            self._checkpoint,
+            self._views,
+            self._ports,
+            self._cleaner,
+            self._compiling,
+        )
         started = starter.start_all(asked)
         if self._warns:
             for query in started:
@@ -451,20 +472,7 @@ class Mill:
         return Table(name, fields_of(frame.schema), Registered(is_bounded=True))
 
     def _read_port(self, number: int) -> DataFrame:
-        from millstream.connectors.spool import FORMAT, SPARK_SCHEMA
-
-        if number not in self._ports:
-            self.listen(number)
-        directory = self._port_directories[number]
-        return self.spark.readStream.format(FORMAT).schema(SPARK_SCHEMA).load(str(directory))
-
-    def _port_directory(self, port: int) -> Path:
-        """Where what arrives at a port is kept; with a checkpoint, so that it is there for the next run."""
-        if self._checkpoint is not None and port:
-            directory = self._checkpoint / f"port{port}"
-            directory.mkdir(parents=True, exist_ok=True)
-            return directory
-        return Path(tempfile.mkdtemp(prefix="port", dir=self._spool_directory()))
+        return self._ports.frame(number, self.spark)
 
     def _spool_directory(self) -> Path:
         if self._directory is None:

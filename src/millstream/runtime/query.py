@@ -143,6 +143,13 @@ class RunningQuery:
         """Do something when the query has ended, however it has."""
         self._on_end.append(act)
 
+    def fail(self, error: MillstreamError) -> None:
+        """End the query with an error of what it reads."""
+        self._error = self._error or self._explain(error)
+        if self._streaming is not None:
+            with contextlib.suppress(Exception):
+                self._streaming.stop()
+
     def start_batch(self, run: Callable[[], Any]) -> None:
         """Run a job over tables; its result, if it has one, goes to the log."""
         threading.Thread(target=self._run, args=(run,), name=f"millstream-{self.name}", daemon=True).start()

@@ -8,9 +8,7 @@ are mapped and not read when they are needed.
 from __future__ import annotations
 
 import bisect
-import errno
 import functools
-import os
 import shutil
 import tempfile
 import threading
@@ -21,8 +19,8 @@ from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
 
-from millstream.errors import ExecutionError
 from millstream.runtime import ordering
+from millstream.runtime.kept_files import KeptFiles, cannot_write
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -40,7 +38,8 @@ class ResultLog:
 
     `keys` name the columns that give the order of rows, the most important one first. Columns in
     `hidden` are there for that only, and are not shown to readers. With `kept_in` results are written to
-    that directory batch by batch, and those of an earlier run are there again.
+    that directory batch by batch, and those of an earlier run are there again; `done` is the last batch
+    that Spark will not run again.
 
     >>> log = ResultLog(keys=["t"], hidden=["t"])
     >>> log.append(0, pa.table({"t": [2, 1], "x": ["b", "a"]}))
@@ -58,6 +57,7 @@ class ResultLog:
         memory_limit: int = MEMORY_LIMIT,
         directory: Path | None = None,
         kept_in: Path | None = None,
+        done: int | None = None,
     ) -> None:
         self._schema = schema
         self._keys = list(keys)
@@ -72,7 +72,7 @@ class ResultLog:
         self._changed = threading.Condition()
         self._ended = False
         self._error: BaseException | None = None
-        self._kept = None if kept_in is None else _Kept(kept_in)
+        self._kept = None if kept_in is None else _Kept(kept_in, done)
         if self._kept is not None:
             self._parts = self._kept.parts()
             self._batch_ids = sorted(self._parts)
@@ -284,7 +284,9 @@ class _Spool:
         except OSError as error:
             if unfinished is not None:
                 unfinished.unlink(missing_ok=True)
-            raise _cannot_write(error, self._directory or self._above) from error
+            raise cannot_write(
+                error, self._directory or self._above or Path(tempfile.gettempdir())
+            ) from error
         file = _File(path)
         return {i: _Part(tables[i].num_rows, None, file, numbers[i]) for i in tables}
 
@@ -304,34 +306,18 @@ class _Spool:
 class _Kept:
     """A directory with a file for every batch, which stays."""
 
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
-        try:
-            directory.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise _cannot_write(error, directory) from error
+    def __init__(self, directory: Path, done: int | None) -> None:
+        self._files = KeptFiles(directory, done)
 
     def parts(self) -> dict[int, _Part]:
         """What earlier runs have left."""
-        return {int(path.stem): self._part(path) for path in self._directory.glob("*.arrow")}
+        return {int(path.stem): self._part(path) for path in self._files.paths}
 
     def write(self, batch_id: int, table: pa.Table) -> _Part:
-        path = self._path(batch_id)
-        unfinished = path.with_suffix(".unfinished")
-        try:
-            with pa.OSFile(str(unfinished), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
-                writer.write_table(table)
-            unfinished.replace(path)
-        except OSError as error:
-            unfinished.unlink(missing_ok=True)
-            raise _cannot_write(error, self._directory) from error
-        return self._part(path)
+        return self._part(self._files.write(_name(batch_id), table))
 
     def drop(self, batch_id: int) -> None:
-        self._path(batch_id).unlink(missing_ok=True)
-
-    def _path(self, batch_id: int) -> Path:
-        return self._directory / f"{batch_id:012}.arrow"
+        self._files.drop([_name(batch_id)])
 
     def _part(self, path: Path) -> _Part:
         file = _File(path, stays=True)
@@ -339,17 +325,10 @@ class _Kept:
         return _Part(sum(file.reader.get_batch(i).num_rows for i in batches), None, file, batches)
 
 
+def _name(batch_id: int) -> str:
+    return f"{batch_id:012}.arrow"
+
+
 def _size(table: pa.Table) -> int:
     # A table of a few rows costs more than its rows.
     return int(table.nbytes + 1024 * table.num_columns)
-
-
-def _cannot_write(error: OSError, directory: Path | None) -> ExecutionError:
-    where = directory or tempfile.gettempdir()
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return ExecutionError(
-            f"the disk is full: results cannot be kept in {where}",
-            hint="free some space, or set TMPDIR to a directory on a larger disk",
-        )
-    reason = os.strerror(error.errno) if error.errno else str(error)
-    return ExecutionError(f"results cannot be kept in {where}: {reason}")

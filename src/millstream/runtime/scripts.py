@@ -118,6 +118,8 @@ class ScriptRun:
             self._report(rejects)
             for table, problem in mill.stale_tables.items():
                 self._say(f"warning: the last good version of table {table} was used: {problem.message}")
+            for warning in mill.port_warnings:
+                self._say(f"warning: {warning}")
             if ended or not bounded:
                 self._give_out(queries, whole=bounded)
             if bounded and not ended:

@@ -30,9 +30,11 @@ from millstream.plan.varying import ISTREAM
 from millstream.plan.views import build_view, rows_beside
 from millstream.quantity import Duration
 from millstream.runtime.checkpoints import Checkpoint
+from millstream.runtime.cleaning import Cleaner
 from millstream.runtime.conductor import Beat, Conductor
 from millstream.runtime.current import CurrentResult, latest
 from millstream.runtime.groups import Group, Member
+from millstream.runtime.ports import Ports
 from millstream.runtime.progress import ProgressCounter
 from millstream.runtime.query import RunningQuery
 from millstream.runtime.results import ResultLog
@@ -151,6 +153,8 @@ class Starter:
     lowerer: MakeLowerer
     checkpoint: Path | None
     views: Views
+    ports: Ports
+    cleaner: Cleaner
     compiling: Compiling = silently
 
     def start_all(self, asked: Sequence[Asked]) -> list[RunningQuery]:
@@ -187,18 +191,22 @@ class Starter:
         if sink is not None and checkpoint.is_new:
             check_sink(sink, self.spark)
         identity = _identity(asked.plan, lowerer.stages.pipelines)
-        checkpoint.claim(asked.name, identity, self._partitions())
+        ports = self.ports.behind(lowerer.metrics.values())
+        checkpoint.claim(asked.name, identity, self._partitions(), ports)
         metrics = {metric: stream.name for metric, stream in lowerer.metrics.items()}
         counter = ProgressCounter(metrics, lowerer.stages.reports)
         try:
             current = _current(frame, asked, checkpoint, counter)
             log = None
             if sink is None and not asked.is_view:
-                log = _log(frame, checkpoint.results, streaming=frame.isStreaming, told=current)
+                log = _log(
+                    frame, checkpoint.results, checkpoint.done, streaming=frame.isStreaming, told=current
+                )
         except FAILURES as error:
             raise asked.explain(error) from None
         running = RunningQuery(asked.name, log, asked.explain, counter, checkpoint, current)
         running.on_end(lambda: _forget(lowerer.stages.tokens))
+        self._clean_behind(checkpoint, running, ports)
         if frame.isStreaming:
             conductor = None
             if control is not None and lowerer.stages.pipelines:
@@ -215,7 +223,18 @@ class Starter:
             running.start_batch(lambda: self._complete(asked, frame).toArrow())
         else:
             running.start_batch(lambda: write_batch(self._complete(asked, frame), sink))
+        self.ports.watch(ports, running)
         return running
+
+    def _clean_behind(self, checkpoint: Checkpoint, running: RunningQuery, ports: Sequence[int]) -> None:
+        """Let files be removed when the query has read them; one that will not go on needs none any more."""
+        spark, control = Path(checkpoint.spark), Path(checkpoint.control)
+        self.ports.read_by(ports, spark)
+        if checkpoint.visible:
+            self.cleaner.add(control, spark)
+            running.on_end(lambda: self.cleaner.leave(control))
+        if not checkpoint.durable:
+            running.on_end(lambda: self.cleaner.drop(spark))
 
     def _complete(self, asked: Asked, frame: DataFrame) -> DataFrame:
         """A query over tables, when the views among them are what they are to be read as."""
@@ -253,7 +272,8 @@ class Starter:
         plans = "\n".join(
             _identity(one.plan, [want.pipeline]) for one, want in zip(asked, wanted, strict=True)
         )
-        checkpoint.claim(", ".join(one.name for one in asked), plans, self._partitions())
+        ports = self.ports.behind(first.metrics.values())
+        checkpoint.claim(", ".join(one.name for one in asked), plans, self._partitions(), ports)
         whole = shared(wanted, control.frame)
         compile_all([bundle.wanted.pipeline for bundle in whole.bundles], self.compiling)
         bounded = all(one.bounded for one in asked)
@@ -262,13 +282,15 @@ class Starter:
         for tag, (one, frame) in enumerate(zip(asked, frames, strict=True)):
             counter = ProgressCounter(metrics, whole.reports[tag : tag + 1])
             kept = checkpoint.results / one.name if checkpoint.results else None
-            running = RunningQuery(one.name, _log(frame, kept, streaming=True), one.explain, counter)
+            log = _log(frame, kept, checkpoint.done, streaming=True)
+            running = RunningQuery(one.name, log, one.explain, counter)
 
             def finish(results: DataFrame, plan: nodes.Node = one.plan) -> DataFrame:
                 return first.standing_in(lambda want: results).lower(plan)
 
             members.append(Member(running, finish))
         members[-1].query.on_end(lambda: _forget(list(whole.tokens)))
+        self._clean_behind(checkpoint, members[-1].query, ports)
         conductor = self._conductor(
             [want.pipeline for want in wanted],
             first.metrics.values(),
@@ -280,6 +302,8 @@ class Starter:
             Group(whole, members, checkpoint).start(conductor, bounded=bounded)
         except FAILURES as error:
             raise asked[0].explain(error) from None
+        for member in members:
+            self.ports.watch(ports, member.query)
         return [member.query for member in members]
 
     def _conductor(
@@ -320,7 +344,9 @@ class Starter:
     def _checkpoint_of(self, *names: str) -> Checkpoint:
         if self.checkpoint is None:
             return Checkpoint.temporary()
-        return Checkpoint.kept(self.checkpoint, *names)
+        # The name of a directory may mean one on another file system to Spark.
+        files = self.spark._jsc.hadoopConfiguration().get("fs.defaultFS")
+        return Checkpoint.kept(self.checkpoint, *names, visible=str(files).startswith("file:"))
 
 
 def _groups(asked: Sequence[Asked]) -> list[list[int]]:
@@ -358,14 +384,21 @@ def _schema(frame: DataFrame, *, streaming: bool) -> pa.Schema:
 
 
 def _log(
-    frame: DataFrame, directory: Path | None, *, streaming: bool, told: CurrentResult | None = None
+    frame: DataFrame,
+    directory: Path | None,
+    done: int | None,
+    *,
+    streaming: bool,
+    told: CurrentResult | None = None,
 ) -> ResultLog:
     """Where rows are kept; those that are ``told`` of a result are not all that come."""
     from millstream.spark.hidden import hidden, sort_keys
 
     schema = _schema(frame, streaming=streaming)
     schema = schema if told is None else told.told(schema.empty_table()).schema
-    return ResultLog(schema, keys=sort_keys(schema.names), hidden=hidden(schema.names), kept_in=directory)
+    return ResultLog(
+        schema, keys=sort_keys(schema.names), hidden=hidden(schema.names), kept_in=directory, done=done
+    )
 
 
 def _current(
@@ -387,6 +420,7 @@ def _current(
         rows=ISTREAM if asked.is_view else rows_beside(asked.query),
         newest=(lambda: latest(counter.newest(), kind)) if asked.bounded else None,
         kept_in=checkpoint.current,
+        done=checkpoint.done,
     )
 
 

@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pyspark
 
+from millstream.files import is_trusted
+
 CREATE = "-XX:ArchiveClassesAtExit="
 _USE = "-XX:SharedArchiveFile="
 
@@ -32,6 +34,7 @@ def archive_file() -> Path:
 def java_options(given: str) -> str:
     """The options that make a JVM use the archive; those given by the user know better."""
     file = archive_file()
-    if CREATE in given or _USE in given or not file.exists():
+    # A JVM runs the code in it: no other user may be able to write it.
+    if CREATE in given or _USE in given or not file.exists() or not is_trusted(file.parent):
         return ""
     return f'"{_USE}{file}"'

@@ -6,7 +6,7 @@ Every shard does this by itself from the same heads, and so they all agree.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millstream.kernels.base import BEGINNING, END, KEY, STREAM, Frontier, Times, Tuples
+from millstream.kernels.tuples import frontier_as_data, frontier_from_data
+from millstream.progress.plain_data import as_data, from_data
 from millstream.progress.tracking import Tracker, Verdict
 from millstream.stage.lines import Followed, Judged, judged, numbered, promises_in
 from millstream.stage.packing import BEFORE, BROKEN, POSITION
@@ -23,6 +25,9 @@ from millstream.stage.spec import NUMBER, ORIGIN, ORIGINS_PER_INPUT, TIME, Input
 from millstream.stage.times import instants, is_float
 
 HEARTBEAT, ENDED = "heartbeat", "end"
+
+_NUMBERS = ("rows", "late", "seen", "bad", "newest", "newest_stamp")
+"""Attributes of arrivals that are numbers, and part of the state."""
 
 
 @dataclass(frozen=True)
@@ -143,6 +148,36 @@ class Arrivals:
             1 + sum(len(followed.codes) for followed in partition.lines)
             for partition in self._partitions.values()
         )
+
+    def as_data(self) -> dict[str, Any]:
+        """The state as plain data for JSON."""
+        return {
+            "partitions": [
+                [number, partition.arrived, [followed.as_data() for followed in partition.lines]]
+                for number, partition in self._partitions.items()
+            ],
+            "heard": {shard: frontier_as_data(heard) for shard, heard in self._shards_heard.items()},
+            "reached": {shard: frontier_as_data(heard) for shard, heard in self._shards_reached.items()},
+            "ended": self._ended,
+            "streams": list(self._streams),
+            "stamp": self._stamp,
+            **{name: as_data(getattr(self, name)) for name in _NUMBERS},
+        }
+
+    def restore(self, data: Mapping[str, Any]) -> None:
+        """Become the arrivals whose state was written."""
+        for number, arrived, lines in data["partitions"]:
+            partition = self._partition(number)
+            partition.arrived = arrived
+            for followed, written in zip(partition.lines, lines, strict=True):
+                followed.restore(written)
+        self._shards_heard = {shard: frontier_from_data(heard) for shard, heard in data["heard"].items()}
+        self._shards_reached = {shard: frontier_from_data(heard) for shard, heard in data["reached"].items()}
+        self._ended = data["ended"]
+        self._streams = {stream: number for number, stream in enumerate(data["streams"])}
+        self._stamp = data["stamp"]
+        for name in _NUMBERS:
+            setattr(self, name, from_data(data[name]))
 
     def take(self, blobs: Iterable[Blob]) -> Arrived:
         """All blobs of a micro-batch; what they tell about the end comes after all tuples.

@@ -3,6 +3,10 @@
 Any Python worker of a machine may get the next micro-batch, so what one of them knows is left in shared
 memory for the others, under the version that the state store will have: what does not match that is not used.
 Reading it costs nothing until it is touched, and what a worker changes in it is its own.
+
+A shard in memory is made of objects, so it is pickled, and to load it is to execute what stands there. So
+nothing is loaded, and nothing left, in a directory that another user can write to. What must survive a run is
+not here but in the state store, as plain data.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from millstream.files import is_trusted, private_directory
 from millstream.stage.shard import Shard
 
 _ALIGNMENT = 64
@@ -31,8 +36,11 @@ def recall(token: str, name: str, version: int) -> Shard | None:
     shard = _known.get((token, name))
     if shard is not None and shard.version == version:
         return shard
+    path = _file(token, name, version)
+    if not (is_trusted(_root()) and is_trusted(path.parent)):
+        return None
     try:
-        with _file(token, name, version).open("rb") as file:
+        with path.open("rb") as file:
             memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
     except (OSError, ValueError):
         return None
@@ -56,8 +64,9 @@ def remember(token: str, name: str, shard: Shard) -> None:
     parts = [memoryview(body), *(buffer.raw() for buffer in buffers)]
     path = _file(token, name, shard.version)
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    if not _make(path.parent):
+        return
     try:
-        _make(path.parent)
         with unfinished.open("wb") as file:
             file.write(struct.pack(f"<{len(parts) + 1}q", len(parts), *(part.nbytes for part in parts)))
             for part in parts:
@@ -74,17 +83,21 @@ def forget(token: str) -> None:
     """A query has ended."""
     for key in [key for key in _known if key[0] == token]:
         del _known[key]
-    shutil.rmtree(_root() / token, ignore_errors=True)
+    if is_trusted(_root()):
+        shutil.rmtree(_root() / token, ignore_errors=True)
 
 
-def _make(directory: Path) -> None:
+def _make(directory: Path) -> bool:
+    """Make the directory of a query; whether it can be used."""
     if directory.exists():
-        return
-    directory.mkdir(parents=True, mode=0o700)
+        return is_trusted(_root()) and is_trusted(directory)
+    if not (private_directory(_root()) and private_directory(directory)):
+        return False
     for other in directory.parent.iterdir():
         with contextlib.suppress(OSError):
             if time.time() - other.stat().st_mtime > _FORGOTTEN_AFTER:
                 shutil.rmtree(other, ignore_errors=True)
+    return True
 
 
 def _file(token: str, name: str, version: int) -> Path:

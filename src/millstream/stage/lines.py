@@ -6,7 +6,7 @@ there and shows nothing; a row that is a promise about some attribute is no tupl
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,6 +32,15 @@ class Followed:
     def of(cls, line: Line) -> Followed:
         """Nothing has come yet."""
         return cls(line, Tracker(line.promises, is_float(line.type)))
+
+    def as_data(self) -> dict[str, Any]:
+        """The state as plain data; sub-streams stand in the order of their codes."""
+        return {"tracker": self.tracker.as_data(), "streams": list(self.codes)}
+
+    def restore(self, data: Mapping[str, Any]) -> None:
+        """Become the line whose state was written."""
+        self.tracker.restore(data["tracker"])
+        self.codes = {stream: code for code, stream in enumerate(data["streams"])}
 
     def show(self, rows: pa.Table, promises: Mask | None) -> Verdict:
         """Judge the next rows by this line alone; ``promises`` are those that are promises about any."""

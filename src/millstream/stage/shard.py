@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-import pickle
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,7 +13,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from millstream.errors import ExecutionError
 from millstream.kernels.base import END, KEY, STREAM, Change, Frontier, Kernel, Times, Tuples
+from millstream.kernels.tuples import frontier_as_data, frontier_from_data
+from millstream.progress.plain_data import as_data, from_data
 from millstream.stage.arrivals import Arrivals, Blob, joined
 from millstream.stage.spec import MARK, NUMBER, ORIGIN, TAG, TIME, Input, Pipeline
 from millstream.stage.times import is_float, timestamps
@@ -24,8 +27,8 @@ Report = dict[str, Any]
 _LAST_ORIGIN = 2**31 - 1
 _LARGEST = float(np.finfo(np.float64).max)
 
-FORMAT = 1
-"""Of the state: a checkpoint with another number is not understood."""
+FORMAT = 2
+"""Number of the state's format: a state with another number is refused."""
 
 
 @dataclass
@@ -174,17 +177,30 @@ class Shard:
             if added.pop(name, None) is None:
                 self._chunks.pop(name, None)
         self._chunks.update({name: len(chunk) for name, chunk in added.items()})
-        meta = pickle.dumps(
-            (FORMAT, self.version, self.frontier, self._arrivals, metas, self._chunks, self._latest),
-            pickle.HIGHEST_PROTOCOL,
-        )
-        return StateChange(meta, added, tuple(dropped))
+        meta = {
+            "format": FORMAT,
+            "version": self.version,
+            "frontier": frontier_as_data(self.frontier),
+            "arrivals": [arrivals.as_data() for arrivals in self._arrivals],
+            "kernels": metas,
+            "chunks": self._chunks,
+            "latest": as_data(self._latest),
+        }
+        return StateChange(json.dumps(meta, allow_nan=False).encode(), added, tuple(dropped))
 
     def restore(self, meta: bytes, chunks: Mapping[str, bytes]) -> None:
         """Go on from what was written."""
-        stored = pickle.loads(meta)
-        _, self.version, self.frontier, self._arrivals, metas, self._chunks, self._latest = stored
-        for i, (kernel, own) in enumerate(zip(self._kernels, metas, strict=True)):
+        stored = _read(meta)
+        self.version = stored["version"]
+        self.frontier = frontier_from_data(stored["frontier"])
+        self._chunks = stored["chunks"]
+        self._latest = from_data(stored["latest"])
+        for arrivals, data in zip(self._arrivals, stored["arrivals"], strict=True):
+            arrivals.restore(data)
+        missing = [name for name in self._chunks if name not in chunks]
+        if missing:
+            raise _damaged(f"{len(missing)} of its {len(self._chunks)} chunks are missing")
+        for i, (kernel, own) in enumerate(zip(self._kernels, stored["kernels"], strict=True)):
             prefix = f"{i}/"
             kernel.restore(
                 own,
@@ -198,8 +214,29 @@ class Shard:
 
 def version_of(meta: bytes) -> int:
     """The version of a stored state."""
-    stored = pickle.loads(meta)
-    return int(stored[1])
+    return int(_read(meta)["version"])
+
+
+def _read(meta: bytes) -> dict[str, Any]:
+    """What was written of a shard besides its chunks, if it is in the format of this version."""
+    stored: Any = None
+    with contextlib.suppress(ValueError):
+        stored = json.loads(meta)
+    # The state of older versions was no JSON.
+    written = stored.get("format") if isinstance(stored, dict) else None
+    if written != FORMAT:
+        raise _damaged(
+            f"it is in {'another format' if written is None else f'format {written}'}, not {FORMAT}"
+        )
+    return dict(stored)
+
+
+def _damaged(reason: str) -> ExecutionError:
+    return ExecutionError(
+        f"the state of the query cannot be read: {reason}",
+        hint="go on with the version of Millstream that wrote the checkpoint, put back a copy of it, "
+        "or start with a new directory",
+    )
 
 
 def result_schema(pipeline: Pipeline) -> pa.Schema:
