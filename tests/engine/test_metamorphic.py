@@ -39,8 +39,7 @@ BRANCHES = (
     "SELECT max(k) AS k, sum(v) AS n FROM {s} [ROWS {i}]",
     "SELECT k, sum(v) AS n FROM {s} [SESSION GAP {i}] GROUP BY k",
     "SELECT k, count(*) AS n FROM {s} [LANDMARK START AT 2 SLIDE {i}] GROUP BY k",
-    "SELECT x.k AS k, CAST(x.v + y.v AS BIGINT) AS n FROM {s} [RANGE {i}] x JOIN {o} [RANGE {j}] y "
-    "ON x.k = y.k",
+    "SELECT x.k AS k, x.v + CAST(y.v AS BIGINT) AS n FROM {s} [RANGE {i}] x JOIN {o} [RANGE {j}] y USING (k)",
     "SELECT DISTINCT k, CAST(v AS BIGINT) AS n FROM {s} [RANGE {i}]",
     "SELECT k, count(*) AS n FROM {s} [RANGE {i}] GROUP BY k",
     "SELECT DSTREAM k, CAST(v AS BIGINT) AS n FROM {s} [RANGE {i}]",

@@ -17,6 +17,7 @@ from millstream.analysis.expressions import ColumnRef, Expr, all_of
 from millstream.analysis.resolved import Arrangement, GroupKey, Output, PatternClause
 from millstream.catalog.entries import Stream, Table, View
 from millstream.errors import Span
+from millstream.plan import labels
 from millstream.quantity import Rows
 from millstream.types import BOOLEAN, STRING, TIMESTAMP, Field, Type
 from millstream.windows.slots import strategy
@@ -111,7 +112,8 @@ class StreamScan(Node):
         order = (
             f" ORDER BY {timestamp.column}" if timestamp.column else f" ({timestamp.kind.value} timestamp)"
         )
-        return f"StreamScan {_named(self.stream.name, self.alias)} from {self.stream.origin}{order}"
+        name = labels.with_alias(self.stream.name, self.alias)
+        return f"StreamScan {name} from {self.stream.origin}{order}"
 
 
 @dataclass(frozen=True)
@@ -130,7 +132,7 @@ class TableScan(Node):
     def label(self) -> str:
         kind = "ViewScan" if isinstance(self.table, View) else "TableScan"
         origin = f" from {self.table.origin}" if isinstance(self.table, Table) else ""
-        return f"{kind} {_named(self.table.name, self.alias)}{origin}"
+        return f"{kind} {labels.with_alias(self.table.name, self.alias)}{origin}"
 
 
 @dataclass(frozen=True)
@@ -209,7 +211,7 @@ class Project(Node):
         return tuple(ColumnRef("", o.name, o.expr.type) for o in self.outputs)
 
     def label(self) -> str:
-        return f"Project {', '.join(_output(o) for o in self.outputs)}"
+        return f"Project {labels.listed(self.outputs)}"
 
 
 @dataclass(frozen=True)
@@ -262,16 +264,7 @@ class Arranged(Node):
         return self.input.schema
 
     def label(self) -> str:
-        wanted = self.arrangement
-        keys = [
-            f"{self.schema[key.column].name}{' DESC' if key.descending else ''}"
-            f" NULLS {'FIRST' if key.nulls_first else 'LAST'}"
-            for key in wanted.keys
-        ]
-        parts = [f"ORDER BY {', '.join(keys)}"] if keys else []
-        parts += [f"LIMIT {wanted.limit}"] if wanted.limit is not None else []
-        parts += [f"OFFSET {wanted.offset}"] if wanted.offset else []
-        return f"Arranged {' '.join(parts)}"
+        return f"Arranged {labels.arranged(self.arrangement, self.schema)}"
 
 
 # ---------------------------------------------------------------- stateful operators
@@ -409,14 +402,7 @@ class PatternMatch(Node):
         return tuple(ColumnRef("", o.name, o.expr.type) for o in self.outputs)
 
     def label(self) -> str:
-        elements = ", ".join(f"{'*' if e.star else ''}{e.name}" for e in self.pattern.elements)
-        by = f" PARTITION BY {', '.join(self.pattern.partition_by)}" if self.pattern.partition_by else ""
-        asked = [
-            *(c for e in self.pattern.elements for c in (*e.per_tuple, *e.final)),
-            *self.pattern.after_match,
-        ]
-        where = f" WHERE {' AND '.join(map(str, asked))}" if asked else ""
-        return f"PatternMatch{by} AS ({elements}){where} RETURNING {', '.join(map(_output, self.outputs))}"
+        return f"PatternMatch{labels.pattern(self.pattern)} RETURNING {labels.listed(self.outputs)}"
 
 
 @dataclass(frozen=True)
@@ -511,13 +497,3 @@ def edge_field(window: Window, schema: Schema, timestamp: Type | None) -> Field:
     name = (window.attribute or "").lower()
     attribute = next((c.type for c in schema if c.name.lower() == name), timestamp or TIMESTAMP)
     return Field("edge", window.edge_type(attribute))
-
-
-def _named(name: str, alias: str) -> str:
-    return name if alias.lower() == name.lower() else f"{name} AS {alias}"
-
-
-def _output(output: Output) -> str:
-    column = output.expr.column
-    same = (column is not None and column.name == output.name) or str(output.expr) == output.name
-    return str(output.expr) if same else f"{output.expr} AS {output.name}"
