@@ -209,3 +209,26 @@ class TestAllFormats:
     def test_a_file_that_cannot_be_written(self, form: str) -> None:
         with pytest.raises(ExecutionError, match=r"/proc/nowhere/q1\.csv cannot be written"):
             write_file([], pa.schema({"n": pa.int64()}), form, pathlib.Path("/proc/nowhere/q1.csv"))
+
+
+FAR_TIMES = [
+    # type, number, text
+    (pa.timestamp("us"), 327_403_555_200_500_000, "+12345-01-03 00:00:00.5"),
+    (pa.timestamp("us", "UTC"), 327_403_555_200_000_000, "+12345-01-03 00:00:00"),
+    (pa.timestamp("us", "UTC"), 2**63 - 1, "+294247-01-10 04:00:54.775807"),
+    (pa.timestamp("us", "UTC"), -62_135_596_800_000_001, "0000-12-31 23:59:59.999999"),
+    (pa.timestamp("us"), -(2**62), "-144169-06-28 09:59:32.612096"),
+    (pa.date32(), 3_000_000, "+10183-09-21"),
+    (pa.date32(), -800_000, "-0221-09-04"),
+    (pa.date32(), 2**31 - 1, "+5881580-07-11"),
+]
+
+
+@pytest.mark.parametrize(("kind", "number", "expected"), FAR_TIMES)
+def test_times_of_any_year_have_a_text(kind: pa.DataType, number: int, expected: str) -> None:
+    whole = pa.int32() if pa.types.is_date32(kind) else pa.int64()
+    near = pa.array([0], whole)
+    found = texts(pa.concat_arrays([pa.array([number, None], whole), near]).cast(kind)).to_pylist()
+    assert found == [expected, None, "1970-01-01" if pa.types.is_date32(kind) else "1970-01-01 00:00:00"]
+    for form in FORMATS:
+        assert expected in text(form, pa.table({"x": pa.array([number], whole).cast(kind)}))

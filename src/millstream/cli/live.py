@@ -19,6 +19,7 @@ from rich.text import Text
 
 from millstream.errors import MillstreamError
 from millstream.runtime.query import RunningQuery
+from millstream.runtime.texts import texts
 
 _REFRESH_SECONDS = 0.25
 _FRESH_SECONDS = 1.0
@@ -151,7 +152,7 @@ class NewestRows:
 
     def _add(self, table: pa.Table) -> None:
         last = table.slice(max(0, table.num_rows - (self._rows.maxlen or 0)))
-        columns = [[_cell(value) for value in column.to_pylist()] for column in last.columns]
+        columns = [_cells(column) for column in last.columns]
         with self._lock:
             self._rows.extend(_Row(cells) for cells in zip(*columns, strict=True))
             for i, cells in enumerate(columns):
@@ -171,6 +172,13 @@ def _is_number(kind: pa.DataType) -> bool:
 def _cut(text: str) -> Text:
     """A text that is never more than a line."""
     return Text(text, no_wrap=True, overflow="ellipsis")
+
+
+def _cells(column: pa.ChunkedArray) -> list[str]:
+    try:
+        return [_cell(value) for value in column.to_pylist()]
+    except (OverflowError, ValueError):  # times that Python cannot hold
+        return [_cell(value) for value in texts(column.combine_chunks()).to_pylist()]
 
 
 def _cell(value: Any) -> str:

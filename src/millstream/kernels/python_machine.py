@@ -77,7 +77,11 @@ class PythonMachine:
 
     def encoded(self, table: pa.Table, names: Sequence[str]) -> dict[str, Any]:
         """The arguments of tuples as Python has them."""
-        columns = [to_python(table[name]) for name in names]
+        try:
+            columns = [to_python(table[name]) for name in names]
+        except (OverflowError, ValueError):
+            reason = "an argument is a time that Python cannot hold: before the year 1 or after the year 9999"
+            raise PythonAggregateError(self.program.name, reason) from None
         return {"tuples": list(zip(*columns, strict=True))}
 
     # ------------------------------------------------------------ running

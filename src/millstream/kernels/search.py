@@ -11,6 +11,7 @@ import pyarrow as pa
 from millstream.kernels.arrays import NO_CODES, NO_INTEGERS, Array, Codes, Integers
 from millstream.kernels.base import Frontier, Tuples
 from millstream.kernels.coding import Coding
+from millstream.kernels.far_times import shown
 from millstream.kernels.offered import Offered
 from millstream.kernels.sorting import ordering
 from millstream.kernels.specs import PatternSpec
@@ -148,10 +149,10 @@ class Search:
         """A failure that names the tuple at which it happened."""
         if not 0 <= failure.row < len(tuples):
             return self._named(failure)
-        values = (tuples.columns[name][failure.row].as_py() for name in self._spec.arguments)
+        values = (shown(tuples.columns[name][failure.row]) for name in self._spec.arguments)
         named = zip((field.name for field in self._spec.program.parameters), values, strict=True)
-        shown = ", ".join(f"{name} {'NULL' if value is None else value}" for name, value in named)
-        reason = f"{failure.reason}, for the tuple ({shown}){',' if failure.statement else ''}"
+        all_ = ", ".join(f"{name} {value}" for name, value in named)
+        reason = f"{failure.reason}, for the tuple ({all_}){',' if failure.statement else ''}"
         return PatternError(failure.aggregate, failure.statement, reason, failure.row)
 
     @staticmethod

@@ -80,16 +80,22 @@ def _united(spec: AggregateSpec, elements: Elements) -> pa.Array:
 def _most_frequent(spec: AggregateSpec, elements: Elements) -> pa.Array:
     """approx_top_k, exactly; of equally frequent values the first that came."""
     (most,) = spec.parameters
-    item, count = (spec.type.value_type.field(i).name for i in range(2))
     codes = np.where(elements.valid[0], elements.codes[0], -1)
     keys = list(zip(elements.valid[0].tolist(), codes.tolist(), strict=True))
-    value_of = dict(zip(keys, elements.array(0).to_pylist(), strict=True))
-    out, end = [], 0
+    place_of = {key: place for place, key in enumerate(keys)}
+    found: list[tuple[int, int]] = []
+    offsets, end = [0], 0
     for length in elements.lengths.tolist():
         counted = Counter(keys[end : end + length]).most_common(int(most))
-        out.append([{item: value_of[key], count: number} for key, number in counted])
+        found += [(place_of[key], number) for key, number in counted]
+        offsets.append(len(found))
         end += length
-    return pa.array(out, spec.type)
+    items = elements.array(0).take(pa.array([place for place, _ in found], pa.int64()))
+    counts = pa.array([number for _, number in found], pa.int64())
+    fields = [spec.type.value_type.field(i) for i in range(2)]
+    columns = [one.cast(field.type) for one, field in zip((items, counts), fields, strict=True)]
+    structs = pa.StructArray.from_arrays(columns, fields=fields)
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), structs, type=spec.type)
 
 
 def _percentile_of_counts(spec: AggregateSpec, elements: Elements) -> pa.Array:

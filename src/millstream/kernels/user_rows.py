@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from millstream.kernels.arrays import Integers, first_numbers
 from millstream.kernels.base import Change, Tuples
+from millstream.kernels.far_times import shown
 from millstream.kernels.specs import UserSpec
 from millstream.kernels.typed import arrow_type
 from millstream.kernels.user_machine import Returned, UserAggregateError
@@ -83,10 +84,9 @@ def located(failure: UserAggregateError, tuples: Tuples, arguments: Sequence[str
     """A failure that names the arguments of the tuple at which it happened."""
     if not 0 <= failure.row < len(tuples):
         return failure
-    values = [tuples.columns[name][failure.row].as_py() for name in arguments]
-    shown = ", ".join("NULL" if value is None else str(value) for value in values)
+    values = ", ".join(shown(tuples.columns[name][failure.row]) for name in arguments)
     return UserAggregateError(
-        failure.aggregate, failure.statement, f"{failure.reason}, for the arguments ({shown}),", failure.row
+        failure.aggregate, failure.statement, f"{failure.reason}, for the arguments ({values}),", failure.row
     )
 
 

@@ -11,13 +11,13 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from datetime import datetime
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from millstream.kernels.far_times import is_time, time_of_text
 from millstream.plan.varying import CHANGES, ISTREAM
 from millstream.runtime import ordering
 from millstream.runtime.kept_files import KeptFiles
@@ -166,10 +166,11 @@ def latest(times: Iterable[str], kind: pa.DataType) -> pa.Scalar | None:
     >>> latest(["7", "12"], pa.int32()).as_py()
     12
     """
-    if pa.types.is_timestamp(kind):
-        values = [pa.scalar(datetime.fromisoformat(time), kind) for time in times]
-    else:
-        values = [pa.scalar(time).cast(kind) for time in times]
+    if is_time(kind):
+        numbers = [time_of_text(time.removesuffix("+00:00"), kind) for time in times]
+        whole = pa.int64() if pa.types.is_timestamp(kind) else pa.int32()
+        return pa.scalar(max(numbers), whole).cast(kind) if numbers else None
+    values = [pa.scalar(time).cast(kind) for time in times]
     return max(values, key=lambda value: value.as_py(), default=None)
 
 

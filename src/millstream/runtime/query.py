@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from millstream.errors import MillstreamError, RejectedTuplesWarning
+from millstream.errors import ExecutionError, MillstreamError, RejectedTuplesWarning
 from millstream.runtime.beginnings import BEGINNINGS
 from millstream.runtime.checkpoints import Checkpoint
 from millstream.runtime.conductor import Conductor
@@ -222,7 +222,7 @@ class RunningQuery:
 
         for table in self.arrow():
             make = Row(*table.schema.names)
-            for values in zip(*(column.to_pylist() for column in table.columns), strict=True):
+            for values in zip(*map(_python_values, table.column_names, table.columns), strict=True):
                 yield make(*values)
         self._warn()
 
@@ -342,3 +342,15 @@ class RunningQuery:
 
     def __repr__(self) -> str:
         return f"<RunningQuery {self.name}: {self.state}>"
+
+
+def _python_values(name: str, column: pa.ChunkedArray) -> list[Any]:
+    """A column of a result for Python."""
+    try:
+        values: list[Any] = column.to_pylist()
+    except (OverflowError, ValueError) as error:
+        raise ExecutionError(
+            f"column '{name}' has a time before the year 1 or after the year 9999, which Python cannot hold",
+            hint="take the result as Arrow, with arrow() or collect(), or select CAST(... AS STRING)",
+        ) from error
+    return values

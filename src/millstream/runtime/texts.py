@@ -8,7 +8,7 @@ One form for each type, the same in every output format:
 | float, double | the shortest text that is read back as the same value, as Python's repr; NaN, Infinity |
 | boolean | true, false |
 | timestamp | `2006-11-05 10:00:00.25`, without trailing zeros, in the column's time zone (the session's) |
-| date, time | `2006-11-05`, `10:00:00.25` |
+| date, time | `2006-11-05`, `10:00:00.25`; years of other than four digits have a sign: `+12345-01-01` |
 | interval day to second | `1 02:03:04.5`, which Spark casts back |
 | binary | base64, as in Spark's to_json |
 | array, map, struct | JSON |
@@ -27,6 +27,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from millstream.kernels.far_times import is_far, time_texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,8 +52,9 @@ def texts(column: pa.Array) -> pa.Array:
     if pa.types.is_decimal(kind):
         return _decimals(column)
     if pa.types.is_timestamp(kind):
-        local = column if kind.tz is None else pc.local_timestamp(column)
-        return _without_zeros(local.cast(pa.string()))
+        return _without_zeros(_times(column if kind.tz is None else pc.local_timestamp(column)))
+    if pa.types.is_date32(kind):
+        return _times(column)
     if pa.types.is_time(kind):
         return _without_zeros(column.cast(pa.string()))
     if pa.types.is_duration(kind):
@@ -104,6 +107,16 @@ def json_objects(names: list[str], columns: list[pa.Array], rows: int) -> pa.Arr
 def is_verbatim(kind: pa.DataType) -> bool:
     """Whether texts of this type are never empty, and have nothing in them that must be quoted."""
     return bool(pa.types.is_primitive(kind) or pa.types.is_decimal(kind) or pa.types.is_null(kind))
+
+
+def _times(column: pa.Array) -> pa.Array:
+    """Timestamps without a zone, or dates; what Arrow cannot write is written as Spark does."""
+    found = column.cast(pa.string())
+    far = is_far(column)
+    if not far.any():
+        return found
+    mask = pa.array(far)
+    return pc.replace_with_mask(found, mask, pa.array(time_texts(column.filter(mask)), pa.string()))
 
 
 def _floats(column: pa.Array) -> pa.Array:

@@ -179,7 +179,12 @@ def _with_clauses(frame: DataFrame, promises: Iterable[Promise], suffix: str) ->
 
 
 def _zoned(time: Column, kind: T.DataType) -> Column:
-    """A time for a report; Spark would write it in the zone of the JVM, and without saying which."""
+    """A time for a report as text, because Python may not be able to hold it.
+
+    Spark would write a timestamp in the zone of the JVM, and without saying which.
+    """
+    if isinstance(kind, T.DateType | T.TimestampNTZType):
+        return time.cast("string")
     return F.date_format(time, "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX") if kind == T.TimestampType() else time
 
 

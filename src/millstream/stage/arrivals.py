@@ -22,7 +22,7 @@ from millstream.progress.tracking import Tracker, Verdict
 from millstream.stage.lines import Followed, Judged, judged, numbered, promises_in
 from millstream.stage.packing import BEFORE, BROKEN, POSITION
 from millstream.stage.spec import NUMBER, ORIGIN, ORIGINS_PER_INPUT, TIME, Input
-from millstream.stage.times import instants, is_float
+from millstream.stage.times import has_value, instants, is_float
 
 HEARTBEAT, ENDED = "heartbeat", "end"
 
@@ -418,10 +418,8 @@ def _hold(tuples: Tuples) -> npt.NDArray[Any]:
 
 def _largest(column: pa.ChunkedArray) -> Any:
     """As a number, or None."""
-    if is_float(column.type):
-        column = pc.if_else(pc.is_finite(column), column, None)
-    largest = pc.max(column)
-    return instants(pa.array([largest.as_py()], column.type))[0].item() if largest.is_valid else None
+    numbers = instants(column.filter(has_value(column)))
+    return numbers.max().item() if len(numbers) else None
 
 
 def _of(whole: pa.Table | None) -> pa.Table:

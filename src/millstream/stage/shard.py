@@ -7,7 +7,6 @@ import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ import pyarrow as pa
 
 from millstream.errors import ExecutionError
 from millstream.kernels.base import END, KEY, STREAM, Change, Frontier, Kernel, Times, Tuples
+from millstream.kernels.far_times import is_time, time_texts
 from millstream.kernels.tuples import frontier_as_data, frontier_from_data
 from millstream.progress.plain_data import as_data, from_data
 from millstream.stage.arrivals import Arrivals, Blob, joined
@@ -286,16 +286,19 @@ def _newest(arrivals: Arrivals, source: Input) -> str | None:
     """The largest timestamp, whichever attribute windows are measured along."""
     stamp = next((line for line in source.others if line.attribute is None), None)
     if stamp is not None:
-        return _told(arrivals.newest_stamp, stamp.type)
-    return _told(arrivals.newest, source.time_type) if source.attribute is None else None
+        return time_for_people(arrivals.newest_stamp, stamp.type)
+    return time_for_people(arrivals.newest, source.time_type) if source.attribute is None else None
 
 
-def _told(newest: Any, kind: pa.DataType) -> str | None:
+def time_for_people(newest: Any, kind: pa.DataType) -> str | None:
     """A time for people and for JSON."""
     if newest is None:
         return None
-    value = timestamps(np.array([newest]), kind)[0].as_py()
-    return value.isoformat() if isinstance(value, date) else str(value)
+    values = timestamps(np.array([newest]), kind)
+    if not is_time(kind):
+        return str(values[0].as_py())
+    text = time_texts(values, "T")[0].removesuffix(".000000")
+    return f"{text}+00:00" if pa.types.is_timestamp(kind) and kind.tz is not None else text
 
 
 def _to_bytes(table: pa.Table) -> bytes:

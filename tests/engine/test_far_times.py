@@ -1,0 +1,73 @@
+"""Timestamps that Python's datetime cannot hold: before the year 1, and after the year 9999."""
+
+from __future__ import annotations
+
+import random
+
+import pyarrow as pa
+import pytest
+from tests.engine.simulation import Simulation
+
+from millstream.kernels.place_sliding import Sliding
+from millstream.kernels.reorder import Reorder
+from millstream.kernels.specs import AggregateSpec, WindowSpec
+from millstream.kernels.windows import WindowAggregate
+from millstream.progress.clauses import InOrder, Promises, RowSlack
+from millstream.runtime.current import latest
+from millstream.stage.shard import time_for_people
+from millstream.stage.spec import TIME, Input, Pipeline
+
+DAY = 86_400_000_000
+YEAR_12345 = 327_403_382_400_000_000
+BEFORE_YEAR_1 = -62_135_596_800_000_001
+KINDS = {
+    "timestamp": (pa.timestamp("us", "UTC"), [BEFORE_YEAR_1, 0, YEAR_12345]),
+    "timestamp_ntz": (pa.timestamp("us"), [BEFORE_YEAR_1, 0, YEAR_12345]),
+    "date": (pa.date32(), [-800_000, 0, 3_000_000]),
+}
+NEWEST = {
+    "timestamp": "+12345-01-01T00:00:00+00:00",
+    "timestamp_ntz": "+12345-01-01T00:00:00",
+    "date": "+10183-09-21",
+}
+
+
+def simulation(kind: pa.DataType, promises: Promises, kernels, output: pa.Schema) -> Simulation:
+    source = Input("s", pa.schema([("v", pa.int64())]), kind, promises)
+    pipeline = Pipeline((source,), kernels, output, kind, marked=True)
+    return Simulation(pipeline, [pa.schema([("v", pa.int64()), (TIME, kind)])], 1, random.Random(1), True)
+
+
+def arrivals(name: str):
+    kind, numbers = KINDS[name]
+    whole = pa.int32() if pa.types.is_date32(kind) else pa.int64()
+    times = pa.array(numbers, whole).cast(kind)
+    return kind, [(0, 0, {"v": i, TIME: times[i]}) for i in range(len(numbers))]
+
+
+@pytest.mark.parametrize("clause", [InOrder(), InOrder(5), RowSlack(1)], ids=str)
+@pytest.mark.parametrize("name", KINDS)
+def test_a_stage_passes_them(name: str, clause) -> None:
+    kind, rows = arrivals(name)
+    output = pa.schema([("v", pa.int64())])
+    found = simulation(kind, Promises((clause,)), lambda: [Reorder()], output).run(rows, [1, 2])
+    assert found["v"].to_pylist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_windows_over_them(name: str) -> None:
+    kind, rows = arrivals(name)
+    count = AggregateSpec("count", None, "n", pa.int64())
+    spec = WindowSpec(Sliding(10 * DAY, 10 * DAY), kind, (), (count,))
+    output = pa.schema([("window_end", kind), ("n", pa.int64())])
+    found = simulation(kind, Promises((InOrder(),)), lambda: [WindowAggregate(spec)], output).run(rows, [2])
+    assert found["n"].to_pylist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_the_newest_is_reported_as_text(name: str) -> None:
+    kind, numbers = KINDS[name]
+    newest = numbers[-1] * (DAY if name == "date" else 1)
+    assert time_for_people(newest, kind) == NEWEST[name]
+    whole = pa.int32() if name == "date" else pa.int64()
+    assert latest([NEWEST[name], NEWEST[name]], kind).cast(whole).as_py() == numbers[-1]
