@@ -13,6 +13,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from millstream.errors import MillstreamError
+from millstream.masking import masked
 
 app = typer.Typer(
     name="millstream",
@@ -125,7 +126,7 @@ def run_app() -> NoReturn:
         if usage is not None:
             _usage(error)
         _fail(
-            f"{type(error).__name__}: {error}",
+            masked(f"{type(error).__name__}: {error}"),
             hint=f"this is a mistake in Millstream; details are in {_noted()}",
         )
     sys.exit(code or 0)
@@ -147,7 +148,7 @@ def _usage(error: Exception) -> NoReturn:
 def _noted() -> Path:
     handle, path = tempfile.mkstemp(prefix="millstream-", suffix=".log")
     with os.fdopen(handle, "w") as log:
-        traceback.print_exc(file=log)
+        log.write(masked(traceback.format_exc()))
     return Path(path)
 
 
