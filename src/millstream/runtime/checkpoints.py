@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import shutil
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from millstream.errors import ExecutionError
+from millstream.scratch import temporary
 
 FORMAT = 5
 _MANIFEST = "query.json"
@@ -29,7 +29,7 @@ class Checkpoint:
 
     @classmethod
     def temporary(cls) -> Checkpoint:
-        return cls(Path(tempfile.mkdtemp(prefix="millstream-checkpoint-")))
+        return cls(temporary("checkpoint-"))
 
     @classmethod
     def kept(cls, above: Path, *names: str) -> Checkpoint:

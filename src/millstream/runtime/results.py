@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from millstream.errors import ExecutionError
 from millstream.runtime import ordering
+from millstream.scratch import scratch
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -295,7 +296,7 @@ class _Spool:
 
     def _new_path(self) -> Path:
         if self._directory is None:
-            self._directory = Path(tempfile.mkdtemp(prefix="millstream-results-", dir=self._above))
+            self._directory = Path(tempfile.mkdtemp(prefix="results-", dir=self._above or scratch()))
             self._remove = weakref.finalize(self, shutil.rmtree, self._directory, ignore_errors=True)
         self._files += 1
         return self._directory / f"{self._files:06}.arrow"
