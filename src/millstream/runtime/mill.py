@@ -44,6 +44,8 @@ from millstream.errors import (
 from millstream.masking import masked
 from millstream.plan.builder import build
 from millstream.plan.views import build_kept, build_view
+from millstream.runtime import corrupt_files
+from millstream.runtime.corrupt_files import CorruptFiles
 from millstream.runtime.entering import Entrance
 from millstream.runtime.explaining import EXPLAINED
 from millstream.runtime.housekeeping import answer, explanation
@@ -101,6 +103,7 @@ class Mill:
         self._port_directories: dict[int, Path] = {}
         self._directory: tempfile.TemporaryDirectory[str] | None = None
         self._names = 0
+        self._corrupt = CorruptFiles()
         self._live = LiveRelations()
         self._views = Views(self._relation, until_stopped=views_at_end)
         self._entrance = Entrance(
@@ -154,6 +157,7 @@ class Mill:
         asked = Asked(resolved, statement.source, statement.span, "")
         for view in self._views.unfinished(self._views.read_by(asked.plan)):
             view.wait()
+        self._corrupt.apply(self.spark)
         with self._views.entering:
             frame = shown(lowered(asked, self._lowerer(asked), self._compiling))
         return with_settings(frame) if frame.isStreaming else frame
@@ -272,6 +276,11 @@ class Mill:
     def stale_tables(self) -> dict[str, MillstreamError]:
         """Tables that could not be read again, and why; queries use the last version that was read."""
         return self._live.problems()
+
+    @property
+    def corrupt_files(self) -> list[str]:
+        """Files that were skipped, wholly or from some place on, with millstream.on_corrupt_file = 'skip'."""
+        return self._corrupt.skipped()
 
     def stop(self) -> None:
         """Stop all queries, and Spark too if it was started here. The connection is closed then."""
@@ -409,6 +418,8 @@ class Mill:
                 span=span,
                 hint="a tuple that causes an error stops its query",
             ).locate(source)
+        if setting.key == corrupt_files.SETTING:
+            self._corrupt.skips = setting.value == "skip"
         if not setting.key.startswith("spark."):
             return
         if self._session is None:
@@ -439,6 +450,7 @@ class Mill:
     def _start_all(self, asked: Sequence[Asked]) -> list[RunningQuery]:
         if not asked:
             return []
+        self._corrupt.apply(self.spark)
         starter = Starter(self.spark, self._lowerer, self._checkpoint, self._views, self._compiling)
         started = starter.start_all(asked)
         if self._warns:
