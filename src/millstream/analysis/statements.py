@@ -10,6 +10,7 @@ from sqlglot import exp
 from millstream.analysis.aggregates import analyse_aggregate, python_name
 from millstream.analysis.coercion import stores
 from millstream.analysis.datatypes import from_datatype
+from millstream.analysis.fence import check_fence
 from millstream.analysis.queries import analyse_query
 from millstream.analysis.resolved import Query, Select, SetOperation
 from millstream.analysis.resolver import Resolver
@@ -35,7 +36,7 @@ from millstream.syntax import ParsedStatement, nodes
 from millstream.syntax.positions import span_of
 from millstream.types import Field, Type
 
-SETTINGS = {"millstream.on_error": ("stop", "bad")}
+SETTINGS = {"millstream.on_error": ("stop", "bad"), "millstream.on_corrupt_file": ("fail", "skip")}
 """Our own settings and the values that they take."""
 
 
@@ -110,6 +111,7 @@ def analyse(statement: ParsedStatement, catalog: Catalog) -> AnalysedStatement:
     """Check a statement; what it defines, drops or sets is in the catalog afterwards."""
     catalog.ship(shipped, shelf.names)
     try:
+        check_fence(statement, catalog)
         meaning = _StatementAnalyser(catalog, statement.source).meaning(statement.tree)
     except MillstreamError as error:
         for one in error.all:
@@ -421,7 +423,8 @@ def analyse_setting(key: str, value: str) -> Setting:
     if allowed is None:
         raise AnalysisError(
             f"unknown setting '{key}'",
-            hint=did_you_mean(key, SETTINGS) or "settings are millstream.on_error and Spark's own, spark.*",
+            hint=did_you_mean(key, SETTINGS)
+            or f"settings are {', '.join(SETTINGS)} and Spark's own, spark.*",
         )
     if value.lower() not in allowed:
         raise AnalysisError(

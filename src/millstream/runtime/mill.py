@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from sqlglot import exp
-
-from millstream.analysis.queries import analyse_query
 from millstream.analysis.resolved import Query
 from millstream.analysis.statements import (
     AnalysedStatement,
@@ -25,7 +22,6 @@ from millstream.analysis.statements import (
 )
 from millstream.catalog import Catalog
 from millstream.catalog.entries import (
-    FILE_FORMATS,
     Registered,
     Relation,
     Sink,
@@ -33,25 +29,29 @@ from millstream.catalog.entries import (
     View,
 )
 from millstream.errors import (
-    AnalysisError,
     ExecutionError,
     MillstreamError,
     NotExecutableError,
     Source,
     Span,
 )
+from millstream.masking import masked
 from millstream.plan.builder import build
 from millstream.plan.views import build_kept, build_view
+from millstream.runtime import corrupt_files
 from millstream.runtime.cleaning import Cleaner
+from millstream.runtime.corrupt_files import CorruptFiles
 from millstream.runtime.entering import Entrance
 from millstream.runtime.explaining import EXPLAINED
 from millstream.runtime.housekeeping import answer, explanation
 from millstream.runtime.live import LiveRelations
 from millstream.runtime.ports import Ports
 from millstream.runtime.query import RunningQuery
-from millstream.runtime.starting import Asked, Starter, explained, lowered, planned, silently
+from millstream.runtime.sinks import write_once
+from millstream.runtime.starting import Asked, Starter, explained, lowered, planned, silently, single_query
 from millstream.runtime.views import Views
-from millstream.syntax import ParsedStatement, parse_script
+from millstream.scratch import scratch
+from millstream.syntax import parse_script
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -76,11 +76,12 @@ class Mill:
         settings: Mapping[str, str] | None = None,
         checkpoint: Path | None = None,
         allow_python: bool = True,
+        allow: Iterable[str] = (),
         compiling: Compiling = silently,
         views_at_end: bool = False,
         warns: bool = True,
     ) -> None:
-        self.catalog = Catalog(elsewhere=self._table_of_spark, allow_python=allow_python)
+        self.catalog = Catalog(elsewhere=self._table_of_spark, allow_python=allow_python, allow=allow)
         if spark is not None:
             from millstream.spark.callers_session import check_session
 
@@ -98,6 +99,7 @@ class Mill:
         self._ports = Ports(checkpoint, self._spool_directory, self._cleaner)
         self._directory: tempfile.TemporaryDirectory[str] | None = None
         self._names = 0
+        self._corrupt = CorruptFiles()
         self._live = LiveRelations()
         self._views = Views(self._relation, until_stopped=views_at_end)
         self._entrance = Entrance(
@@ -116,8 +118,12 @@ class Mill:
             raise ExecutionError("this connection is closed", hint="make another one: millstream.connect()")
         if self._session is None:
             from millstream.spark.session import embedded_session
+            from millstream.spark.translate import FAILURES, translate
 
-            self._session = embedded_session(self._master, self._settings)
+            try:
+                self._session = embedded_session(self._master, self._settings)
+            except FAILURES as error:
+                raise translate(error) from None
             _users_of_embedded_spark.add(id(self))
         return self._session
 
@@ -142,11 +148,12 @@ class Mill:
         from millstream.spark.callers_session import with_settings
         from millstream.spark.hidden import shown
 
-        statement, resolved = self._single_query(query)
+        statement, resolved = single_query(query, self.catalog)
 
         asked = Asked(resolved, statement.source, statement.span, "")
         for view in self._views.unfinished(self._views.read_by(asked.plan)):
             view.wait()
+        self._corrupt.apply(self.spark)
         with self._views.entering:
             lowerer = self._lowerer(asked)
             frame = shown(lowered(asked, lowerer, self._compiling))
@@ -158,7 +165,7 @@ class Mill:
 
         With ``snapshot``, the current result of a query over windows is kept: ``query.snapshot()`` gives it.
         """
-        statement, resolved = self._single_query(query)
+        statement, resolved = single_query(query, self.catalog)
         form = build_kept if snapshot else build
         asked = Asked(resolved, statement.source, statement.span, name or self._next_name(), form=form)
         return self._start_all([asked])[0]
@@ -176,7 +183,7 @@ class Mill:
 
         ``mode`` is ``logical``, ``pattern``, ``pattern dot``, ``pattern mermaid``, ``physical`` or ``code``.
         """
-        statement, resolved = self._single_query(query)
+        statement, resolved = single_query(query, self.catalog)
         return self._explained(ExplainQuery(mode.upper(), resolved), statement.source, statement.span)
 
     def register_stream(
@@ -267,6 +274,11 @@ class Mill:
         """Sentences about what was refused or lost at ports."""
         return self._ports.warnings
 
+    @property
+    def corrupt_files(self) -> list[str]:
+        """Files that were skipped, wholly or from some place on, with millstream.on_corrupt_file = 'skip'."""
+        return self._corrupt.skipped()
+
     def stop(self) -> None:
         """Stop all queries, and Spark too if it was started here. The connection is closed then."""
         self._stopped = True
@@ -285,11 +297,29 @@ class Mill:
             _users_of_embedded_spark.discard(id(self))
             # There is one embedded Spark in a process, and others may be using it.
             if not _users_of_embedded_spark:
-                self._session.stop()
+                from millstream.spark.session import stop_session
+
+                stop_session(self._session)
             self._session = None
         if self._directory is not None:
             self._directory.cleanup()
             self._directory = None
+
+    def abandon(self) -> None:
+        """End at once: Spark's JVM is killed if it was started here, and nothing is waited for.
+
+        Checkpoints and sinks are as after any other kill: a later run goes on from there.
+        """
+        if self._given is None:
+            from millstream.spark import jvm
+
+            _users_of_embedded_spark.clear()
+            self._session = None
+            jvm.kill()
+        for query in self.queries:
+            query.abandon()
+        self._views.clear()
+        self.queries.clear()
 
     def __enter__(self) -> Self:
         return self
@@ -310,7 +340,7 @@ class Mill:
             if isinstance(statement.meaning, RunQuery | InsertQuery):
                 planned(statement.meaning.query, statement.source)
             if isinstance(statement.meaning, InsertQuery):
-                _write_once(statement.meaning.sink, written, statement)
+                write_once(statement.meaning.sink, written, statement)
             if isinstance(statement.meaning, Definition):
                 for _, query in statement.meaning.views:
                     planned(query, statement.source, build_view)
@@ -383,7 +413,7 @@ class Mill:
                 return explanation(wanted)
             asked = Asked(wanted.query, source, span, "")
             with self._views.entering:
-                return EXPLAINED[wanted.mode](asked, self._lowerer(asked))
+                return masked(EXPLAINED[wanted.mode](asked, self._lowerer(asked)))
         except MillstreamError as error:
             raise error.locate(source) from None
 
@@ -396,6 +426,8 @@ class Mill:
                 span=span,
                 hint="a tuple that causes an error stops its query",
             ).locate(source)
+        if setting.key == corrupt_files.SETTING:
+            self._corrupt.skips = setting.value == "skip"
         if not setting.key.startswith("spark."):
             return
         if self._session is None:
@@ -406,25 +438,12 @@ class Mill:
         except FAILURES as error:
             raise explained(error, source, span) from None
 
-    def _single_query(self, text: str) -> tuple[ParsedStatement, Query]:
-        statements = parse_script(text, "<query>")
-        if len(statements) != 1:
-            raise AnalysisError(f"expected one query, not {len(statements)} statements", hint="use execute()")
-        statement = statements[0]
-        if not isinstance(statement.tree, exp.Query):
-            raise AnalysisError("expected a query", span=statement.span, hint="use execute()").locate(
-                statement.source
-            )
-        try:
-            return statement, analyse_query(statement.tree, self.catalog, statement.source)
-        except MillstreamError as error:
-            raise error.locate(statement.source) from None
-
     # ------------------------------------------------------------ starting
 
     def _start_all(self, asked: Sequence[Asked]) -> list[RunningQuery]:
         if not asked:
             return []
+        self._corrupt.apply(self.spark)
         starter = Starter(
             self.spark,
             self._lowerer,
@@ -476,16 +495,5 @@ class Mill:
 
     def _spool_directory(self) -> Path:
         if self._directory is None:
-            self._directory = tempfile.TemporaryDirectory(prefix="millstream-")
+            self._directory = tempfile.TemporaryDirectory(prefix="ports-", dir=scratch())
         return Path(self._directory.name)
-
-
-def _write_once(sink: Sink, written: set[str], statement: AnalysedStatement) -> None:
-    """Two queries cannot write into one directory: each would take the other's files for its own."""
-    if sink.format.lower() in FILE_FORMATS and sink.name.lower() in written:
-        raise AnalysisError(
-            f"two queries write into sink '{sink.name}'",
-            span=statement.span,
-            hint="unite them with UNION ALL, or make a sink for each",
-        ).locate(statement.source)
-    written.add(sink.name.lower())

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from millstream.analysis.statements import AnalysedStatement
 from millstream.catalog.entries import FILE_FORMATS, Sink
-from millstream.errors import ExecutionError
+from millstream.errors import AnalysisError, ExecutionError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -18,6 +19,19 @@ def stream_writer(frame: DataFrame, sink: Sink) -> DataStreamWriter:
 
 def write_batch(frame: DataFrame, sink: Sink) -> None:
     frame.write.format(sink.format).options(**dict(sink.options)).mode("append").save()
+
+
+def remove_leftovers(sink: Sink, spark: SparkSession, since: float) -> None:
+    """Remove part files that killed batches have left: readers that ignore Spark's list fail on them.
+
+    Only files that were made ``since`` the query first started are its own. With the option ``retention``
+    Spark takes old files off its list, so that nothing tells them from leftovers.
+    """
+    from millstream.spark.paths import remove_uncommitted
+
+    options = {key.lower(): value for key, value in sink.options}
+    if sink.format.lower() in FILE_FORMATS and "path" in options and "retention" not in options:
+        remove_uncommitted(options["path"], spark, since)
 
 
 def check_sink(sink: Sink, spark: SparkSession) -> None:
@@ -38,3 +52,14 @@ def check_sink(sink: Sink, spark: SparkSession) -> None:
         )
         error.place = sink.place
         raise error
+
+
+def write_once(sink: Sink, written: set[str], statement: AnalysedStatement) -> None:
+    """Two queries cannot write into one directory: each would take the other's files for its own."""
+    if sink.format.lower() in FILE_FORMATS and sink.name.lower() in written:
+        raise AnalysisError(
+            f"two queries write into sink '{sink.name}'",
+            span=statement.span,
+            hint="unite them with UNION ALL, or make a sink for each",
+        ).locate(statement.source)
+    written.add(sink.name.lower())

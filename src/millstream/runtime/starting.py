@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
+from sqlglot import exp
 
+from millstream.analysis.fence import check_fence
+from millstream.analysis.queries import analyse_query
 from millstream.analysis.resolved import Query
+from millstream.catalog import Catalog
 from millstream.catalog.entries import (
     HeartbeatPromise,
     Promise,
@@ -19,7 +24,7 @@ from millstream.catalog.entries import (
     SlackPromise,
     Stream,
 )
-from millstream.errors import MillstreamError, Source, Span
+from millstream.errors import AnalysisError, MillstreamError, Source, Span
 from millstream.plan import nodes
 from millstream.plan.builder import build
 from millstream.plan.executable import require_executable
@@ -38,8 +43,10 @@ from millstream.runtime.ports import Ports
 from millstream.runtime.progress import ProgressCounter
 from millstream.runtime.query import RunningQuery
 from millstream.runtime.results import ResultLog
-from millstream.runtime.sinks import check_sink, stream_writer, write_batch
+from millstream.runtime.sinks import check_sink, remove_leftovers, stream_writer, write_batch
 from millstream.runtime.views import Views
+from millstream.scratch import remove_with_scratch
+from millstream.syntax import ParsedStatement, parse_script
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -81,6 +88,23 @@ class Asked:
     def explain(self, error: BaseException) -> MillstreamError:
         """An error in our words, at its place in the query or else at the query itself."""
         return explained(error, self.source, self.span)
+
+
+def single_query(text: str, catalog: Catalog) -> tuple[ParsedStatement, Query]:
+    """A text that is one query, analysed."""
+    statements = parse_script(text, "<query>")
+    if len(statements) != 1:
+        raise AnalysisError(f"expected one query, not {len(statements)} statements", hint="use execute()")
+    statement = statements[0]
+    if not isinstance(statement.tree, exp.Query):
+        raise AnalysisError("expected a query", span=statement.span, hint="use execute()").locate(
+            statement.source
+        )
+    try:
+        check_fence(statement, catalog)
+        return statement, analyse_query(statement.tree, catalog, statement.source)
+    except MillstreamError as error:
+        raise error.locate(statement.source) from None
 
 
 def planned(query: Query, source: Source, form: Form = build) -> nodes.Node:
@@ -132,7 +156,7 @@ def explained(error: BaseException, source: Source, span: Span) -> MillstreamErr
     if isinstance(error, MillstreamError) and error.place is not None:
         return error
     text = source.text[span[0] : span[1] + 1]
-    translated = translate(error, text=text, log=log_file())
+    translated = translate(error, text=text, log=log_file)
     inner = translated.span
     inside = inner is not None and not isinstance(error, MillstreamError)
     translated.span = (span[0] + inner[0], span[0] + inner[1]) if inside and inner else inner or span
@@ -190,6 +214,7 @@ class Starter:
             frame = lowered(asked, lowerer, self.compiling)
         if sink is not None and checkpoint.is_new:
             check_sink(sink, self.spark)
+        continues = checkpoint.durable and not checkpoint.is_new
         identity = _identity(asked.plan, lowerer.stages.pipelines)
         ports = self.ports.behind(lowerer.metrics.values())
         checkpoint.claim(asked.name, identity, self._partitions(), ports)
@@ -205,6 +230,9 @@ class Starter:
         except FAILURES as error:
             raise asked.explain(error) from None
         running = RunningQuery(asked.name, log, asked.explain, counter, checkpoint, current)
+        if sink is not None and frame.isStreaming:
+            self._clean(sink, checkpoint, running, now=continues)
+        _remember_to_remove(lowerer.stages.tokens)
         running.on_end(lambda: _forget(lowerer.stages.tokens))
         self._clean_behind(checkpoint, running, ports)
         if frame.isStreaming:
@@ -235,6 +263,21 @@ class Starter:
             running.on_end(lambda: self.cleaner.leave(control))
         if not checkpoint.durable:
             running.on_end(lambda: self.cleaner.drop(spark))
+
+    def _clean(self, sink: Sink, checkpoint: Checkpoint, running: RunningQuery, *, now: bool) -> None:
+        """Remove what killed batches left in a sink: before a query goes on, and when it has ended."""
+        from millstream.spark.translate import FAILURES
+
+        since = checkpoint.since
+
+        def clean() -> None:
+            # Leftovers are no reason for a failure; the next run tries again.
+            with contextlib.suppress(*FAILURES):
+                remove_leftovers(sink, self.spark, since)
+
+        if now:
+            clean()
+        running.on_end(clean)
 
     def _complete(self, asked: Asked, frame: DataFrame) -> DataFrame:
         """A query over tables, when the views among them are what they are to be read as."""
@@ -289,6 +332,7 @@ class Starter:
                 return first.standing_in(lambda want: results).lower(plan)
 
             members.append(Member(running, finish))
+        _remember_to_remove(whole.tokens)
         members[-1].query.on_end(lambda: _forget(list(whole.tokens)))
         self._clean_behind(checkpoint, members[-1].query, ports)
         conductor = self._conductor(
@@ -444,11 +488,22 @@ def _identity(plan: nodes.Node, pipelines: Iterable[Pipeline]) -> str:
     return "\n".join([*lines, *(program.meaning for program in programs(list(pipelines)))])
 
 
+def _remember_to_remove(tokens: Iterable[str]) -> None:
+    """Let the next process remove what this one leaves in shared memory if it is killed."""
+    from millstream.stage.cache import place
+
+    for token in tokens:
+        remove_with_scratch(place(token))
+
+
 def _forget(tokens: list[str]) -> None:
+    """Release what an ended query has left in shared memory and in the JVM."""
+    from millstream.spark.remains import query_ended
     from millstream.stage.cache import forget
 
     for token in tokens:
         forget(token)
+    query_ended()
 
 
 def _required(sink: Sink | None) -> Sink:

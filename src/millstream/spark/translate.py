@@ -14,17 +14,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from py4j.java_gateway import JavaObject, is_instance_of
-from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.captured import CapturedException
 
 from millstream import errors
 from millstream.errors import ExecutionError, MillstreamError
+from millstream.spark import jvm
 from millstream.spark.explanations import Failure, explain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 FAILURES = (MillstreamError, PySparkException, Py4JError, OSError, ValueError)
@@ -36,12 +37,14 @@ _LONGEST_CHAIN = 20
 """Java allows a chain of causes to be a circle."""
 
 
-def translate(error: BaseException, *, text: str | None = None, log: Path | None = None) -> MillstreamError:
+def translate(
+    error: BaseException, *, text: str | None = None, log: Callable[[], Path] | None = None
+) -> MillstreamError:
     """What to tell a person about an exception that came out of Spark.
 
     With the `text` that was given to Spark, the error's span is a place in that text; without it, the
     span is what Spark says, which is relative to the expression or statement that Spark was given. If
-    nothing better can be advised, the hint names the `log`.
+    nothing better can be advised, the hint names the `log`, which is asked for only then.
 
     An exception in foreachBatch arrives here as text only, if it is taken from the query: catch it
     inside the function and translate it there.
@@ -54,7 +57,7 @@ def translate(error: BaseException, *, text: str | None = None, log: Path | None
             return failure.raised
     message, hint = explain(chain)
     if hint is None and log is not None:
-        hint = f"details are in {log}"
+        hint = f"details are in {log()}"
     spans = [failure.span for failure in chain if failure.span is not None]
     return ExecutionError(message, hint=hint, span=spans[-1] if spans else None)
 
@@ -94,7 +97,7 @@ def _chain(error: BaseException) -> Iterator[Failure]:
                 yield from _chain(error._cause)
     elif isinstance(error, PySparkException):
         yield Failure(type(error).__name__, error.getMessage(), error.getCondition())
-    elif isinstance(error, (Py4JNetworkError, ConnectionError)) and _jvm_has_died():
+    elif isinstance(error, (Py4JError, ConnectionError)) and jvm.is_dying():
         yield Failure("JvmDied", "Spark's JVM has ended unexpectedly")
     elif isinstance(error, OSError) and error.errno is not None:
         # Java has no error numbers, but the same words for them.
@@ -104,11 +107,6 @@ def _chain(error: BaseException) -> Iterator[Failure]:
         yield Failure(type(error).__name__, str(error))
         if error.__cause__ is not None:
             yield from _chain(error.__cause__)
-
-
-def _jvm_has_died() -> bool:
-    process = getattr(SparkContext._gateway, "proc", None)
-    return process is not None and process.poll() is not None
 
 
 def _java_chain(throwable: JavaObject) -> Iterator[Failure]:
@@ -123,7 +121,7 @@ def _java_chain(throwable: JavaObject) -> Iterator[Failure]:
                 return
     except Py4JError as lost:
         # The JVM that holds the exception is gone, and that is the news.
-        yield Failure("JvmDied" if _jvm_has_died() else type(lost).__name__, str(lost))
+        yield Failure("JvmDied" if jvm.is_dying() else type(lost).__name__, str(lost))
 
 
 def _java_failure(throwable: JavaObject) -> Failure:
