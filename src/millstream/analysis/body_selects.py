@@ -19,6 +19,7 @@ from millstream.errors import AnalysisError
 from millstream.syntax.positions import span_of
 from millstream.types import BIGINT, BOOLEAN, Field
 from millstream.uda import checked
+from millstream.uda.forms import returns_growing_table
 
 AGGREGATES = ("count", "sum", "avg", "min", "max", "first", "last", "any_value")
 """The built-in aggregates of queries in bodies."""
@@ -261,6 +262,12 @@ class CheckedSelect:
         if len(body.returns) > 1:
             raise AnalysisError(
                 f"'{name}' returns rows, which an aggregate cannot take from another yet", span=span_of(node)
+            )
+        if returns_growing_table(body):
+            raise AnalysisError(
+                f"'{name}' returns several rows, and a call in an aggregate takes one: "
+                "insert the rows into a table and select from that",
+                span=span_of(node),
             )
         return checked.Aggregation(name, given, body.returns[0].type, user=body)
 
