@@ -7,8 +7,6 @@ from typing import Any
 import pytest
 from tests.uda.test_bodies import Row, body_of, by_definition, by_program
 
-from millstream.uda.failures import UnsupportedError
-
 CALLEES = {
     "largest so far": """INITIALIZE : { INSERT INTO t VALUES (v); INSERT INTO RETURN VALUES (v); }
         ITERATE : { UPDATE t SET a = greatest(a, v); INSERT INTO RETURN SELECT a FROM t; }""",
@@ -22,8 +20,6 @@ CALLEES = {
     "equal ones and a sum": """INITIALIZE : { INSERT INTO t VALUES (v); }
         ITERATE : { INSERT INTO t VALUES (v); INSERT INTO RETURN SELECT a FROM t WHERE a = v; }
         TERMINATE : { INSERT INTO RETURN SELECT CAST(sum(a) AS INT) FROM t; }""",
-    "all of them": """INITIALIZE : { INSERT INTO t VALUES (v); INSERT INTO RETURN VALUES (v); }
-        ITERATE : { INSERT INTO t VALUES (v); INSERT INTO RETURN SELECT a FROM t; }""",
 }
 
 
@@ -55,8 +51,3 @@ def test_the_row_of_a_call(callee: str, given: list[int], expected: Any) -> None
     rows = expected if expected == "failure" else [(value,) for value in expected]
     assert by_definition(body, tuples) == rows
     assert by_program(body, tuples, is_compiled=False) == rows
-
-
-def test_rows_of_a_table_that_grows_are_refused() -> None:
-    with pytest.raises(UnsupportedError, match="'callee' returns several rows, and a call in an aggregate"):
-        body_of(calling("all of them"))

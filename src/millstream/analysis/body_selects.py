@@ -264,12 +264,16 @@ class CheckedSelect:
                 f"'{name}' returns rows, which an aggregate cannot take from another yet", span=span_of(node)
             )
         if returns_growing_table(body):
-            raise AnalysisError(
-                f"'{name}' returns several rows, and a call in an aggregate takes one: "
-                "insert the rows into a table and select from that",
+            raise SeveralRowsError(
+                f"'{name}' returns several rows, and a call in an aggregate takes one",
                 span=span_of(node),
+                hint=f"select the rows from a table, or let '{name}' return only one",
             )
         return checked.Aggregation(name, given, body.returns[0].type, user=body)
+
+
+class SeveralRowsError(AnalysisError):
+    """A call of an aggregate that stands for one value, and has more."""
 
 
 def _united(left: checked.Query, right: checked.Query) -> checked.Query:
