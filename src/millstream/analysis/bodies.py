@@ -16,7 +16,7 @@ from millstream.analysis.aggregate_bodies import AggregateBody
 from millstream.analysis.aggregates import analyse_aggregate
 from millstream.analysis.body_expressions import BodyNames, LocalTable
 from millstream.analysis.body_queries import BodyQueries
-from millstream.analysis.body_selects import CheckedSelect
+from millstream.analysis.body_selects import CheckedSelect, SeveralRowsError
 from millstream.analysis.body_statements import RETURN, StatementChecker, inserted_rows
 from millstream.analysis.body_values import BodyValues, Scans, with_outputs
 from millstream.analysis.calls import Bodies, Panes
@@ -179,6 +179,8 @@ class _Checker:
         self._make_sure_of_types()
         try:
             return self._made()
+        except SeveralRowsError:
+            raise
         except AnalysisError as error:
             # Nothing is wrong with it.
             raise UnsupportedError(error.message) from None

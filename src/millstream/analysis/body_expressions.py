@@ -98,6 +98,11 @@ class BodyTyper:
                 self._learn(part)
         return type_
 
+    def settled_type(self, node: exp.Expr) -> Type:
+        """The type of an expression in a statement that has been checked, so that all types are settled."""
+        self._typer.remember()
+        return self._typer.type_of(node)
+
     def plain(self, node: exp.Expr, where: str) -> Type:
         """The type of an expression that may have no aggregates in it."""
         for part in walk(node):

@@ -19,6 +19,7 @@ from millstream.errors import AnalysisError
 from millstream.syntax.positions import span_of
 from millstream.types import BIGINT, BOOLEAN, Field
 from millstream.uda import checked
+from millstream.uda.forms import returns_growing_table
 
 AGGREGATES = ("count", "sum", "avg", "min", "max", "first", "last", "any_value")
 """The built-in aggregates of queries in bodies."""
@@ -262,7 +263,17 @@ class CheckedSelect:
             raise AnalysisError(
                 f"'{name}' returns rows, which an aggregate cannot take from another yet", span=span_of(node)
             )
+        if returns_growing_table(body):
+            raise SeveralRowsError(
+                f"'{name}' returns several rows, and a call in an aggregate takes one",
+                span=span_of(node),
+                hint=f"select the rows from a table, or let '{name}' return only one",
+            )
         return checked.Aggregation(name, given, body.returns[0].type, user=body)
+
+
+class SeveralRowsError(AnalysisError):
+    """A call of an aggregate that stands for one value, and has more."""
 
 
 def _united(left: checked.Query, right: checked.Query) -> checked.Query:

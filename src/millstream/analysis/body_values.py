@@ -61,7 +61,7 @@ class BodyValues(Values):
         query: Callable[[exp.Expr, Scans], checked.Query],
         found: Found = nobody,
     ) -> None:
-        super().__init__(typer.type_of, typer.names.catalog)
+        super().__init__(typer.settled_type, typer.names.catalog)
         self._typer = typer
         self._scans = scans
         self._query = query

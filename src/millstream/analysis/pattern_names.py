@@ -88,6 +88,11 @@ class PatternTyper:
     def type_of(self, node: exp.Expr) -> Type:
         return self._typer.type_of(node)
 
+    def settled_type(self, node: exp.Expr) -> Type:
+        """The type of an expression in a pattern that has been checked; types are kept from now on."""
+        self._typer.remember()
+        return self._typer.type_of(node)
+
     # ------------------------------------------------------------ names
 
     def _column(self, node: exp.Column) -> Type | None:

@@ -55,7 +55,7 @@ class PatternValues(Values):
     where = "in a pattern"
 
     def __init__(self, expressions: PatternExpressions) -> None:
-        super().__init__(expressions.typer.type_of, expressions.resolver.catalog)
+        super().__init__(expressions.typer.settled_type, expressions.resolver.catalog)
         self._names = expressions.names
         self.places: list[Place] = []
         self.measures: list[Measure] = []

@@ -81,9 +81,22 @@ class Typer:
         self._names = names
         self._mistakes = mistakes
         self._lambda_parameters: list[dict[str, Type]] = []
+        self._known: dict[int, tuple[exp.Expr, Type]] | None = None
+
+    def remember(self) -> None:
+        """Keep types from now on, as nothing more will be learnt about what they are made of."""
+        self._known = self._known or {}
 
     def type_of(self, node: exp.Expr) -> Type:
         """The type of an expression, or an AnalysisError; UNKNOWN where that is collected."""
+        if self._known is None or self._lambda_parameters:
+            return self._type_of(node)
+        if id(node) not in self._known:
+            # The node is kept, too: while it is there no other one has its identity.
+            self._known[id(node)] = node, self._type_of(node)
+        return self._known[id(node)][1]
+
+    def _type_of(self, node: exp.Expr) -> Type:
         rule = next((_RULES[class_] for class_ in type(node).__mro__ if class_ in _RULES), None)
         if rule is None:
             return self._node(node) or UNKNOWN

@@ -6,6 +6,7 @@ inserted.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -68,15 +69,33 @@ def of_content(
 
     A window version finds the tuples so far in its window.
     """
+    return list(itertools.chain(*_ends(body, content, given or {})))
+
+
+def only_row(
+    body: checked.Body, content: Sequence[Sequence[Value]], given: Mapping[str, Sequence[Row]]
+) -> Value:
+    """An aggregate that another one calls: the row that TERMINATE returns, else that of the last tuple."""
+    last, terminated = _ends(body, content, given)
+    returned = terminated or last
+    if len(returned) > 1:
+        raise SeveralRows("a query that stands for one value has several rows")
+    return returned[0][0] if returned else None
+
+
+def _ends(
+    body: checked.Body, content: Sequence[Sequence[Value]], given: Mapping[str, Sequence[Row]]
+) -> tuple[list[tuple[Value, ...]], list[tuple[Value, ...]]]:
+    """The rows that the last tuple and TERMINATE return."""
     if not content:
-        return []
-    instance = Instance(body, given or {})
+        return [], []
+    instance = Instance(body, given)
     returned: list[tuple[Value, ...]] = []
     for i, arguments in enumerate(content):
         if checked.INWINDOW in instance.tables:
             instance.tables[checked.INWINDOW].append(list(arguments))
         returned = instance.run("INITIALIZE" if i == 0 else "ITERATE", arguments)
-    return [*returned, *instance.run("TERMINATE")]
+    return returned, instance.run("TERMINATE")
 
 
 class _Block:
@@ -201,8 +220,7 @@ class _Block:
         if aggregate.distinct:
             rows = list({same_key(row): row for row in reversed(rows)}.values())[::-1]
         if aggregate.user is not None:
-            returned = of_content(aggregate.user, rows, self._instance.given)
-            return returned[-1][0] if returned else None
+            return only_row(aggregate.user, rows, self._instance.given)
         if aggregate.name == "count":
             return sum(all(value is not None for value in row) for row in rows)
         values = [row[0] for row in rows]

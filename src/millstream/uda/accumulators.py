@@ -9,6 +9,8 @@ from millstream.types import BIGINT, BOOLEAN, DOUBLE, Kind, Type
 from millstream.uda import checked
 from millstream.uda.emitting import Known, Value
 from millstream.uda.expressions import Expressions
+from millstream.uda.failures import ROWS
+from millstream.uda.forms import returns_one_row
 from millstream.uda.kinds import INTEGER, kind_of, zero
 
 if TYPE_CHECKING:
@@ -194,7 +196,10 @@ class Edge(Scalar):
 
 
 class User(Accumulator):
-    """An aggregate of the user's own, run over the rows from its beginning to its end."""
+    """An aggregate of the user's own, run over the rows from its beginning to its end.
+
+    Its value is the row that TERMINATE returns, else that of the last tuple; several rows are a failure.
+    """
 
     takes_any_order = False
 
@@ -207,14 +212,22 @@ class User(Accumulator):
             f"{self._null} = True",
             f"{self._first} = True",
         )
+        self._rows = "" if returns_one_row(body) else self._writer.name("k")
+        if self._rows:
+            self._writer.line(f"{self._rows} = 0")
         self._inner = self._body.called(body, self._returned)
         self._inner.clear()
 
     def _returned(self, values: list[Value]) -> None:
         value = values[self.aggregate.column]
         self._writer.lines(f"{self._name} = {value.code}", f"{self._null} = {value.null or 'False'}")
+        if self._rows:
+            self._writer.line(f"{self._rows} += 1")
 
     def take(self, arguments: list[Value]) -> None:
+        self._writer.line(f"{self._null} = True")
+        if self._rows:
+            self._writer.line(f"{self._rows} = 0")
         with self._writer.deeper(f"if {self._first}:"):
             self._writer.line(f"{self._first} = False")
             self._inner.block("INITIALIZE", arguments)
@@ -222,8 +235,14 @@ class User(Accumulator):
             self._inner.block("ITERATE", arguments)
 
     def result(self) -> Value:
+        before = self._writer.name("k") if self._rows else ""
+        if before:
+            self._writer.lines(f"{before} = {self._rows}", f"{self._rows} = 0")
         with self._writer.deeper(f"if not {self._first}:"):
             self._inner.block("TERMINATE", [])
+        if before:
+            with self._writer.deeper(f"if {self._rows} > 1 or ({self._rows} == 0 and {before} > 1):"):
+                self._body.fail(ROWS)
         return Value(self._name, self._null)
 
 

@@ -281,15 +281,15 @@ def walk(part: object) -> Iterator[object]:
     >>> [type(part).__name__ for part in walk(Call("+", (Parameter(0, INT), Constant(1, INT)), INT))]
     ['Call', 'Parameter', 'Constant']
     """
-    if isinstance(part, tuple):
-        for element in part:
-            yield from walk(element)
-    elif isinstance(part, PARTS):
-        yield part
-        for field_ in fields(part):
-            value = getattr(part, field_.name)
-            if isinstance(value, (tuple, *PARTS)):
-                yield from walk(value)
+    waiting = [part]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, tuple):
+            waiting += reversed(part)
+        elif isinstance(part, PARTS):
+            yield part
+            values = [getattr(part, name) for name in part.__dataclass_fields__]
+            waiting += [value for value in reversed(values) if isinstance(value, (tuple, *PARTS))]
 
 
 PARTS = (

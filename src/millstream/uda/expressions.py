@@ -13,6 +13,9 @@ from millstream.uda.checked import Call, Case, Cast, Constant, Expr
 from millstream.uda.emitting import Known, Value, either
 from millstream.uda.kinds import TRUTH, kind_of, zero
 
+_LONGEST = 200
+"""Parts of an expression that is looked for among those computed before; to look takes time with each part."""
+
 
 class Expressions(Calls):
     """Writes expressions for their surroundings."""
@@ -21,7 +24,12 @@ class Expressions(Calls):
 
     def value(self, expr: Expr | Known) -> Value:
         """What depends on arguments and columns only is computed once, however often it is written."""
-        used = () if isinstance(expr, Known | checked.Parameter) else self._settled(expr)
+        if isinstance(expr, Known | checked.Parameter):
+            return self._value(expr)
+        used = self._settled(expr)
+        if used is None:
+            # Python reads no more than so many parentheses in each other.
+            return self.kept(self._value(expr))
         if not used:
             return self._value(expr)
         # The text tells 0.0 and -0.0 apart, which are equal.
@@ -32,12 +40,14 @@ class Expressions(Calls):
             self._writer.remember(what, known)
         return known
 
-    def _settled(self, expr: Expr) -> tuple[Value, ...]:
-        """The values that it is made of, if they and it will stay the same; else none."""
+    def _settled(self, expr: Expr) -> tuple[Value, ...] | None:
+        """The values that it is made of, if they and it will stay the same, else (); None if it is long."""
         if not isinstance(expr, Call | Cast | checked.Column):
             return ()
         used: dict[Value, None] = {}
-        for part in checked.walk(expr):
+        for number, part in enumerate(checked.walk(expr)):
+            if number == _LONGEST:
+                return None
             match part:
                 case checked.Parameter() | checked.Column() | checked.Oldest():
                     value = self._around.settled(part)

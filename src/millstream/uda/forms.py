@@ -53,6 +53,36 @@ def most_added(name: str | None, body: checked.Body) -> int | None:
     return max(added["INITIALIZE"], added["ITERATE"]) + added["TERMINATE"] + added["EXPIRE"]
 
 
+def returns_one_row(body: checked.Body) -> bool:
+    """Whether no block returns more than one row."""
+    single = frozenset(table.name for table in body.tables if is_single(table.name, body))
+    return all(
+        sum(rows if (rows := _adds(s, single)) is not None else 2 for s in _returning(statements)) <= 1
+        for statements in body.blocks.values()
+    )
+
+
+def returns_growing_table(body: checked.Body) -> bool:
+    """Whether all rows of a table are returned into which every tuple inserts, and nothing is ever deleted."""
+    deleted = {s.scan.table for s in body.statements() if isinstance(s, checked.Delete)}
+    growing = {
+        statement.table
+        for statement in body.iterate
+        if isinstance(statement, checked.Insert) and statement.query is None and statement.where is None
+    }
+    return any(
+        query.limit is None
+        and not (query.where or query.is_grouped or query.distinct)
+        and all(scan.table in growing - deleted for scan in query.scans)
+        for statement in _returning((*body.iterate, *body.terminate))
+        if (query := statement.query) is not None
+    )
+
+
+def _returning(statements: tuple[checked.Statement, ...]) -> list[checked.Insert]:
+    return [s for s in statements if isinstance(s, checked.Insert) and s.table is None]
+
+
 def _adds(statement: checked.Insert, single: frozenset[str] = frozenset()) -> int | None:
     if statement.query is None:
         return len(statement.rows)
