@@ -175,7 +175,7 @@ class Maintenance:
         lasting = tuple(map(grows, node.inputs))
         spec = CopiesSpec(kind, all_, names, lasting)  # type: ignore[arg-type]
         kernels: list[MakeKernel] = [partial(Copies, spec, tuple(s.stay for s in sides), self.slides)]
-        kernels += self._ending(names, last=last, explicit=True)
+        kernels += self._ending(names, last=last)
         keys = [F.col(name) for name in names]
         columns = list(zip(node.schema, names, strict=True))
         return self._staged(flow, shipped, kernels, columns, keys=keys, last=last)
@@ -205,7 +205,7 @@ class Maintenance:
         spec_ = GroupSpec(groups, tuple(specs))
         kind = GrowingGroups if grows(node.input) else GroupChanges
         kernels: list[MakeKernel] = [partial(kind, spec_, below.stay, self.slides)]
-        kernels += self._ending(names, last=last, explicit=True)
+        kernels += self._ending(names, last=last)
         columns = [*zip(keys, groups, strict=True)]
         columns += [(call.result, f"r{i}") for i, call in enumerate(node.aggregates)]
         return self._staged(
@@ -237,12 +237,13 @@ class Maintenance:
         ]
         slots = Slots.of(self._wanted(node.left.schema), self._wanted(node.right.schema))
         flow, shipped, keys = slotted(sides, slots, conditions.equal)
-        signed = any(side.signed for side in sides)
-        results = slots.results()
-        spec = PairSpec((sides[0].stay, sides[1].stay), results, self.slides, signed)
+        ends = last and self.root.kind in WITH_ENDS
+        signed = ends or any(side.signed for side in sides)
+        stays = sides[0].stay, sides[1].stay
+        spec = PairSpec(stays, slots.results(), self.slides, signed, ends=ends)
         names = tuple(name for _, name in slots.columns())
         kernels: list[MakeKernel] = [partial(JoinChanges, spec)]
-        kernels += self._ending(names, last=last, explicit=False)
+        kernels += self._ending(names, last=last)
         pairs = self._staged(
             flow,
             shipped,
@@ -251,7 +252,7 @@ class Maintenance:
             keys=keys,
             keep=0,
             add=arrow_fields(slots.columns()),
-            signed=signed or (last and self.root.kind in WITH_ENDS),
+            signed=signed,
             last=last,
         )
         return pairs.map(lambda leg: leg.where(conditions.rest)) if conditions.rest else pairs
@@ -293,9 +294,10 @@ class Maintenance:
             {"left": -1, "full": -1, "anti": -1, "semi": 1}.get(node.kind, 0),
             {"right": -1, "full": -1}.get(node.kind, 0),
             lasting=all(map(grows, node.inputs)),
+            ends=last and self.root.kind in WITH_ENDS,
         )
         kernels: list[MakeKernel] = [partial(Unmatched, unmatched)]
-        kernels += self._ending(names, last=last, explicit=not unmatched.pairs)
+        kernels += self._ending(names, last=last)
         passed = {name: F.expr(ref.sql) for ref, name in wanted}
         return self._staged(
             made.flow,
@@ -323,7 +325,7 @@ class Maintenance:
         lasting = grows(node.left), grows(node.right)
         spec = MatchedSpec((sides[0].stay, sides[1].stay), names, node.kind == "anti", self.slides, lasting)
         kernels: list[MakeKernel] = [partial(Matched, spec)]
-        kernels += self._ending(names, last=last, explicit=True)
+        kernels += self._ending(names, last=last)
         return self._staged(flow, shipped, kernels, [*slots.left.items()], keys=keys, last=last)
 
     # ------------------------------------------------------------ stages
@@ -331,16 +333,11 @@ class Maintenance:
     def _wanted(self, schema: Iterable[ColumnRef]) -> list[ColumnRef]:
         return [ref for ref in schema if ref in self._mentioned]
 
-    def _ending(self, names: Sequence[str], *, last: bool, explicit: bool) -> list[MakeKernel]:
-        """What the result is asked for, beside what enters it. What is explicit says itself what leaves."""
-        from millstream.kernels.changes import Changes
+    def _ending(self, names: Sequence[str], *, last: bool) -> list[MakeKernel]:
+        """A kernel that restates the result at every slide, where RSTREAM asks for that."""
         from millstream.kernels.restated import Restated
 
-        if last and self._restates:
-            return [partial(Restated, None, tuple(names), self.slides)]
-        if last and self.root.kind in WITH_ENDS and not explicit:
-            return [partial(Changes, (None,), tuple(names), all_=True)]
-        return []
+        return [partial(Restated, None, tuple(names), self.slides)] if last and self._restates else []
 
     @property
     def _restates(self) -> bool:
