@@ -385,7 +385,7 @@ class QueryAnalyser:
         conditions: tuple[Expr, ...] = ()
         if using:
             conditions = self._using(using, before, scope.relations[-1], scope)
-        elif join.args.get("on") is not None and not (isinstance(join.args["on"], exp.Boolean)):
+        elif join.args.get("on") is not None and not _is_true(join.args["on"]):
             resolver = self._resolver(scope).with_aggregates(None, "in ON")
             conditions = resolver.conditions(join.args["on"], "ON")
         left_streams = any(relation.is_stream for relation in before)
@@ -464,3 +464,8 @@ class QueryAnalyser:
         if is_on_windows(operation):
             require_windows(operation, kind)
         return operation
+
+
+def _is_true(node: exp.Expr) -> bool:
+    """Whether a condition is the literal TRUE, which the parser also adds to a join without ON."""
+    return isinstance(node, exp.Boolean) and bool(node.this)
