@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pytest
 from tests.engine import simulated
 from tests.engine.test_invariants import same
-from tests.engine.test_maintained_queries import SEEDS, STREAMS, arrivals, runnable
+from tests.engine.test_maintained_queries import SEEDS, runnable
 from tests.reference.generate import Case
 
 from millstream.analysis.statements import RunQuery, analyse

@@ -367,10 +367,11 @@ class SelectAnalyser:
             self._check_several_rows()
             return
         allowed = {key.expr.column for key in self.group_by} | self.bounds.columns()
+        alone = self._streams <= 1  # PATTR of windows that are joined divides the windows only
         allowed |= {
             ColumnRef(item.alias, name)
             for item in (self.source, *(j.item for j in self.joins))
-            if (window := window_of(item)) is not None
+            if alone and (window := window_of(item)) is not None
             for name in window.partition_by
         }
         for output in outputs:
