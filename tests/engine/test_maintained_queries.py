@@ -107,7 +107,7 @@ FOUND = (
     "SELECT CHANGES k, sum(v) FROM a [ROWS 2 PATTR k]",
     "SELECT CHANGES sum(v) FROM a [LANDMARK START AT 2 PATTR K] HAVING count(*) > 1",
     "SELECT CHANGES v, K, count(*) FROM a [NOW PATTR k] GROUP BY v",
-    "SELECT d.k, n, w FROM (SELECT k, count(*) AS n FROM a [RANGE 3 PATTR k]) d JOIN b [RANGE 3] ON b.k = d.k",
+    "SELECT n, w FROM (SELECT k, count(*) AS n FROM a [RANGE 3 PATTR k]) d JOIN b [RANGE 3] ON b.k = d.k",
 )
 
 

@@ -70,10 +70,20 @@ class States:
                 return combined(node, left, right)
             case nodes.WindowAggregate():
                 content = [row for _, row in self.at(node.input, instant)]
-                groups = self.aggregate(node, content, node.input.schema)
-                return [(same_key(row), row) for row in groups]
+                return _numbered(self.aggregate(node, content, node.input.schema))
             case _:
                 raise NotInterpreted(f"{type(node).__name__} over windows")
+
+
+def _numbered(rows: Iterable[Values]) -> Rows:
+    """Rows of groups, which are what their values are; an aggregate may return equal ones."""
+    seen: Counter[Any] = Counter()
+    found: Rows = []
+    for row in rows:
+        key = same_key(row)
+        found.append(((key, seen[key]), row))
+        seen[key] += 1
+    return found
 
 
 def joined(node: nodes.TableJoin | nodes.WindowJoin, left: Rows, right: Rows) -> Rows:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from types import MappingProxyType
 
 import pyarrow as pa
 from pyspark.sql import Column
@@ -27,7 +28,7 @@ from millstream.spark.shipments import Slots, arrow_fields
 from millstream.spark.shipping import time_type_of
 from millstream.spark.stages import Stages
 from millstream.spark.stays import row_stay, slides_of, stay_of
-from millstream.spark.user_aggregates import bracket_spec, opened
+from millstream.spark.user_aggregates import bracket_spec, collected
 from millstream.spark.windows import bound_type_of
 from millstream.types import BOOLEAN, STRING, Field
 from millstream.uda.compiler import CONTENT
@@ -184,23 +185,25 @@ class Maintenance:
         """Aggregates over what is maintained."""
         from millstream.kernels.group_changes import GroupChanges
         from millstream.kernels.growing_groups import GrowingGroups
+        from millstream.kernels.returned_rows import columns_of
         from millstream.kernels.specs import AggregateSpec, GroupSpec
 
         below = self._relation(node.input)
         keys = {k.expr.column or ColumnRef("", k.name, k.expr.type): k.expr for k in node.group_by}
         shipped = {f"g{i}": F.expr(expr.sql) for i, expr in enumerate(keys.values())}
         specs: list[AggregateSpec] = []
-        listed: list[tuple[AggregateCall, str]] = []
+        returned: dict[str, AggregateCall] = {}
+        results: list[pa.Field] = []
         for i, call in enumerate(node.aggregates):
             if call.user is not None:
                 argument, spec = bracket_spec(call, f"a{i}", f"r{i}", CONTENT)
-                listed.append((call, f"r{i}"))
+                returned[f"r{i}"] = call
             else:
                 argument, spec = aggregate(below.flow.legs[0].frame, call, f"a{i}", f"r{i}")
             shipped |= argument
             specs.append(spec)
+            results += columns_of(spec)
         groups = tuple(f"g{i}" for i in range(len(keys)))
-        results = [pa.field(spec.result, spec.type) for spec in specs]
         names = (*groups, *(one.name for one in results))
         spec_ = GroupSpec(groups, tuple(specs))
         kind = GrowingGroups if grows(node.input) else GroupChanges
@@ -216,7 +219,7 @@ class Maintenance:
             keys=[F.expr(expr.sql) for expr in keys.values()],
             keep=len(keys),
             add=results,
-            listed=listed,
+            returned=returned,
             last=last,
         )
 
@@ -355,7 +358,7 @@ class Maintenance:
         keys: Sequence[Column] = (),
         keep: int | None = None,
         add: Sequence[pa.Field] = (),
-        listed: Sequence[tuple[AggregateCall, str]] = (),
+        returned: Mapping[str, AggregateCall] = MappingProxyType({}),
         signed: bool = True,
     ) -> Relation:
         from millstream.kernels.reorder import Reorder
@@ -374,7 +377,7 @@ class Maintenance:
             anew=True,
             time_type=_stamp_type(flow),
         )
-        frame = named(opened(frame, listed), columns)
+        frame = named(collected(frame, returned), columns)
         leg = Leg(frame, marked=marked, staged=True)
         return Relation(Flow((leg,)), tuple(ref for ref, _ in columns), None, signed and bool(marks))
 
