@@ -41,8 +41,7 @@ def order_of_tuples(
     """Of tuples that go on, ``unchanged`` or not, with their own time or ``stamped`` with another."""
     selected = {o.expr.column.name.lower(): o.name for o in outputs if o.expr.column is not None}
     if stamped:
-        # A partial result has the instant of its emission, which no column has.
-        selected = {}
+        selected = {}  # no column has the instant
     column = selected.get((facts.timestamp.column or "").lower())
     timestamp = Timestamp(facts.timestamp.kind, column, facts.timestamp.type)
     # What is promised about other attributes holds while tuples pass as they were read.

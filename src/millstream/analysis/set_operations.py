@@ -49,10 +49,11 @@ def united_facts(
     if TimestampKind.LATENT in (a.timestamp.kind, b.timestamp.kind) and not maintained:
         return StreamFacts(Timestamp(TimestampKind.LATENT), frozenset(), bounded)
     type_ = common_order([a, b], span_of(node), maintained=maintained)
+    # Rows enter an INTERSECT or EXCEPT when the other side has, or loses, as many of them.
     names = [f.name.lower() for f in left.fields or ()]
     others = [f.name.lower() for f in right.fields or ()]
     column = None
-    if a.timestamp.column and b.timestamp.column:
+    if a.timestamp.column and b.timestamp.column and isinstance(node, exp.Union):
         position = names.index(a.timestamp.column.lower())
         same = others.index(b.timestamp.column.lower()) == position
         column = a.timestamp.column if same else None

@@ -72,6 +72,7 @@ class Maintenance:
             flow = flow.map(lambda leg: leg.project(outputs))
         if kind == VIEW:
             return self._kept(flow)
+        flow = flow.map(lambda leg: replace(leg, changes=False))
         return flow if relation.stay is not None else flow.map(in_order)
 
     def _kept(self, flow: Flow) -> Flow:
@@ -144,7 +145,7 @@ class Maintenance:
             anew=True,
             time_type=_stamp_type(flow),
         )
-        leg = Leg(named(frame, zip(refs, names, strict=True)), marked=True, staged=True)
+        leg = Leg(named(frame, zip(refs, names, strict=True)), marked=True, staged=True, changes=True)
         return Relation(Flow((leg,)), tuple(refs), None, signed=True)
 
     def _changes(self, sides: Sequence[Relation], schema: nodes.Schema, *, last: bool) -> Relation:
@@ -378,7 +379,7 @@ class Maintenance:
             time_type=_stamp_type(flow),
         )
         frame = named(collected(frame, returned), columns)
-        leg = Leg(frame, marked=marked, staged=True)
+        leg = Leg(frame, marked=marked, staged=True, changes=True)
         return Relation(Flow((leg,)), tuple(ref for ref, _ in columns), None, signed and bool(marks))
 
     def _restated(self, relation: Relation) -> Relation:
