@@ -1,6 +1,6 @@
-"""Mutated scripts and random aggregate bodies through the front end: parsing, analysis, plan, code generation.
+"""Mutated scripts and random aggregate bodies through the front end: parsing, analysis, plan, code.
 
-A base script is analysed once, statement by statement, and the catalog before each statement is kept. A mutation
+A base script is analysed once, statement by statement; the catalog before each statement is kept. A mutation
 concerns one statement or the two from there on, so that only these are parsed and planned again.
 """
 

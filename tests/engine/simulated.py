@@ -93,6 +93,18 @@ class SimulatedStages(Stages):
 
 def run(plan: nodes.Node, inputs: Mapping[str, Input], chance: random.Random) -> Rows:
     """Timestamps and columns of the results of a plan; batches, tasks, shards and failures are drawn."""
+    frame = _lowered(plan, inputs, chance)
+    # By number, because two columns may have the same name.
+    places = [frame.columns.index(TIME), *(i for i, n in enumerate(frame.columns) if not is_hidden(n))]
+    return [tuple(row[place] for place in places) for row in frame.rows]
+
+
+def changes(plan: nodes.Node, inputs: Mapping[str, Input], chance: random.Random) -> pa.Table:
+    """All columns of the results of a plan, those included that travel along unseen."""
+    return _lowered(plan, inputs, chance).toArrow()
+
+
+def _lowered(plan: nodes.Node, inputs: Mapping[str, Input], chance: random.Random) -> Frame:
     batches = chance.randint(1, 4)
     arrivals = {name: given for name, given in inputs.items() if isinstance(given, Arrivals)}
     streams = {n.stream.name: n.stream for n in plan.walk() if isinstance(n, nodes.StreamScan)}
@@ -108,10 +120,7 @@ def run(plan: nodes.Node, inputs: Mapping[str, Input], chance: random.Random) ->
             partitions={name: len(given.partitions) for name, given in arrivals.items()},
             chance=chance,
         )
-        frame = lowerer.lower(plan)
-    # By number, because two columns may have the same name.
-    places = [frame.columns.index(TIME), *(i for i, n in enumerate(frame.columns) if not is_hidden(n))]
-    return [tuple(row[place] for place in places) for row in frame.rows]  # type: ignore[attr-defined]
+        return lowerer.lower(plan)  # type: ignore[return-value]
 
 
 def _frame(stream: Stream, given: Arrivals, batches: int, chance: random.Random) -> Frame:

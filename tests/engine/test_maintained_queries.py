@@ -90,6 +90,24 @@ FOUND = (
     # An aggregate alone over a landmark window took in what was before it.
     "SELECT CHANGES k, count(*) AS n, sum(v) AS s FROM a [LANDMARK START AT 3 END AT 8] GROUP BY k",
     "SELECT k, count(*) AS n FROM a [LANDMARK START AT 3] GROUP BY k EXCEPT SELECT k, w FROM b [RANGE 2]",
+    # A Boolean literal as the whole of ON was skipped.
+    "SELECT a.v, b.w FROM a [RANGE 3] JOIN b [RANGE 3] ON false",
+    "SELECT CHANGES a.v, b.w FROM a [RANGE 3] LEFT JOIN b [RANGE 3] ON false",
+    "SELECT CHANGES a.v, b.w FROM a [RANGE 3] FULL JOIN b [ROWS 2] ON (false)",
+    "SELECT CHANGES a.v FROM a [RANGE 3] LEFT SEMI JOIN b [RANGE 3] ON false",
+    "SELECT CHANGES a.v FROM a [RANGE 3] LEFT ANTI JOIN b [RANGE 3] ON false",
+    "SELECT CHANGES a.v FROM a [RANGE 3] LEFT ANTI JOIN b [RANGE 3] ON true",
+    # Pairs of which no column is asked for had no rows when they were written.
+    "SELECT CHANGES count(*) FROM a [RANGE 3] JOIN b [RANGE 3] ON a.k = b.k",
+    "SELECT CHANGES count(*) FROM a [UNBOUNDED], b [LANDMARK START AT 2]",
+    "SELECT count(*) FROM a [RANGE 4 SLIDE 2], b [RANGE 3]",
+    "SELECT CHANGES 1 FROM (SELECT a.k FROM a [RANGE 3] JOIN b [RANGE 3] ON a.k = b.k), a [ROWS 2]",
+    # PATTR without GROUP BY was no group.
+    "SELECT k, sum(v) AS s FROM a [RANGE 3 PATTR k]",
+    "SELECT CHANGES k, sum(v) FROM a [ROWS 2 PATTR k]",
+    "SELECT CHANGES sum(v) FROM a [LANDMARK START AT 2 PATTR K] HAVING count(*) > 1",
+    "SELECT CHANGES v, K, count(*) FROM a [NOW PATTR k] GROUP BY v",
+    "SELECT n, w FROM (SELECT k, count(*) AS n FROM a [RANGE 3 PATTR k]) d JOIN b [RANGE 3] ON b.k = d.k",
 )
 
 
@@ -99,6 +117,18 @@ def test_found(query: str, seed: int) -> None:
     chance = random.Random(seed)
     case = Case(STREAMS, (), (query,), {"a": arrivals(chance, "kvt"), "b": arrivals(chance, "kvwt")})
     compare(case, planned(case.script), chance)
+
+
+def test_pattr_is_a_group() -> None:
+    """The interpreter has the plan's groups: the rows are worked out by hand."""
+    given = [("x", 10, 1), ("y", 5, 3), ("x", 20, 11), ("y", 2, 12), ("x", 7, 25)]
+    rows = [Row(dict(zip("kvt", row, strict=True))) for row in given]
+    stream = StreamDeclaration("a", "k STRING, v INT, t INT", "ORDER BY t", "")
+    case = Case((stream,), (), ("SELECT k, sum(v) AS s FROM a [RANGE 10 PATTR k]",), {"a": Arrivals([rows])})
+    expected = [("x", 10), ("y", 5), ("x", 20), ("y", 7), ("y", 2), ("x", 7)]
+    found = simulated.run(planned(case.script), case.inputs, random.Random(0))
+    assert [row[1:] for row in sorted(found)] == expected
+    assert [row.values for row in interpreted(planned(case.script), case.inputs).rows] == expected
 
 
 AGGREGATES = (

@@ -158,14 +158,14 @@ def filtered_streams(plan: Node) -> str:
 
 def test_a_selection_sinks_through_several_joins(plan: Plan) -> None:
     query = plan(
-        "SELECT s.a FROM s [NOW], r [NOW], n [ROWS 2] WHERE s.a = r.a AND r.a = n.a AND d > 1 AND i > 1"
+        "SELECT s.a FROM s [NOW], r [NOW], s [ROWS 2] n WHERE s.a = r.a AND r.a = n.a AND d > 1 AND n.b > 1"
     )
     assert is_shown(
         after(query, *RULES),
         """
         RelationToStream ISTREAM
         └─ Project s.a
-           └─ WindowJoin inner ON r.a = n.a AND n.i > 1
+           └─ WindowJoin inner ON r.a = n.a AND n.b > 1
               ├─ WindowJoin inner ON s.a = r.a
               │  ├─ Windowed [NOW]
               │  │  └─ StreamScan s from kafka ORDER BY t
@@ -173,7 +173,7 @@ def test_a_selection_sinks_through_several_joins(plan: Plan) -> None:
               │     └─ Filter r.d > 1
               │        └─ StreamScan r from kafka ORDER BY u
               └─ Windowed [ROWS 2 SLIDE 1]
-                 └─ StreamScan n from kafka ORDER BY i
+                 └─ StreamScan s AS n from kafka ORDER BY t
         """,
     )
 

@@ -52,11 +52,26 @@ def test_rows_are_those_that_have_entered_and_not_left(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) < 120
 
 
-def test_nothing_is_shown_behind_the_newest_tuple() -> None:
-    newest = pa.scalar(5, pa.int64())
-    current = CurrentResult(
-        SCHEMA, ["t", "n"], ("op", "i", "j"), ["t", "n", "op", "i", "j"], newest=lambda: newest
-    )
-    current.apply(0, _batch(5, [(1, 10, 1), (2, 20, 1)]))
-    current.apply(1, _batch(6, [(1, 10, -1)]))
-    assert current.snapshot().to_pydict() == {"x": [10, 20]}
+def test_changes_after_the_newest_tuple_wait_for_a_newer_one(tmp_path: Path) -> None:
+    """A punctuation or a heartbeat may be ahead of the tuples, and what expires by it must not be lost."""
+
+    def current(newest: int | None) -> CurrentResult:
+        time = None if newest is None else pa.scalar(newest, pa.int64())
+        marks, hidden = ("op", "i", "j"), ["t", "n", "op", "i", "j"]
+        return CurrentResult(SCHEMA, ["t", "n"], marks, hidden, newest=lambda: time, kept_in=tmp_path)
+
+    for number, (newest, instant, changes, expected) in enumerate(
+        [
+            (5, 5, [(1, 10, 1), (2, 20, 1)], [10, 20]),
+            (5, 6, [(1, 10, -1)], [10, 20]),
+            (5, 7, [], [10, 20]),
+            (None, 7, [], [10, 20]),
+            (9, 9, [(3, 30, 1)], [20, 30]),
+            (9, 10, [(2, 20, -1), (3, 30, -1)], [20, 30]),
+        ]
+    ):
+        # Every batch is taken by a run of its own.
+        result = current(newest)
+        result.apply(number, _batch(instant, changes))
+        assert result.snapshot()["x"].to_pylist() == expected
+        assert current(newest).snapshot()["x"].to_pylist() == expected

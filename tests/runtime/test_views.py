@@ -82,6 +82,22 @@ def test_what_a_view_shows(bids: Streams, query: str, expected: list[tuple[objec
     assert _rows(view) == expected
 
 
+def test_reports_of_windows_are_the_newest_tuples_of_their_stream(bids: Streams) -> None:
+    # The last report has the time 20, after the newest bid.
+    bids.mill.execute("""
+        CREATE STREAM dearest AS SELECT item, max(price) AS price FROM Bid [TUMBLE 10] GROUP BY item;
+        CREATE VIEW v AS SELECT item, max(price) AS price FROM dearest [UNBOUNDED] GROUP BY item;
+        CREATE VIEW w AS SELECT d.item, d.price, b.t
+            FROM dearest [RANGE 10] d JOIN Bid [RANGE 8] b USING (item);
+    """)
+    shown = {name: bids.mill.view(name) for name in "vw"}
+    for view in shown.values():
+        view.wait()
+    assert _rows(shown["v"]) == [(1, 30), (2, 50), (3, 40)]
+    # At 20 there are the reports of 20, and of the bids those at 14.
+    assert _rows(shown["w"]) == [(2, 50, 14)]
+
+
 def test_a_view_can_be_looked_at_while_it_runs(growing: Growing, capsys: pytest.CaptureFixture[str]) -> None:
     mill = growing.mill
     mill.execute("CREATE VIEW total AS SELECT item, sum(price) AS total FROM Bid [RANGE 10] GROUP BY item")

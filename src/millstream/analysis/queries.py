@@ -22,7 +22,7 @@ from millstream.analysis.from_items import (
 )
 from millstream.analysis.mistakes import Mistakes
 from millstream.analysis.patterns import analyse_pattern_query
-from millstream.analysis.relations import has_content, is_on_windows, window_of
+from millstream.analysis.relations import has_content, is_on_windows, is_relation, window_of
 from millstream.analysis.resolved import (
     FromItem,
     JoinClause,
@@ -35,6 +35,7 @@ from millstream.analysis.resolved import (
     TableQuery,
 )
 from millstream.analysis.resolver import Resolver
+from millstream.analysis.result_order import common_order
 from millstream.analysis.scope import UNNAMED, Scope, ScopeRelation
 from millstream.analysis.selects import SelectAnalyser
 from millstream.analysis.set_operations import require_windows, united, united_facts, without_keyword
@@ -298,11 +299,11 @@ class QueryAnalyser:
                         hint="it has no content at an instant; use RANGE, ROWS, LANDMARK, NOW or UNBOUNDED",
                     )
         facts = [f for f in map(facts_of, streams) if f is not None]
-        return StreamFacts(
-            facts[0].timestamp,
-            facts[0].promised if len(facts) == 1 else frozenset(),
-            all(f.bounded for f in facts),
-        )
+        if len(facts) == 1:
+            return facts[0]
+        type_ = common_order(facts, streams[-1].span or span_of(node), maintained=True)
+        timestamp = replace(facts[0].timestamp, type=type_)
+        return StreamFacts(timestamp, frozenset(), all(f.bounded for f in facts))
 
     # ------------------------------------------------------------ FROM
 
@@ -385,7 +386,7 @@ class QueryAnalyser:
         conditions: tuple[Expr, ...] = ()
         if using:
             conditions = self._using(using, before, scope.relations[-1], scope)
-        elif join.args.get("on") is not None and not (isinstance(join.args["on"], exp.Boolean)):
+        elif join.args.get("on") is not None and not _is_true(join.args["on"]):
             resolver = self._resolver(scope).with_aggregates(None, "in ON")
             conditions = resolver.conditions(join.args["on"], "ON")
         left_streams = any(relation.is_stream for relation in before)
@@ -439,6 +440,8 @@ class QueryAnalyser:
                 span=span_of(node),
                 hint="a table has no order to merge by; join the stream with the table instead",
             )
+        asked = kind != "UNION" or to_stream is not None
+        maintained = asked or is_relation(left) or is_relation(right)
         for argument in ("limit", "offset", *(("order",) if left.facts is None else ())):
             if node.args.get(argument):
                 if left.facts is None:
@@ -458,9 +461,14 @@ class QueryAnalyser:
             right=right,
             columns=fields,
             to_stream=to_stream,
-            facts=united_facts(node, left, right),
+            facts=united_facts(node, left, right, maintained=maintained),
             span=span_of(node),
         )
         if is_on_windows(operation):
             require_windows(operation, kind)
         return operation
+
+
+def _is_true(node: exp.Expr) -> bool:
+    """Whether a condition is the literal TRUE, which the parser also adds to a join without ON."""
+    return isinstance(node, exp.Boolean) and bool(node.this)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from millstream.analysis.coercion import common_type
 from millstream.analysis.resolved import Output
 from millstream.analysis.scope import Scope
 from millstream.analysis.windows import StreamFacts
 from millstream.catalog.entries import Timestamp, TimestampKind
-from millstream.types import Type
+from millstream.errors import AnalysisError, Span
+from millstream.types import INTEGRAL_KINDS, TIME_KINDS, TIMESTAMP, UNKNOWN, Kind, Type
 from millstream.windows.spec import RowWindow, Window
 
 
@@ -39,13 +41,41 @@ def order_of_tuples(
     """Of tuples that go on, ``unchanged`` or not, with their own time or ``stamped`` with another."""
     selected = {o.expr.column.name.lower(): o.name for o in outputs if o.expr.column is not None}
     if stamped:
-        # A partial result has the instant of its emission, which no column has.
-        selected = {}
+        selected = {}  # no column has the instant
     column = selected.get((facts.timestamp.column or "").lower())
     timestamp = Timestamp(facts.timestamp.kind, column, facts.timestamp.type)
     # What is promised about other attributes holds while tuples pass as they were read.
     promised = {selected[name].lower() for name in facts.promised if name in selected} if unchanged else set()
     return StreamFacts(timestamp, frozenset(promised) | _names(timestamp), facts.bounded)
+
+
+def common_order(facts: Iterable[StreamFacts], span: Span | None, *, maintained: bool) -> Type:
+    """The type of the instants of several streams together; a latent tuple has the time of its arrival.
+
+    Where contents of windows are ``maintained``, all windows are measured in the same units: seconds and
+    days are, integers are, but not integers and fractions.
+    """
+    first, *others = (_order_type(one.timestamp) for one in facts)
+    for other in others:
+        common = common_type(first, other)
+        if common is None or (maintained and not _same_units(first, other)):
+            raise AnalysisError(
+                f"streams ordered by {first} and by {other} cannot be merged",
+                span=span,
+                hint="order both by a time, or both by numbers of the same type",
+            )
+        first = common
+    return first
+
+
+def _same_units(one: Type, other: Type) -> bool:
+    families = (TIME_KINDS, INTEGRAL_KINDS, {Kind.FLOAT, Kind.DOUBLE})
+    is_known = one.is_known and other.is_known
+    return not is_known or one == other or any({one.kind, other.kind} <= set(kinds) for kinds in families)
+
+
+def _order_type(timestamp: Timestamp) -> Type:
+    return TIMESTAMP if timestamp.kind is TimestampKind.LATENT else timestamp.type or UNKNOWN
 
 
 def _edge_type(scope: Scope, facts: StreamFacts) -> Type | None:

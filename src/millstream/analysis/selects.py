@@ -367,10 +367,11 @@ class SelectAnalyser:
             self._check_several_rows()
             return
         allowed = {key.expr.column for key in self.group_by} | self.bounds.columns()
+        alone = self._streams <= 1  # PATTR of windows that are joined divides the windows only
         allowed |= {
             ColumnRef(item.alias, name)
             for item in (self.source, *(j.item for j in self.joins))
-            if (window := window_of(item)) is not None
+            if alone and (window := window_of(item)) is not None
             for name in window.partition_by
         }
         for output in outputs:
@@ -407,17 +408,20 @@ class SelectAnalyser:
     def _result_facts(self, outputs: list[Output], facts: StreamFacts) -> StreamFacts:
         if (self.aggregates or self.group_by) and self.windows:
             return order_of_windows(outputs, facts, self.windows[0], self.resolver.scope)
-        return order_of_tuples(
-            outputs,
-            facts,
-            unchanged=not (self.overs or self.aggregates or self.joins or self._is_stamped_anew()),
-            stamped=any(isinstance(over.emit_every, Duration) for over in self.overs),
-        )
+        unchanged = not (self.overs or self.aggregates or self.joins)
+        return order_of_tuples(outputs, facts, unchanged=unchanged, stamped=self._is_stamped_anew())
 
     def _is_stamped_anew(self) -> bool:
-        """Whether tuples come at other instants than their own: when a window slides, or they leave it."""
-        keyword = self.node.args.get("operation_modifiers") or self.node.args.get("distinct")
-        return self.has_content and (keyword is not None or any(map(slides, self.windows)))
+        """Whether rows come at other instants than a column tells.
+
+        A partial result has the instant of its emission, and what is made of the contents of windows that of
+        its entering: when a window slides, another row comes, or one leaves.
+        """
+        if any(isinstance(over.emit_every, Duration) for over in self.overs):
+            return True
+        asked = self.node.args.get("operation_modifiers") or self.node.args.get("distinct") is not None
+        made = asked or self._streams > 1 or self.aggregates or self.group_by
+        return self.has_content and (bool(made) or any(map(slides, self.windows)))
 
     def _check_order_by(self, outputs: list[Output], facts: StreamFacts) -> None:
         resolver = self.resolver.with_aggregates(None, "in ORDER BY", self._scope())

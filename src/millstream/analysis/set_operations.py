@@ -10,11 +10,12 @@ from millstream.analysis.coercion import common_type
 from millstream.analysis.from_items import facts_of, with_bracket
 from millstream.analysis.relations import has_content, takes_relations
 from millstream.analysis.resolved import Query, Select, SetOperation
+from millstream.analysis.result_order import common_order
 from millstream.analysis.windows import StreamFacts
 from millstream.catalog.entries import Timestamp, TimestampKind
 from millstream.errors import AnalysisError
 from millstream.syntax.positions import span_of
-from millstream.types import UNKNOWN, Field
+from millstream.types import Field
 
 
 def united(node: exp.SetOperation, left: tuple[Field, ...], right: tuple[Field, ...]) -> tuple[Field, ...]:
@@ -34,24 +35,25 @@ def united(node: exp.SetOperation, left: tuple[Field, ...], right: tuple[Field, 
     return tuple(fields)
 
 
-def united_facts(node: exp.SetOperation, left: Query, right: Query) -> StreamFacts | None:
-    """A merge by timestamp; a latent input makes the result latent (semantics, section 1)."""
+def united_facts(
+    node: exp.SetOperation, left: Query, right: Query, *, maintained: bool
+) -> StreamFacts | None:
+    """A merge by timestamp; a latent input makes the result latent (semantics, section 1).
+
+    Where contents of windows are ``maintained``, tuples of a latent stream have the time of their arrival.
+    """
     if left.facts is None or right.facts is None:
         return None
     a, b = left.facts, right.facts
     bounded = a.bounded and b.bounded
-    if TimestampKind.LATENT in (a.timestamp.kind, b.timestamp.kind):
+    if TimestampKind.LATENT in (a.timestamp.kind, b.timestamp.kind) and not maintained:
         return StreamFacts(Timestamp(TimestampKind.LATENT), frozenset(), bounded)
-    type_ = common_type(a.timestamp.type or UNKNOWN, b.timestamp.type or UNKNOWN)
-    if type_ is None:
-        raise AnalysisError(
-            f"streams ordered by {a.timestamp.type} and by {b.timestamp.type} cannot be merged",
-            span=span_of(node),
-        )
+    type_ = common_order([a, b], span_of(node), maintained=maintained)
+    # Rows enter an INTERSECT or EXCEPT when the other side has, or loses, as many of them.
     names = [f.name.lower() for f in left.fields or ()]
     others = [f.name.lower() for f in right.fields or ()]
     column = None
-    if a.timestamp.column and b.timestamp.column:
+    if a.timestamp.column and b.timestamp.column and isinstance(node, exp.Union):
         position = names.index(a.timestamp.column.lower())
         same = others.index(b.timestamp.column.lower()) == position
         column = a.timestamp.column if same else None

@@ -72,8 +72,9 @@ class GroupChanges(Maintained):
         events, places, signs = self._show(instants, ops, rows)
         assert self._shown is not None
         shown = self._shown.take(pa.array(places))
-        columns = as_changes(shown, self._keys, self._codes.view[rows[events]], signs)
-        out = self._changes(columns, instants[events])
+        codes = self._codes.view[rows[events]]
+        columns, told = as_changes(self._spec, shown, self._keys, codes, signs, events)
+        out = self._changes(columns, instants[events[told]])
         self._tidy()
         return out
 

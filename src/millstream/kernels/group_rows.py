@@ -16,6 +16,7 @@ from millstream.kernels.keys import KeyTable
 from millstream.kernels.maintained import ID, ID2, OP, UNTIL, mixed
 from millstream.kernels.measures import Measure, Parts
 from millstream.kernels.results import result
+from millstream.kernels.returned_rows import opened
 from millstream.kernels.specs import GroupSpec
 from millstream.kernels.times import MOST
 
@@ -45,17 +46,29 @@ def group_rows(
     return pa.table(columns or {_NOTHING: pa.nulls(count, pa.bool_())})
 
 
-def as_changes(rows: pa.Table, keys: KeyTable, codes: Codes, signs: Array) -> dict[str, pa.Array]:
-    """Rows of groups that enter (1) and leave (-1): a group has never more than one."""
-    columns = dict(zip(rows.column_names, rows.columns, strict=True))
-    columns.pop(_NOTHING, None)
+def as_changes(
+    spec: GroupSpec, rows: pa.Table, keys: KeyTable, codes: Codes, signs: Array, events: Array
+) -> tuple[dict[str, pa.Array], Array]:
+    """Rows of groups that enter (1) and leave (-1) at events, and the number of the change of each.
+
+    A group has one row, unless its aggregates return several. Of those only what has changed is told.
+    """
     one, two = keys.first.view[codes], keys.second.view[codes]
     is_null = (codes == keys.absent).astype(np.int64)
-    columns[OP] = pa.array(signs)
-    columns[UNTIL] = pa.array(np.full(len(signs), MOST))
-    columns[ID] = pa.array(mixed(one, two))
-    columns[ID2] = pa.array(mixed(two, one, is_null))
-    return columns
+    ids = mixed(one, two), mixed(two, one, is_null)
+    changes: Array = np.arange(len(signs))
+    if any(aggregate.function == "user" for aggregate in spec.aggregates):
+        single = opened(rows, spec.aggregates)
+        ids = ids[0][single.changes], mixed(ids[1][single.changes], single.values)
+        told = single.unequal(events, ids)
+        ids = ids[0][told], ids[1][told]
+        rows, changes = single.columns.take(pa.array(told)), single.changes[told]
+    columns = dict(zip(rows.column_names, rows.columns, strict=True))
+    columns.pop(_NOTHING, None)
+    columns[OP] = pa.array(signs[changes])
+    columns[UNTIL] = pa.array(np.full(len(changes), MOST))
+    columns |= {ID: pa.array(ids[0]), ID2: pa.array(ids[1])}
+    return columns, changes
 
 
 def differences(

@@ -156,8 +156,9 @@ class GrowingGroups(AtInstants):
         sizes = np.ones(len(groups), np.int64)
         at, places, signs = differences(self._spec, rows, old.num_rows, groups, sizes, place)
         self._totals.show(codes)
-        columns = as_changes(rows.take(pa.array(places)), self._totals.keys, codes[groups[at]], signs)
-        return {name: _chunked(column) for name, column in columns.items()}, instants[at]
+        shown, keys = rows.take(pa.array(places)), self._totals.keys
+        columns, told = as_changes(self._spec, shown, keys, codes[groups[at]], signs, at)
+        return {name: _chunked(column) for name, column in columns.items()}, instants[at[told]]
 
     # ------------------------------------------------------------ results
 

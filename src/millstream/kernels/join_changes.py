@@ -29,8 +29,10 @@ class JoinChanges(Maintained):
     """Pairs of rows with the same key, as they enter and leave.
 
     A pair leaves with the first of its two. If the ends of both were known when they met, so is that of the
-    pair, and nothing is said when it has come. With ``parts`` the rows themselves are given too, for
-    somebody who wants to know which of them are in no pair.
+    pair, and nothing is said when it has come, unless all ``ends`` are wanted. With ``parts`` the rows
+    themselves are given too, so that the next stage can tell which of them are in no pair.
+
+    The identity of a pair is made of those of its rows, and so no two shards give the same one.
     """
 
     def __init__(self, spec: PairSpec) -> None:
@@ -56,7 +58,7 @@ class JoinChanges(Maintained):
     def _apply(self, instants: Integers, ops: Array, rows: Array) -> Tuples:
         given = frozen(rows), frozen(ops), self._codes.view, self._told.view, self._lists()
         signed, parts = self._spec.signed, self._spec.parts
-        events, left, right = _meet(*given, signed, parts)
+        events, left, right = _meet(*given, signed, parts, self._spec.ends)
         spec = self._spec
         columns: dict[str, pa.Array] = {}
         for side, results in ((left, spec.results[0]), (right, spec.results[1])):
@@ -135,6 +137,7 @@ def _meet(
     lists: tuple[Array, ...],
     signed: bool,
     parts: bool,
+    ends: bool,
 ) -> tuple[Codes, Codes, Codes]:
     """Pairs that enter or are told to leave: by which event, and their rows."""
     following, _, heads, _ = lists
@@ -148,7 +151,7 @@ def _meet(
         if not enters:
             _remove(row, code, lists)
         is_left = code & 1 == 0
-        if enters or (signed and told[row]):
+        if enters or ends or (signed and told[row]):
             if parts:
                 if count == len(events):
                     events, left, right = _grown(events), _grown(left), _grown(right)

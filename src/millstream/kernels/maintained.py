@@ -41,6 +41,9 @@ ID, ID2 = "__ms_id", "__ms_id2"
 CHANGE = (OP, UNTIL, ID, ID2)
 
 _SERIAL, _FORESEEN, _ENTER, _TOLD = "__ms_serial", "__ms_foreseen", "__ms_enter", "__ms_told"
+_ROW = "__ms_row"
+"""A column of NULLs, for rows of which nothing but their stay is known."""
+
 _KEPT = (_SERIAL, _FORESEEN, _ENTER, UNTIL, _TOLD)
 _WAITS, _IS_IN, IS_GONE = 0, 1, 2
 
@@ -308,7 +311,9 @@ class Maintained(AtInstants):
 
 
 def _without_marks(columns: pa.Table) -> pa.Table:
-    return columns.drop_columns([name for name in (OP, UNTIL) if name in columns.column_names])
+    """The columns to be kept: at least one, as an Arrow table without columns has no rows."""
+    names = [name for name in columns.column_names if name not in (OP, UNTIL)]
+    return columns.select(names) if names else pa.table({_ROW: pa.nulls(columns.num_rows)})
 
 
 def _numbers(columns: pa.Table, name: str, dtype: type) -> Array:

@@ -208,7 +208,7 @@ class PairSpec:
     """A join of two relations that vary: how long rows stay, and what a pair has of each of them.
 
     ``stays`` are None for relations that come as changes. Pairs are ``signed`` if the end of some is not
-    known when they enter; with ``parts`` the rows of both sides are given too.
+    known when they enter, or if all ``ends`` are wanted; with ``parts`` the rows of both sides are given too.
     """
 
     stays: tuple[Stay | None, Stay | None]
@@ -216,6 +216,12 @@ class PairSpec:
     slides: tuple[Slides, ...] = ()
     signed: bool = False
     parts: bool = False
+    ends: bool = False
+    """Whether each pair is told to leave, also where its end was known when it entered."""
+
+    def __post_init__(self) -> None:
+        if self.ends and not self.signed:
+            raise ValueError("a pair that is told to leave has a sign")
 
 
 @dataclass(frozen=True)
@@ -230,6 +236,8 @@ class UnmatchedSpec:
     left: int = 0
     right: int = 0
     lasting: bool = False
+    ends: bool = False
+    """Whether each pair is told to leave, also where its end was known when it entered."""
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,7 @@ class Unmatched(Maintained):
         members = self._pairs.data, self._row.data, self._is_there.data, self._is_shown.data
         wanted = spec.pairs, spec.left, spec.right
         given = frozen(instants), frozen(ops), frozen(rows)
-        *counted, decided = _count(*given, of_rows, members, wanted, spec.lasting)
+        *counted, decided = _count(*given, of_rows, members, wanted, spec.lasting, spec.ends)
         # Pairs may never have been written: a row has to know by itself that it is in one.
         self._until.view[decided] = self._enter.view[decided] - 1
         self._status.view[decided] = IS_GONE
@@ -84,6 +84,7 @@ def _count(
     members: tuple[Integers, Codes, Bytes, Bytes],
     wanted: tuple[bool, int, int],
     lasting: bool,
+    ends: bool,
 ) -> tuple[Codes, Codes, Array, Codes]:
     """What enters and leaves: by which event, which row, and 1 or -1; and rows that nothing can change."""
     part, left, right, told = of_rows
@@ -106,7 +107,7 @@ def _count(
                 touched[size] = left[row]
                 touched[size + 1] = right[row]
                 size += 2
-                if gives_pairs and (op > 0 or told[row]):
+                if gives_pairs and (op > 0 or told[row] or ends):
                     events[count], found[count], signs[count] = i, row, op
                     count += 1
                 if lasting:

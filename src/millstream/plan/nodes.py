@@ -314,6 +314,11 @@ class Windowed(Node):
         columns = {column.name.lower() for column in self.input.schema}
         return tuple(ColumnRef("" if n in columns else self.alias, n, t) for n, t in types.items())
 
+    @property
+    def partition(self) -> Schema:
+        """The columns of PATTR."""
+        return tuple(c for c in self.input.schema if c.name in self.window.partition_by)
+
     def label(self) -> str:
         return f"Windowed {self.window}"
 
@@ -333,13 +338,15 @@ class WindowAggregate(Node):
 
     @cached_property
     def schema(self) -> Schema:
-        windows = list(windows_seen(self.input))
-        passed = [bound for windowed in windows for bound in windowed.bounds]
-        partition = [
-            c for windowed in windows for c in windowed.schema if c.name in windowed.window.partition_by
-        ]
+        passed = [bound for windowed in windows_seen(self.input) for bound in windowed.bounds]
+        partition = self.windowed.partition if self.windowed is not None else ()
         keys = [key.expr.column or ColumnRef("", key.name, key.expr.type) for key in self.group_by]
         return (*dict.fromkeys((*keys, *partition, *passed)), *(call.result for call in self.aggregates))
+
+    @property
+    def windowed(self) -> Windowed | None:
+        """The window whose content is aggregated, if it is one that is joined with tables at most."""
+        return _window_below(self.input)
 
     def label(self) -> str:
         keys = f" GROUP BY {', '.join(str(key.expr) for key in self.group_by)}" if self.group_by else ""
@@ -497,3 +504,13 @@ def edge_field(window: Window, schema: Schema, timestamp: Type | None) -> Field:
     name = (window.attribute or "").lower()
     attribute = next((c.type for c in schema if c.name.lower() == name), timestamp or TIMESTAMP)
     return Field("edge", window.edge_type(attribute))
+
+
+def _window_below(node: Node) -> Windowed | None:
+    match node:
+        case Windowed():
+            return node
+        case Filter() | TableJoin():
+            return next(filter(None, map(_window_below, node.inputs)), None)
+        case _:
+            return None

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from millstream.analysis.expressions import of_column
+from millstream.analysis.resolved import GroupKey
 from millstream.plan import nodes
 from millstream.windows.spec import LandmarkWindow, NowWindow, RangeWindow, Window, slides
 
@@ -51,14 +53,10 @@ def _has_window(node: nodes.Node) -> bool:
 
 def is_reported(node: nodes.WindowAggregate) -> bool:
     """Whether windows are reported when they end: there is one, and it has ends."""
-    if node.current:
+    windowed = node.windowed
+    if node.current or windowed is None:
         return False
-    below = node.input
-    while isinstance(below, nodes.Filter | nodes.TableJoin):
-        below = next((side for side in below.inputs if _has_window(side)), below.inputs[0])
-    if not isinstance(below, nodes.Windowed):
-        return False
-    return not (isinstance(below.window, RangeWindow) and below.window.slide is None)
+    return not (isinstance(windowed.window, RangeWindow) and windowed.window.slide is None)
 
 
 def default_stream(node: nodes.Node) -> str:
@@ -101,8 +99,16 @@ def as_current(node: nodes.Node) -> nodes.Node:
 
 def _current(node: nodes.Node) -> nodes.Node:
     if isinstance(node, nodes.WindowAggregate) and node.streaming:
-        return replace(node, current=True)
+        return replace(node, current=True, group_by=(*node.group_by, *_partition_keys(node)))
     return node
+
+
+def _partition_keys(node: nodes.WindowAggregate) -> Iterator[GroupKey]:
+    """PATTR divides what is aggregated as GROUP BY does: its columns that GROUP BY does not name."""
+    grouped = {key.expr.column for key in node.group_by}
+    for column in node.windowed.partition if node.windowed is not None else ():
+        if column not in grouped:
+            yield GroupKey(column.name, of_column(column))
 
 
 def windows_in(node: nodes.Node) -> list[Window]:

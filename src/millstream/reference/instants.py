@@ -17,13 +17,15 @@ from typing import Any
 from millstream.analysis.coercion import common_type
 from millstream.analysis.expressions import ColumnRef
 from millstream.plan import nodes
-from millstream.plan.varying import CHANGES, DSTREAM, RSTREAM
+from millstream.plan.maintaining import of_tuples
+from millstream.plan.varying import CHANGES, DSTREAM, ISTREAM, RSTREAM
+from millstream.plan.window_joins import joined as joined_windows
 from millstream.reference.casts import cast
 from millstream.reference.errors import NotInterpreted
 from millstream.reference.expressions import compiled, holds
 from millstream.reference.lifetimes import Slides, Varying, is_final_at
 from millstream.reference.points import EVERYTHING, NOTHING, Instant, Point
-from millstream.reference.relations import TIMESTAMP_ITSELF, Record, Relation
+from millstream.reference.relations import TIMESTAMP_ITSELF, Record, Relation, moment
 from millstream.reference.values import Value, same_key
 from millstream.types import STRING, Type
 
@@ -48,7 +50,8 @@ class States:
         if id(node) in self.windows:
             bounds = (None,) * (len(node.schema) - len(node.inputs[0].schema))  # of windows that end
             state = self.windows[id(node)].state(instant)
-            return [(record.order, (*record.values, *bounds)) for record in state]
+            # A record is itself: what windows and other results report may be equal in place and values.
+            return [((moment(r), r.order, id(r)), (*r.values, *bounds)) for r in state]
         if id(node) in self.tables:
             return self.tables[id(node)]
         match node:
@@ -70,10 +73,20 @@ class States:
                 return combined(node, left, right)
             case nodes.WindowAggregate():
                 content = [row for _, row in self.at(node.input, instant)]
-                groups = self.aggregate(node, content, node.input.schema)
-                return [(same_key(row), row) for row in groups]
+                return _numbered(self.aggregate(node, content, node.input.schema))
             case _:
                 raise NotInterpreted(f"{type(node).__name__} over windows")
+
+
+def _numbered(rows: Iterable[Values]) -> Rows:
+    """Rows of groups, which are what their values are; an aggregate may return equal ones."""
+    seen: Counter[Any] = Counter()
+    found: Rows = []
+    for row in rows:
+        key = same_key(row)
+        found.append(((key, seen[key]), row))
+        seen[key] += 1
+    return found
 
 
 def joined(node: nodes.TableJoin | nodes.WindowJoin, left: Rows, right: Rows) -> Rows:
@@ -141,17 +154,18 @@ def to_stream(
     final = min((window.final for window in windows), default=EVERYTHING)
     sliding = [window.slides for window in windows if window.slides is not None]
     changes = sorted(set().union(*(window.changes() for window in windows)))
+    in_order = _order(nodes.RelationToStream(node, kind), is_sliding=bool(sliding))
     records: list[Record] = []
     before: dict[Any, Values] = {}
     for instant in _instants(changes, sliding, final):
         now = dict(states.at(node, instant))
-        entered = [row for what, row in now.items() if what not in before]
-        left = [row for what, row in before.items() if what not in now]
+        entered = in_order([(what, row) for what, row in now.items() if what not in before])
+        left = in_order([(what, row) for what, row in before.items() if what not in now])
         rows: list[Values] = entered
         if kind == DSTREAM:
             rows = left
         elif kind == RSTREAM:
-            rows = list(now.values()) if sliding or entered or left else []
+            rows = in_order([*now.items()]) if sliding or entered or left else []
         elif kind == CHANGES:
             rows = [("-", *row) for row in left] + [("+", *row) for row in entered]
         records += [Record(row, instant, (source, number)) for number, row in enumerate(rows)]
@@ -159,6 +173,21 @@ def to_stream(
     schema = (ColumnRef("", "op", STRING), *node.schema) if kind == CHANGES else node.schema
     reached = min((window.reached for window in windows), default=NOTHING)
     return Relation(schema, records, time_type, ended=ended, frontiers={TIMESTAMP_ITSELF: (reached, ())})
+
+
+def _order(node: nodes.RelationToStream, *, is_sliding: bool) -> Callable[[Rows], list[Values]]:
+    """The order of rows that come at one instant: that of their values.
+
+    Tuples that just pass, and pairs of such tuples, have their own: a pair is where the later of its two is.
+    """
+    passes = node.kind == ISTREAM and not is_sliding and of_tuples(node.input) is not None
+    pairs = joined_windows(node) is not None
+
+    def place(row: Row) -> Any:
+        what, values = row
+        return what if passes else sorted(what, reverse=True) if pairs else same_key(values)
+
+    return lambda rows: [values for _, values in sorted(rows, key=place)]
 
 
 def _instants(changes: Sequence[Point], sliding: Sequence[Slides], final: Instant) -> Iterator[Point]:

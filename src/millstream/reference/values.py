@@ -50,7 +50,7 @@ def order_key(value: Value) -> tuple[Any, ...]:
         return (0,)
     if isinstance(value, float) and math.isnan(value):
         return (2,)
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return (1, tuple(order_key(element) for element in value))
     return (1, value)
 

@@ -17,13 +17,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millstream.kernels.far_times import is_time, time_of_text
+from millstream.kernels.far_times import is_time, time_of_text, time_texts
 from millstream.plan.varying import CHANGES, ISTREAM
 from millstream.runtime import ordering
 from millstream.runtime.kept_files import KeptFiles
 
 _FEW = 1000
 """Rows that are not worth being tidied up."""
+
+_UNTIL = b"until"
+"""Of a file: the newest tuple when it was written."""
 
 Identity = tuple[int, int]
 Newest = Callable[[], pa.Scalar | None]
@@ -69,12 +72,19 @@ class CurrentResult:
 
         self._stored: list[pa.Table] = []
         self._stored_rows = 0
+        self._waiting = schema.empty_table()
+        """Changes at instants after the newest tuple: they count when a newer one has come."""
+
+        self._until: pa.Scalar | None = None
+        """The instant of the newest tuple, as far as it is known."""
+
         self._batch = -1
         self._followers: list[Callable[[pa.Table], None]] = []
         self._book = None if kept_in is None else _Book(kept_in, done)
         if self._book is not None:
-            for batch_id, table in self._book.read():
-                self._take(table)
+            for batch_id, table, until in self._book.read():
+                self._until = None if until is None else latest([until], table[self._keys[0]].type)
+                self._advance(table)
                 self._batch = batch_id
 
     @property
@@ -88,19 +98,21 @@ class CurrentResult:
     def apply(self, batch_id: int, table: pa.Table) -> None:
         """Let the changes of a micro-batch happen, unless they have happened before."""
         table = table.cast(self._schema) if table.schema != self._schema else table
-        table = self._until_now(ordering.sort(table, self._keys)).combine_chunks()
+        newest = None if self._newest is None else self._newest()
         with self._lock:
             if batch_id <= self._batch:
                 return
-            if self._book is not None and table.num_rows:
-                self._book.note(batch_id, table)
-            self._take(table)
+            self._until = self._until if newest is None else newest
+            if self._book is not None and (table.num_rows or self._waiting.num_rows):
+                self._book.note(batch_id, table, self._until)
+            has_changed = self._advance(table)
             self._batch = batch_id
             if self._stored_rows > 2 * len(self._places) + _FEW:
                 self._tidy()
             if self._book is not None and self._book.noted > 2 * len(self._places) + _FEW:
-                self._book.begin_anew(batch_id, self._present())
-        if table.num_rows:
+                rows = pa.concat_tables([self._present(), self._waiting])
+                self._book.begin_anew(batch_id, rows, self._until)
+        if has_changed:
             for take in self._followers:
                 take(self.snapshot())
 
@@ -125,10 +137,20 @@ class CurrentResult:
             changes = changes.add_column(0, pa.field("op", pa.string()), op)
         return changes.select([i for i, name in enumerate(changes.column_names) if name not in self._marks])
 
-    def _until_now(self, table: pa.Table) -> pa.Table:
-        """Without what happens after the newest tuple of an input that has ended: rows that only expire."""
-        newest = None if self._newest is None or not table.num_rows else self._newest()
-        return table if newest is None else table.filter(pc.less_equal(table[self._keys[0]], newest))
+    def _advance(self, table: pa.Table) -> bool:
+        """Take the changes up to the newest tuple, and tell whether there were any.
+
+        After that instant rows only expire: at the end of the input these changes never count.
+        """
+        due = pa.concat_tables([self._waiting, table])
+        if self._until is not None:
+            is_due = pc.less_equal(due[self._keys[0]], self._until)
+            self._waiting = due.filter(pc.invert(is_due)).combine_chunks()
+            due = due.filter(is_due)
+        else:
+            self._waiting = self._schema.empty_table()
+        self._take(ordering.sort(due, self._keys).combine_chunks())
+        return bool(due.num_rows)
 
     def _take(self, table: pa.Table) -> None:
         ops, first, second = (table[name].to_pylist() for name in self._marks)
@@ -182,8 +204,8 @@ class _Book:
         self.noted = 0
         """Rows of changes since all rows were written."""
 
-    def read(self) -> Iterator[tuple[int, pa.Table]]:
-        """What earlier runs have left: the last whole result, and the changes after it."""
+    def read(self) -> Iterator[tuple[int, pa.Table, str | None]]:
+        """The files of earlier runs: the last whole result, and changes after it, with the newest tuple."""
         files = self._files.paths
         # Of one batch the whole result, which has its changes in it, comes last: "changes" < "whole".
         whole = max((i for i, path in enumerate(files) if _is_whole(path)), default=0)
@@ -191,17 +213,29 @@ class _Book:
             with pa.memory_map(str(path)) as source:
                 table = pa.ipc.open_file(source).read_all()
             self.noted += 0 if _is_whole(path) else table.num_rows
-            yield int(path.name.split(".")[0]), table
+            until = (table.schema.metadata or {}).get(_UNTIL)
+            table = table.replace_schema_metadata(None)
+            yield int(path.name.split(".")[0]), table, None if until is None else until.decode()
 
-    def note(self, batch_id: int, changes: pa.Table) -> None:
-        self._files.write(f"{batch_id:012}.changes.arrow", changes)
+    def note(self, batch_id: int, changes: pa.Table, newest: pa.Scalar | None) -> None:
+        self._files.write(f"{batch_id:012}.changes.arrow", _as_of(changes, newest))
         self.noted += changes.num_rows
 
-    def begin_anew(self, batch_id: int, rows: pa.Table) -> None:
+    def begin_anew(self, batch_id: int, rows: pa.Table, newest: pa.Scalar | None) -> None:
         before = [path.name for path in self._files.paths]
-        self._files.write(f"{batch_id:012}.whole.arrow", rows)
+        self._files.write(f"{batch_id:012}.whole.arrow", _as_of(rows, newest))
         self._files.drop(before)
         self.noted = 0
+
+
+def _as_of(table: pa.Table, newest: pa.Scalar | None) -> pa.Table:
+    """A table with a note of the newest tuple."""
+    return table if newest is None else table.replace_schema_metadata({_UNTIL: _written(newest)})
+
+
+def _written(time: pa.Scalar) -> str:
+    """A time as a text that ``latest`` understands."""
+    return time_texts(pa.array([time]))[0] if is_time(time.type) else str(time.as_py())
 
 
 def _is_whole(path: Path) -> bool:

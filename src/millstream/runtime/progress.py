@@ -84,11 +84,15 @@ class ProgressCounter:
         self.progress = Progress()
 
     def newest(self) -> list[str]:
-        """The newest timestamp of each stream, the batch included whose results are being taken."""
+        """The newest timestamps of streams, the batch included whose results are being taken.
+
+        Derived streams are among them: the report of a window comes after the tuples in it.
+        """
         with self._updating:
             for stage in self._stages:
                 stage.update()
-            return [time for stage in self._stages for time in stage.newest.values() if time is not None]
+            times = [time for stage in self._stages for time in (*stage.newest.values(), *stage.derived)]
+            return [time for time in times if time is not None]
 
     def update(self, query: StreamingQuery) -> None:
         """Take in the batches that have ended since the last call."""
@@ -182,6 +186,9 @@ class _StageCounter:
         """The last report of each shard."""
         self.counts: dict[str, dict[str, int]] = {"seen": {}, "bad": {}, "late": {}}
         self.newest: dict[str, str | None] = {}
+        self._chained = [i for i, stream in enumerate(streams) if not stream]
+        self.derived: list[str | None] = []
+        """The newest timestamps of derived streams that the stage takes from others."""
 
     def update(self) -> None:
         for report in self._reports.take():
@@ -194,3 +201,4 @@ class _StageCounter:
                 for name, count in self.counts.items():
                     count[stream] = count.get(stream, 0) + report[name][i]
                 self.newest[stream] = report["newest"][i]
+            self.derived = [report["newest"][i] for i in self._chained]

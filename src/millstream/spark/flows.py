@@ -56,6 +56,8 @@ class Leg:
     """What was read; unjudged legs only."""
     untimed: bool = False
     """Rows without a time are among the others, and are no tuples."""
+    changes: bool = False
+    """Whether rows are changes of a relation, and not tuples of a stream."""
     axis: Axis | None = None
     """What counts as the time of its tuples, if not their timestamp. A stage has made it their time."""
 

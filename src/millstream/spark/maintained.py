@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from types import MappingProxyType
 
 import pyarrow as pa
 from pyspark.sql import Column
@@ -27,7 +28,7 @@ from millstream.spark.shipments import Slots, arrow_fields
 from millstream.spark.shipping import time_type_of
 from millstream.spark.stages import Stages
 from millstream.spark.stays import row_stay, slides_of, stay_of
-from millstream.spark.user_aggregates import bracket_spec, opened
+from millstream.spark.user_aggregates import bracket_spec, collected
 from millstream.spark.windows import bound_type_of
 from millstream.types import BOOLEAN, STRING, Field
 from millstream.uda.compiler import CONTENT
@@ -71,6 +72,7 @@ class Maintenance:
             flow = flow.map(lambda leg: leg.project(outputs))
         if kind == VIEW:
             return self._kept(flow)
+        flow = flow.map(lambda leg: replace(leg, changes=False))
         return flow if relation.stay is not None else flow.map(in_order)
 
     def _kept(self, flow: Flow) -> Flow:
@@ -143,7 +145,7 @@ class Maintenance:
             anew=True,
             time_type=_stamp_type(flow),
         )
-        leg = Leg(named(frame, zip(refs, names, strict=True)), marked=True, staged=True)
+        leg = Leg(named(frame, zip(refs, names, strict=True)), marked=True, staged=True, changes=True)
         return Relation(Flow((leg,)), tuple(refs), None, signed=True)
 
     def _changes(self, sides: Sequence[Relation], schema: nodes.Schema, *, last: bool) -> Relation:
@@ -175,7 +177,7 @@ class Maintenance:
         lasting = tuple(map(grows, node.inputs))
         spec = CopiesSpec(kind, all_, names, lasting)  # type: ignore[arg-type]
         kernels: list[MakeKernel] = [partial(Copies, spec, tuple(s.stay for s in sides), self.slides)]
-        kernels += self._ending(names, last=last, explicit=True)
+        kernels += self._ending(names, last=last)
         keys = [F.col(name) for name in names]
         columns = list(zip(node.schema, names, strict=True))
         return self._staged(flow, shipped, kernels, columns, keys=keys, last=last)
@@ -184,28 +186,30 @@ class Maintenance:
         """Aggregates over what is maintained."""
         from millstream.kernels.group_changes import GroupChanges
         from millstream.kernels.growing_groups import GrowingGroups
+        from millstream.kernels.returned_rows import columns_of
         from millstream.kernels.specs import AggregateSpec, GroupSpec
 
         below = self._relation(node.input)
         keys = {k.expr.column or ColumnRef("", k.name, k.expr.type): k.expr for k in node.group_by}
         shipped = {f"g{i}": F.expr(expr.sql) for i, expr in enumerate(keys.values())}
         specs: list[AggregateSpec] = []
-        listed: list[tuple[AggregateCall, str]] = []
+        returned: dict[str, AggregateCall] = {}
+        results: list[pa.Field] = []
         for i, call in enumerate(node.aggregates):
             if call.user is not None:
                 argument, spec = bracket_spec(call, f"a{i}", f"r{i}", CONTENT)
-                listed.append((call, f"r{i}"))
+                returned[f"r{i}"] = call
             else:
                 argument, spec = aggregate(below.flow.legs[0].frame, call, f"a{i}", f"r{i}")
             shipped |= argument
             specs.append(spec)
+            results += columns_of(spec)
         groups = tuple(f"g{i}" for i in range(len(keys)))
-        results = [pa.field(spec.result, spec.type) for spec in specs]
         names = (*groups, *(one.name for one in results))
         spec_ = GroupSpec(groups, tuple(specs))
         kind = GrowingGroups if grows(node.input) else GroupChanges
         kernels: list[MakeKernel] = [partial(kind, spec_, below.stay, self.slides)]
-        kernels += self._ending(names, last=last, explicit=True)
+        kernels += self._ending(names, last=last)
         columns = [*zip(keys, groups, strict=True)]
         columns += [(call.result, f"r{i}") for i, call in enumerate(node.aggregates)]
         return self._staged(
@@ -216,7 +220,7 @@ class Maintenance:
             keys=[F.expr(expr.sql) for expr in keys.values()],
             keep=len(keys),
             add=results,
-            listed=listed,
+            returned=returned,
             last=last,
         )
 
@@ -237,12 +241,13 @@ class Maintenance:
         ]
         slots = Slots.of(self._wanted(node.left.schema), self._wanted(node.right.schema))
         flow, shipped, keys = slotted(sides, slots, conditions.equal)
-        signed = any(side.signed for side in sides)
-        results = slots.results()
-        spec = PairSpec((sides[0].stay, sides[1].stay), results, self.slides, signed)
+        ends = last and self.root.kind in WITH_ENDS
+        signed = ends or any(side.signed for side in sides)
+        stays = sides[0].stay, sides[1].stay
+        spec = PairSpec(stays, slots.results(), self.slides, signed, ends=ends)
         names = tuple(name for _, name in slots.columns())
         kernels: list[MakeKernel] = [partial(JoinChanges, spec)]
-        kernels += self._ending(names, last=last, explicit=False)
+        kernels += self._ending(names, last=last)
         pairs = self._staged(
             flow,
             shipped,
@@ -251,7 +256,7 @@ class Maintenance:
             keys=keys,
             keep=0,
             add=arrow_fields(slots.columns()),
-            signed=signed or (last and self.root.kind in WITH_ENDS),
+            signed=signed,
             last=last,
         )
         return pairs.map(lambda leg: leg.where(conditions.rest)) if conditions.rest else pairs
@@ -293,9 +298,10 @@ class Maintenance:
             {"left": -1, "full": -1, "anti": -1, "semi": 1}.get(node.kind, 0),
             {"right": -1, "full": -1}.get(node.kind, 0),
             lasting=all(map(grows, node.inputs)),
+            ends=last and self.root.kind in WITH_ENDS,
         )
         kernels: list[MakeKernel] = [partial(Unmatched, unmatched)]
-        kernels += self._ending(names, last=last, explicit=not unmatched.pairs)
+        kernels += self._ending(names, last=last)
         passed = {name: F.expr(ref.sql) for ref, name in wanted}
         return self._staged(
             made.flow,
@@ -323,7 +329,7 @@ class Maintenance:
         lasting = grows(node.left), grows(node.right)
         spec = MatchedSpec((sides[0].stay, sides[1].stay), names, node.kind == "anti", self.slides, lasting)
         kernels: list[MakeKernel] = [partial(Matched, spec)]
-        kernels += self._ending(names, last=last, explicit=True)
+        kernels += self._ending(names, last=last)
         return self._staged(flow, shipped, kernels, [*slots.left.items()], keys=keys, last=last)
 
     # ------------------------------------------------------------ stages
@@ -331,16 +337,11 @@ class Maintenance:
     def _wanted(self, schema: Iterable[ColumnRef]) -> list[ColumnRef]:
         return [ref for ref in schema if ref in self._mentioned]
 
-    def _ending(self, names: Sequence[str], *, last: bool, explicit: bool) -> list[MakeKernel]:
-        """What the result is asked for, beside what enters it. What is explicit says itself what leaves."""
-        from millstream.kernels.changes import Changes
+    def _ending(self, names: Sequence[str], *, last: bool) -> list[MakeKernel]:
+        """A kernel that restates the result at every slide, where RSTREAM asks for that."""
         from millstream.kernels.restated import Restated
 
-        if last and self._restates:
-            return [partial(Restated, None, tuple(names), self.slides)]
-        if last and self.root.kind in WITH_ENDS and not explicit:
-            return [partial(Changes, (None,), tuple(names), all_=True)]
-        return []
+        return [partial(Restated, None, tuple(names), self.slides)] if last and self._restates else []
 
     @property
     def _restates(self) -> bool:
@@ -358,7 +359,7 @@ class Maintenance:
         keys: Sequence[Column] = (),
         keep: int | None = None,
         add: Sequence[pa.Field] = (),
-        listed: Sequence[tuple[AggregateCall, str]] = (),
+        returned: Mapping[str, AggregateCall] = MappingProxyType({}),
         signed: bool = True,
     ) -> Relation:
         from millstream.kernels.reorder import Reorder
@@ -377,8 +378,8 @@ class Maintenance:
             anew=True,
             time_type=_stamp_type(flow),
         )
-        frame = named(opened(frame, listed), columns)
-        leg = Leg(frame, marked=marked, staged=True)
+        frame = named(collected(frame, returned), columns)
+        leg = Leg(frame, marked=marked, staged=True, changes=True)
         return Relation(Flow((leg,)), tuple(ref for ref, _ in columns), None, signed and bool(marks))
 
     def _restated(self, relation: Relation) -> Relation:

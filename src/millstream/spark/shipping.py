@@ -95,6 +95,7 @@ def packed(
         promises=own.promises,
         key=key,
         chained=leg.staged,
+        changes=leg.changes,
         spread=spread,
         partitions=_partitions(stream),
         stored=stream is None and not leg.staged,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -85,6 +85,14 @@ def opened(frame: DataFrame, calls: Sequence[tuple[AggregateCall, str]]) -> Data
         others = [F.col(column) for column in frame.columns if column != name]
         frame = frame.where(marks | (F.size(name) > 0)).select(*others, F.explode_outer(name).alias(name))
         frame = frame.withColumn(name, _whole(call, [F.col(name)[f"r{i}"] for i in range(_width(call))]))
+    return frame
+
+
+def collected(frame: DataFrame, calls: Mapping[str, AggregateCall]) -> DataFrame:
+    """The columns of returned rows as one column for each call, a struct if it is a row."""
+    for name, call in calls.items():
+        parts = [f"{name}_{i}" for i in range(_width(call))]
+        frame = frame.withColumn(name, _whole(call, [F.col(part) for part in parts])).drop(*parts)
     return frame
 
 

@@ -206,7 +206,9 @@ class Arrivals:
         for piece in sorted(pieces, key=lambda piece: piece.order):
             self.rows += 0 if piece.part is None else piece.part.num_rows
             self.seen += piece.rows if piece.first else 0
-            if not self._input.chained:
+            if self._input.chained:
+                self._note(piece.newest)
+            else:
                 self._judge(piece, kept, late)
         parts = [piece.part for piece in pieces if piece.part is not None]
         if self._input.chained and parts:
@@ -373,8 +375,6 @@ class Arrivals:
         elif self._input.chained:
             self._shards_heard[mark["shard"]] = END if mark["end"] else self._frontier_of(mark["frontier"])
             self._shards_reached[mark["shard"]] = self._frontier_of(mark["reached"])
-            if mark["latest"] is not None:
-                self._note(mark["latest"])
             # Every shard of a stage reports in every batch, so all have been heard of at once.
             self._ended = all(heard == END for heard in self._shards_heard.values())
         else:

@@ -178,6 +178,8 @@ class Packer:
         columns.append(pa.array(time))
         names.append(TIME)
         if self._input.chained:
+            latest = time.max().item()
+            piece.newest = latest if piece.newest is None else max(piece.newest, latest)
             columns += [batch.column(ORIGIN), batch.column(NUMBER)]
             names += [ORIGIN, NUMBER]
         else:

@@ -16,7 +16,6 @@ from millstream.errors import ExecutionError
 from millstream.kernels.base import END, KEY, STREAM, Change, Frontier, Kernel, Times, Tuples
 from millstream.kernels.far_times import is_time, time_texts
 from millstream.kernels.tuples import frontier_as_data, frontier_from_data
-from millstream.progress.plain_data import as_data, from_data
 from millstream.stage.arrivals import Arrivals, Blob, joined
 from millstream.stage.spec import MARK, NUMBER, ORIGIN, TAG, TIME, Input, Pipeline
 from millstream.stage.times import is_float, timestamps
@@ -52,7 +51,6 @@ class Shard:
         self._chunks: dict[str, int] = {}
         self.frontier = Frontier(-np.inf, -1)
         self.version = 0
-        self._latest: int | float | None = None
 
     def process(self, blobs: Iterable[Blob]) -> tuple[Tuples, Report]:
         """A micro-batch: results, and what there is to report."""
@@ -69,7 +67,6 @@ class Shard:
         tuples = joined([t for t in wanted if t is not None and len(t)])
         result, reached, frontier = self._run(self._empty() if tuples is None else tuples)
         done = time.perf_counter()
-        self._note(result)
         self.version += 1
         counted = {
             name: [a - b for a, b in zip(now, then, strict=True)]
@@ -82,7 +79,6 @@ class Shard:
             "shards": self._shards,
             "frontier": _written(frontier),
             "reached": _written(reached),
-            "latest": self._latest,
             "end": self.frontier == END,
             **counted,
             "newest": [_newest(a, s) for a, s in zip(self._arrivals, inputs, strict=True)],
@@ -111,12 +107,6 @@ class Shard:
         rest, passed = self._through(self._empty(), end)
         together = joined([part for part in (result, rest) if len(part)])
         return result if together is None else together, reached, passed
-
-    def _note(self, result: Tuples) -> None:
-        """The largest time of all results, which those who take them must know at their end."""
-        if len(result):
-            latest = result.time.max().item()
-            self._latest = latest if self._latest is None else max(self._latest, latest)
 
     def _through(self, tuples: Tuples, frontier: Frontier) -> tuple[Tuples, Frontier]:
         """Through all kernels."""
@@ -184,7 +174,6 @@ class Shard:
             "arrivals": [arrivals.as_data() for arrivals in self._arrivals],
             "kernels": metas,
             "chunks": self._chunks,
-            "latest": as_data(self._latest),
         }
         return StateChange(json.dumps(meta, allow_nan=False).encode(), added, tuple(dropped))
 
@@ -194,7 +183,6 @@ class Shard:
         self.version = stored["version"]
         self.frontier = frontier_from_data(stored["frontier"])
         self._chunks = stored["chunks"]
-        self._latest = from_data(stored["latest"])
         for arrivals, data in zip(self._arrivals, stored["arrivals"], strict=True):
             arrivals.restore(data)
         missing = [name for name in self._chunks if name not in chunks]
@@ -283,7 +271,9 @@ def _written(frontier: Frontier) -> list[int | float] | None:
 
 
 def _newest(arrivals: Arrivals, source: Input) -> str | None:
-    """The largest timestamp, whichever attribute windows are measured along."""
+    """The largest timestamp of a tuple, whichever attribute windows are measured along."""
+    if source.changes:
+        return None
     stamp = next((line for line in source.others if line.attribute is None), None)
     if stamp is not None:
         return time_for_people(arrivals.newest_stamp, stamp.type)

@@ -93,6 +93,8 @@ class Input:
     """Whether TIME is the clock of the micro-batch, after which tuples are stamped one by one."""
     apart: bool = False
     """Whether kernels want to know what each sub-stream has promised for itself."""
+    changes: bool = False
+    """Whether rows are changes of a relation, and not tuples of a stream."""
 
     @property
     def lines(self) -> tuple[Line, ...]:

@@ -7,7 +7,7 @@ is known by the scan that reads it. Whoever compiles or explains a body looks at
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 from millstream.errors import Span

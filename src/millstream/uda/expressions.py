@@ -14,7 +14,7 @@ from millstream.uda.emitting import Known, Value, either
 from millstream.uda.kinds import TRUTH, kind_of, zero
 
 _LONGEST = 200
-"""Parts of an expression that is looked for among those computed before; to look takes time with each part."""
+"""Parts of an expression that is looked for among those computed before: each part makes that slower."""
 
 
 class Expressions(Calls):

@@ -63,7 +63,7 @@ def returns_one_row(body: checked.Body) -> bool:
 
 
 def returns_growing_table(body: checked.Body) -> bool:
-    """Whether all rows of a table are returned into which every tuple inserts, and nothing is ever deleted."""
+    """Whether all rows of a table are returned into which every tuple inserts and nothing is deleted."""
     deleted = {s.scan.table for s in body.statements() if isinstance(s, checked.Delete)}
     growing = {
         statement.table

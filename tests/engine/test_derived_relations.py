@@ -1,0 +1,45 @@
+"""Streams derived from results that are maintained: windows, OVER and joins over what enters and leaves.
+
+A row has the instant at which it enters, which no column has, and rows of one instant are in the order of
+their values.
+"""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from tests.engine.test_maintained_queries import STREAMS, arrivals, compare, planned
+from tests.reference.generate import Case
+
+DERIVED = (
+    "SELECT k, count(*) AS n FROM a [TUMBLE 3] GROUP BY k HAVING count(*) > 2",
+    "SELECT k, count(*) AS n FROM a [RANGE 4] GROUP BY k",
+    "SELECT k, n FROM (SELECT k, v AS n, count(*) OVER (ROWS 2 PRECEDING) AS c FROM a) WHERE n > 2",
+    "SELECT a.k AS k, a.v AS n, a.t AS t FROM a [RANGE 4] JOIN b [RANGE 4] ON a.k = b.k",
+    "SELECT a.k AS k, a.v AS n, a.t AS t FROM a [RANGE 4] LEFT JOIN b [RANGE 4] ON a.k = b.k",
+    "SELECT DISTINCT k, v AS n, t FROM a [RANGE 4]",
+    "SELECT k, v AS n, t FROM a [RANGE 4 SLIDE 4]",
+    "SELECT DSTREAM k, v AS n, t FROM a [RANGE 4] WHERE v > 2",
+    "SELECT k, v AS n, t FROM a [RANGE 4] EXCEPT SELECT k, w, t FROM b [RANGE 2]",
+    "SELECT t, k, count(*) AS n FROM (SELECT k, t FROM a [RANGE 4]) GROUP BY t, k",
+)
+QUERIES = (
+    "SELECT window_end, count(*) FROM r [LANDMARK START AT 0 SLIDE 2]",
+    "SELECT window_end, count(*) FROM r [LANDMARK START AT 3]",
+    "SELECT window_end, count(*) FROM r [TUMBLE 5]",
+    "SELECT CHANGES n FROM r [RANGE 3]",
+    "SELECT n, count(*) OVER (RANGE 3 PRECEDING) FROM r",
+    "SELECT x.n, b.w FROM r [RANGE 3] x JOIN b [RANGE 2] ON b.k = x.k",
+    "SELECT x.n, b.w FROM r [NOW] x JOIN b [RANGE 2] ON b.k = x.k",
+    "SELECT window_end, count(*) FROM r [SESSION GAP 1]",
+)
+
+
+@pytest.mark.parametrize("derived", DERIVED)
+def test_what_is_made_of_results(derived: str) -> None:
+    for seed, query in enumerate(QUERIES):
+        chance = random.Random(seed)
+        given = {"a": arrivals(chance, "kvt"), "b": arrivals(chance, "kvwt")}
+        case = Case(STREAMS, (f"CREATE STREAM r AS {derived}",), (query,), given)
+        compare(case, planned(case.script), chance)
