@@ -26,7 +26,7 @@ VALUES = {
     "DECIMAL(10, 2)": [Decimal("0.00"), Decimal("1.25"), Decimal("-3.50"), None],
     "STRING": ["", "a", "b", "ab", None],
 }
-TIMES = ("INT", "INT", "BIGINT", "TIMESTAMP", "DATE", "DOUBLE", "DECIMAL(10, 2)")
+TIMES = ("INT", "TINYINT", "BIGINT", "TIMESTAMP", "DATE", "DOUBLE", "DECIMAL(10, 2)")
 _JOINS = ("JOIN", "JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN")
 _SLACKS = ("", "SLACK {}", "SLACK {}", "SLACK 2 ROWS")
 _STREAMS = ("", "", "ISTREAM", "DSTREAM", "RSTREAM", "CHANGES", "CHANGES")
@@ -85,6 +85,8 @@ class Drawing:
                 return NOON + timedelta(seconds=tick)
             case "DATE":
                 return date(2026, 1, 1) + timedelta(days=tick)
+            case "TINYINT":
+                return min(114 + tick, 127)  # windows end behind the largest
             case "DOUBLE":
                 return float(tick)
             case "DECIMAL(10, 2)":
