@@ -1,4 +1,4 @@
-"""Times of any year, latent tuples and narrow timestamps on Spark, which gives clocks and texts their forms."""
+"""Times of any year, latent tuples and narrow timestamps on Spark, which gives clocks and texts a form."""
 
 import pytest
 
