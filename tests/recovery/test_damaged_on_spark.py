@@ -107,7 +107,8 @@ def test_lines_and_heartbeats_that_were_read_are_removed_and_never_missed(
     monkeypatch.setattr(cleaning.Cleaner.__init__, "__defaults__", (0.1,))
     port = free_port()
     script = f"""
-        CREATE STREAM s (a BIGINT) SOURCE 'port{port}' HEARTBEAT INTERVAL 1 SECOND;
+        CREATE STREAM s (a BIGINT, current_time TIMESTAMP) ORDER BY current_time SOURCE 'port{port}'
+            HEARTBEAT INTERVAL 1 SECOND;
         CREATE SINK out USING json OPTIONS (path '{tmp_path / "sink"}');
         INSERT INTO out SELECT a FROM s;
         SELECT a, sum(a) OVER (ROWS UNBOUNDED PRECEDING) AS total FROM s;
