@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,15 +46,24 @@ def connect(
     settings: Mapping[str, str] | None = None,
     checkpoint: str | Path | None = None,
     allow_python: bool = True,
+    allow: Iterable[str] = (),
 ) -> Mill:
     """A connection: to embedded local Spark, to a ``master``, or on a Spark session of the caller's.
 
     Spark is started when it is first needed. ``settings`` are Spark's own. With a ``checkpoint`` directory,
     queries of the same names go on in a later run where they were stopped, or killed, in an earlier one.
-    Without ``allow_python``, statements cannot name Python code to be run (LANGUAGE PYTHON).
+    Without ``allow_python``, statements can neither run code nor reach other hosts; ``allow`` names formats,
+    path schemes and databases that they may use nevertheless.
     """
     # Imported here so that `import millstream` costs nothing.
     from millstream.runtime.mill import Mill
 
     kept = Path(checkpoint) if checkpoint else None
-    return Mill(spark, master=master, settings=settings, checkpoint=kept, allow_python=allow_python)
+    return Mill(
+        spark,
+        master=master,
+        settings=settings,
+        checkpoint=kept,
+        allow_python=allow_python,
+        allow=allow,
+    )

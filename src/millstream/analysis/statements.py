@@ -10,6 +10,7 @@ from sqlglot import exp
 from millstream.analysis.aggregates import analyse_aggregate, python_name
 from millstream.analysis.coercion import stores
 from millstream.analysis.datatypes import from_datatype
+from millstream.analysis.fence import check_fence
 from millstream.analysis.queries import analyse_query
 from millstream.analysis.resolved import Query, Select, SetOperation
 from millstream.analysis.resolver import Resolver
@@ -110,6 +111,7 @@ def analyse(statement: ParsedStatement, catalog: Catalog) -> AnalysedStatement:
     """Check a statement; what it defines, drops or sets is in the catalog afterwards."""
     catalog.ship(shipped, shelf.names)
     try:
+        check_fence(statement, catalog)
         meaning = _StatementAnalyser(catalog, statement.source).meaning(statement.tree)
     except MillstreamError as error:
         for one in error.all:

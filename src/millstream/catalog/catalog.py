@@ -33,25 +33,31 @@ class Catalog:
     """Streams, tables, views and sinks share one name space; functions and aggregates another.
 
     ``elsewhere`` finds tables that the catalog does not have: those of the user's own Spark session.
-    ``allow_python`` says whether statements may bring in Python code, which can do whatever this process can.
+    ``allow_python`` says whether statements may run code, which can do whatever this process can. Where they
+    may not, ``allow`` names formats, path schemes and databases that they may use nevertheless.
     Aggregates that nobody has made may be in the library, which is looked up last.
     """
 
     def __init__(
-        self, elsewhere: Callable[[str], Table | None] | None = None, *, allow_python: bool = True
+        self,
+        elsewhere: Callable[[str], Table | None] | None = None,
+        *,
+        allow_python: bool = True,
+        allow: Iterable[str] = (),
     ) -> None:
         self._relations: dict[str, Relation | Sink] = {}
         self._functions: dict[str, ScalarFunction] = {}
         self._aggregates: dict[tuple[str, bool], Aggregate] = {}
         self._elsewhere = elsewhere
         self.allow_python = allow_python
+        self.allow = frozenset(name.lower() for name in allow)
         self._shipped: Callable[[str], tuple[Aggregate, ...]] = lambda name: ()
         self._shipped_names: Callable[[], Iterable[str]] = tuple
         self.settings: dict[str, str] = {}
 
     def copy(self) -> Catalog:
         """A catalog that can be changed without changing this one."""
-        twin = Catalog(self._elsewhere, allow_python=self.allow_python)
+        twin = Catalog(self._elsewhere, allow_python=self.allow_python, allow=self.allow)
         twin._relations = dict(self._relations)
         twin._functions = dict(self._functions)
         twin._aggregates = dict(self._aggregates)

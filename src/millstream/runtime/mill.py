@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from sqlglot import exp
 
+from millstream.analysis.fence import check_fence
 from millstream.analysis.queries import analyse_query
 from millstream.analysis.resolved import Query
 from millstream.analysis.statements import (
@@ -76,11 +77,12 @@ class Mill:
         settings: Mapping[str, str] | None = None,
         checkpoint: Path | None = None,
         allow_python: bool = True,
+        allow: Iterable[str] = (),
         compiling: Compiling = silently,
         views_at_end: bool = False,
         warns: bool = True,
     ) -> None:
-        self.catalog = Catalog(elsewhere=self._table_of_spark, allow_python=allow_python)
+        self.catalog = Catalog(elsewhere=self._table_of_spark, allow_python=allow_python, allow=allow)
         if spark is not None:
             from millstream.spark.callers_session import check_session
 
@@ -416,6 +418,7 @@ class Mill:
                 statement.source
             )
         try:
+            check_fence(statement, self.catalog)
             return statement, analyse_query(statement.tree, self.catalog, statement.source)
         except MillstreamError as error:
             raise error.locate(statement.source) from None
