@@ -40,9 +40,7 @@ def analysed(text: str, *allow: str, allow_python: bool = False) -> None:
     ],
 )
 def test_functions_that_call_java(text: str) -> None:
-    with pytest.raises(
-        AnalysisError, match=r"function '(\w*reflect|java_method|identifier)' is not"
-    ):
+    with pytest.raises(AnalysisError, match=r"function '(\w*reflect|java_method|identifier)' is not"):
         analysed(text)
 
 
@@ -112,8 +110,7 @@ def test_what_the_operator_has_allowed() -> None:
         "SET spark.sql.files.maxPartitionBytes = '1MB'",
         "CREATE TABLE x (a STRING) USING csv OPTIONS (path 'file:/tmp/x', compression 'gzip')",
         "CREATE SINK x USING console",
-        (
-        ],
+    ],
 )
 def test_what_needs_no_permission(text: str) -> None:
     analysed(text)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from typing import TYPE_CHECKING
 
+from millstream.analysis.resolved import Query
 from millstream.catalog import Catalog
-from millstream.catalog.entries import Entry, Registered, ScalarFunction, Stream, Table
+from millstream.catalog.entries import Derived, Entry, Registered, ScalarFunction, Stream, Table
 from millstream.plan import nodes
-from millstream.plan.explain import tree
+from millstream.plan.builder import build
 from millstream.runtime.live import LiveRelations
 from millstream.runtime.views import Views, enter
 
@@ -45,7 +46,9 @@ class Entrance:
         from millstream.spark.translate import FAILURES, translate
 
         try:
-            self._enter_what_stays(spark)
+            for plan in plans:
+                self._enter_functions(spark, _words(plan))
+                self._enter_tables(spark, _mentioned(plan))
             live: dict[str, DataFrame] = {}
             for plan in plans:
                 live |= self._enter_what_changes(plan, spark)
@@ -56,20 +59,38 @@ class Entrance:
         said = None if control is None else control.frame
         return Lowerer(spark, self._read_port, self._frames, self._stream, said, python, live)
 
-    def _enter_what_stays(self, spark: SparkSession) -> None:
-        """Functions and tables of the catalog, for expressions and plain SQL."""
+    def _enter_functions(self, spark: SparkSession, mentioned: Set[str]) -> None:
+        """Register the functions of the catalog; one that cannot be loaded harms only its callers."""
         from millstream.spark.functions import register_function
+        from millstream.spark.translate import FAILURES
 
-        for entry in self._catalog().entries(ScalarFunction, Table):
+        for entry in self._catalog().entries(ScalarFunction):
             if self._entered.get(entry.name.lower()) is entry:
                 continue
-            if isinstance(entry, ScalarFunction):
+            assert isinstance(entry, ScalarFunction)
+            try:
                 register_function(entry, spark)
-            elif isinstance(entry, Table) and (
-                not isinstance(entry.origin, Registered) or entry.name.lower() in self._frames
-            ):
-                self._for_tables(spark).table(entry).createOrReplaceTempView(entry.name)
+            except FAILURES:
+                if entry.name.lower() in mentioned:
+                    raise
+                continue
             self._entered[entry.name.lower()] = entry
+
+    def _enter_tables(self, spark: SparkSession, mentioned: Set[str]) -> None:
+        """Make the tables that a plan reads known to Spark by name, for expressions and plain SQL.
+
+        Other tables are left alone: they may be missing, broken, or slow to open.
+        """
+        for entry in self._catalog().entries(Table):
+            name = entry.name.lower()
+            if name not in mentioned or self._entered.get(name) is entry:
+                continue
+            assert isinstance(entry, Table)
+            if isinstance(entry.origin, Derived):
+                self._enter_tables(spark, _mentioned(_plan(entry.origin)))
+            if not isinstance(entry.origin, Registered) or name in self._frames:
+                self._for_tables(spark).table(entry).createOrReplaceTempView(entry.name)
+            self._entered[name] = entry
 
     def _enter_what_changes(self, plan: nodes.Node, spark: SparkSession) -> dict[str, DataFrame]:
         """Views, and tables with REFRESH EVERY: for a streaming query in versions, by name."""
@@ -88,11 +109,8 @@ class Entrance:
         return live
 
     def _refreshed(self, plan: nodes.Node) -> Iterator[Table]:
-        """Tables with REFRESH EVERY that a plan may read: queries in expressions are texts."""
-        mentioned = set(re.findall(r"\w+", tree(plan).lower()))
-        for node in plan.walk():
-            if isinstance(node, nodes.SparkQuery):
-                mentioned |= {name.lower() for name in node.tables}
+        """Tables with REFRESH EVERY that a plan may read."""
+        mentioned = _mentioned(plan)
         for entry in self._catalog().entries(Table):
             if isinstance(entry, Table) and entry.refresh and entry.name.lower() in mentioned:
                 yield entry
@@ -105,3 +123,33 @@ class Entrance:
     def _stream(self, name: str) -> Stream | None:
         entry = self._catalog().relation(name)
         return entry if isinstance(entry, Stream) else None
+
+
+def _mentioned(plan: nodes.Node) -> set[str]:
+    """Names of tables that a plan may read, in lower case.
+
+    Queries in expressions are texts: all of their words may be names.
+    """
+    names = {name.lower() for node in plan.walk() for name in _tables(node)}
+    words = _words(plan)
+    is_plain_sql = isinstance(plan, nodes.SparkQuery)
+    return names | words if "select" in words and not is_plain_sql else names
+
+
+def _words(plan: nodes.Node) -> set[str]:
+    return set(re.findall(r"\w+", repr(plan).lower()))
+
+
+def _plan(origin: Derived) -> nodes.Node:
+    assert isinstance(origin.definition, Query)
+    return build(origin.definition)
+
+
+def _tables(node: nodes.Node) -> Iterable[str]:
+    match node:
+        case nodes.TableScan(table):
+            return (table.name,)
+        case nodes.SparkQuery(_, tables):
+            return tables
+        case _:
+            return ()
