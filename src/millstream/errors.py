@@ -12,6 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self
 
+from millstream.masking import masked
+
 _WIDEST = 160
 """Characters of a line that are shown: a script may be one line of a megabyte."""
 
@@ -58,7 +60,7 @@ class Place:
         """The line of text, or the part of a very long one, with the place marked under it."""
         margin = f"{self.line} | "
         first = max(0, self.column - 1 - _WIDEST // 2) if len(self.text) > _WIDEST else 0
-        shown = self.text[first : first + _WIDEST]
+        shown = masked(self.text)[first : first + _WIDEST]
         # Tabs are kept in the padding so that the marks stand under what they mark.
         padding = "".join(c if c == "\t" else " " for c in shown[: self.column - 1 - first])
         marks = "^" * max(1, min(self.length, len(shown) - len(padding)))
@@ -69,9 +71,10 @@ class MillstreamError(Exception):
     """Something that a person has to know: a message, a hint on what to do, and a place."""
 
     def __init__(self, message: str, *, hint: str | None = None, span: Span | None = None) -> None:
+        message = masked(message)
         super().__init__(message)
         self.message = message
-        self.hint = hint
+        self.hint = None if hint is None else masked(hint)
         self.span = span
         self.place: Place | None = None
         self.more: tuple[MillstreamError, ...] = ()

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from millstream.errors import Place
+from millstream.masking import masked
 from millstream.quantity import Duration, Quantity
 from millstream.types import Field, Type
 
@@ -36,7 +37,7 @@ class Reader:
 
     def __str__(self) -> str:
         path = self.option("path")
-        return f"{self.format} '{path}'" if path else self.format
+        return f"{self.format} '{masked(path)}'" if path else self.format
 
 
 @dataclass(frozen=True)

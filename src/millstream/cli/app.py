@@ -14,6 +14,7 @@ import typer
 
 from millstream import __version__
 from millstream.errors import MillstreamError
+from millstream.masking import masked
 
 _EPILOG = """
 Example: [bold]millstream check first.esl[/bold], then [bold]millstream run first.esl[/bold]. The script:
@@ -162,7 +163,7 @@ def run_app() -> NoReturn:
         if usage is not None:
             _usage(error)
         _fail(
-            f"{type(error).__name__}: {error}",
+            masked(f"{type(error).__name__}: {error}"),
             hint=f"this is a mistake in Millstream; details are in {_noted()}",
         )
     sys.exit(code or 0)
@@ -185,7 +186,7 @@ def _usage(error: Exception) -> NoReturn:
 def _noted() -> Path:
     handle, path = tempfile.mkstemp(prefix="millstream-", suffix=".log")
     with os.fdopen(handle, "w") as log:
-        traceback.print_exc(file=log)
+        log.write(masked(traceback.format_exc()))
     return Path(path)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from millstream.analysis.calls import OverCall
+from millstream.masking import masked
 from millstream.plan import python_strategies, strategies, versions
 from millstream.plan.nodes import Node, OverAggregate, WindowAggregate
 from millstream.plan.update_patterns import shown_patterns
@@ -34,7 +35,7 @@ Notes = Callable[[Node], list[str]]
 def _text(plan: Node, remark: Remark, notes: Notes) -> str:
     lines: list[str] = []
     _write(plan, "", "", remark, notes, lines)
-    return "\n".join(lines)
+    return masked("\n".join(lines))
 
 
 def _write(node: Node, lead: str, below: str, remark: Remark, notes: Notes, lines: list[str]) -> None:

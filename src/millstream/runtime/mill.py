@@ -41,6 +41,7 @@ from millstream.errors import (
     Source,
     Span,
 )
+from millstream.masking import masked
 from millstream.plan.builder import build
 from millstream.plan.views import build_kept, build_view
 from millstream.runtime.cleaning import Cleaner
@@ -385,7 +386,7 @@ class Mill:
                 return explanation(wanted)
             asked = Asked(wanted.query, source, span, "")
             with self._views.entering:
-                return EXPLAINED[wanted.mode](asked, self._lowerer(asked))
+                return masked(EXPLAINED[wanted.mode](asked, self._lowerer(asked)))
         except MillstreamError as error:
             raise error.locate(source) from None
 

@@ -31,6 +31,7 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from millstream.errors import ExecutionError
+from millstream.masking import masked
 from millstream.spark import archive
 from millstream.spark.sockets import keep_forgetting
 from millstream.spark.translate import translate
@@ -100,9 +101,12 @@ appender.log.type = Console
 appender.log.name = log
 appender.log.target = SYSTEM_ERR
 appender.log.layout.type = PatternLayout
-appender.log.layout.pattern = %d{yyyy-MM-dd HH:mm:ss.SSS} %p %c{1}: %m%n%ex
+appender.log.layout.alwaysWriteExceptions = false
+appender.log.layout.pattern = %d{yyyy-MM-dd HH:mm:ss.SSS} %p %c{1}: \\
+%replace{%replace{%m%n%ex}{://[^\\\\s/@]+@}{://***@}}{(?i)(password|passwd|pwd|secret|token)=[^\\\\s;&,]+}{$1=***}
 """
-"""Warnings go to the JVM's standard error, which is the log file; so do the Python workers'."""
+"""Warnings go to the JVM's standard error, which is the log file; so do the Python workers'. Secrets in
+addresses are masked."""
 
 # The first two get a record for every exception that knows its place in a query, the third one for
 # every exception in foreachBatch. All three are reported by whoever catches the exception.
@@ -300,10 +304,16 @@ def _log_file() -> Path:
     return path
 
 
+class _Masking(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return masked(super().format(record))
+
+
 def _redirect_python_loggers() -> None:
     """Send what PySpark logs in this process to the log file instead of standard error."""
     # Opened at the first record; the handler appends, as the JVM does.
     handler = logging.FileHandler(_log_file(), delay=True)
+    handler.setFormatter(_Masking())
     for name in _PYTHON_LOGGERS:
         logger = logging.getLogger(name) if name == "py4j" else PySparkLogger.getLogger(name)
         logger.handlers = [handler]
