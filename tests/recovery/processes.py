@@ -15,7 +15,7 @@ from pathlib import Path
 QUICK = ("--set", "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1")
 """These runs are short: code compiled quickly is worth more to them than code compiled well."""
 
-_SCRATCH = ("TMPDIR", "SPARK_LOCAL_DIRS")
+_SCRATCH = ("TMPDIR",)
 _POLL_SECONDS = 0.02
 
 

@@ -1,4 +1,4 @@
-"""``run``: a script with a live view of its progress, and Ctrl-C that ends it in order."""
+"""``run``: a script with a live view of its progress; Ctrl-C and SIGTERM end it in order."""
 
 from __future__ import annotations
 
@@ -8,14 +8,11 @@ import sys
 from pathlib import Path
 
 from millstream.cli.terminal import Terminal
-from millstream.runtime.scripts import RunEnd, RunOptions, ScriptRun
+from millstream.runtime.scripts import Interrupted, RunEnd, RunOptions, ScriptRun
 
-EXIT_CODES = {
-    RunEnd.COMPLETE: 0,
-    RunEnd.ALL_BAD: 3,
-    # As shells expect it of a program that Ctrl-C stopped.
-    RunEnd.STOPPED: 130,
-}
+EXIT_CODES = {RunEnd.COMPLETE: 0, RunEnd.ALL_BAD: 3}
+STOPPED = 128
+"""Shells expect this and the number of the signal of a program that was stopped before its end."""
 
 
 def run_script(text: str, name: str, options: RunOptions) -> int:
@@ -30,16 +27,26 @@ def run_script(text: str, name: str, options: RunOptions) -> int:
         compiling=_compiling,
         stdout=terminal,
     )
+    received: list[int] = []
+
+    def stop(number: int, frame: object) -> None:
+        received.append(number)
+        run.stop()
+
     # The JVM must not get the signal, or Spark would be gone before the queries are stopped.
-    previous = signal.signal(signal.SIGINT, lambda number, frame: run.stop())
+    previous = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        return EXIT_CODES[run.run(text, name)]
+        end = run.run(text, name)
+        return STOPPED + received[0] if end is RunEnd.STOPPED else EXIT_CODES[end]
+    except Interrupted:
+        return STOPPED + received[0]
     except BrokenPipeError:
         # Whoever read our output has enough of it, as `head` does; Python would complain again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     finally:
-        signal.signal(signal.SIGINT, previous)
+        for number, handler in previous.items():
+            signal.signal(number, handler)
 
 
 def _compiling(name: str, seconds: float | None) -> None:

@@ -11,6 +11,8 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+from py4j.protocol import Py4JError
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -53,7 +55,10 @@ class Beginnings:
 
 
 def _has_begun(query: StreamingQuery) -> bool:
-    return not query.isActive or query.lastProgress is not None or query.status["message"] in _IDLE
+    try:
+        return not query.isActive or query.lastProgress is not None or query.status["message"] in _IDLE
+    except (OSError, Py4JError):
+        return True  # its JVM is gone
 
 
 BEGINNINGS = Beginnings()

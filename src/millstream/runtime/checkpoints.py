@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Any
 from millstream.errors import ExecutionError
 from millstream.files import write_whole
 from millstream.runtime.spark_checkpoint import SparkCheckpoint
+from millstream.scratch import temporary
 
 FORMAT = 6
 """Number of the format of all that a checkpoint holds: one with another number is refused."""
@@ -38,7 +38,7 @@ class Checkpoint:
 
     @classmethod
     def temporary(cls) -> Checkpoint:
-        return cls(Path(tempfile.mkdtemp(prefix="millstream-checkpoint-")))
+        return cls(temporary("checkpoint-"))
 
     @classmethod
     def kept(cls, above: Path, *names: str, visible: bool = True) -> Checkpoint:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from millstream.catalog.entries import Reader, Table
 from millstream.errors import ExecutionError, MillstreamError
 from millstream.runtime.query import RunningQuery
+from millstream.scratch import scratch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -161,6 +162,6 @@ class LiveRelations:
         from millstream.spark.live import Versions
 
         if self._directory is None:
-            self._directory = tempfile.TemporaryDirectory(prefix="millstream-tables-")
+            self._directory = tempfile.TemporaryDirectory(prefix="tables-", dir=scratch())
         self._made += 1
         return Versions(Path(self._directory.name, str(self._made)))

@@ -53,6 +53,7 @@ from millstream.runtime.ports import Ports
 from millstream.runtime.query import RunningQuery
 from millstream.runtime.starting import Asked, Starter, explained, lowered, planned, silently
 from millstream.runtime.views import Views
+from millstream.scratch import scratch
 from millstream.syntax import ParsedStatement, parse_script
 
 if TYPE_CHECKING:
@@ -119,8 +120,12 @@ class Mill:
             raise ExecutionError("this connection is closed", hint="make another one: millstream.connect()")
         if self._session is None:
             from millstream.spark.session import embedded_session
+            from millstream.spark.translate import FAILURES, translate
 
-            self._session = embedded_session(self._master, self._settings)
+            try:
+                self._session = embedded_session(self._master, self._settings)
+            except FAILURES as error:
+                raise translate(error) from None
             _users_of_embedded_spark.add(id(self))
         return self._session
 
@@ -288,11 +293,29 @@ class Mill:
             _users_of_embedded_spark.discard(id(self))
             # There is one embedded Spark in a process, and others may be using it.
             if not _users_of_embedded_spark:
-                self._session.stop()
+                from millstream.spark.session import stop_session
+
+                stop_session(self._session)
             self._session = None
         if self._directory is not None:
             self._directory.cleanup()
             self._directory = None
+
+    def abandon(self) -> None:
+        """End at once: Spark's JVM is killed if it was started here, and nothing is waited for.
+
+        Checkpoints and sinks are as after any other kill: a later run goes on from there.
+        """
+        if self._given is None:
+            from millstream.spark import jvm
+
+            _users_of_embedded_spark.clear()
+            self._session = None
+            jvm.kill()
+        for query in self.queries:
+            query.abandon()
+        self._views.clear()
+        self.queries.clear()
 
     def __enter__(self) -> Self:
         return self
@@ -480,7 +503,7 @@ class Mill:
 
     def _spool_directory(self) -> Path:
         if self._directory is None:
-            self._directory = tempfile.TemporaryDirectory(prefix="millstream-")
+            self._directory = tempfile.TemporaryDirectory(prefix="ports-", dir=scratch())
         return Path(self._directory.name)
 
 

@@ -310,6 +310,12 @@ class RunningQuery:
         if self.log is not None:
             self.log.close()
 
+    def abandon(self) -> None:
+        """Be over without waiting for anything: the JVM is gone."""
+        if self._conductor is not None:
+            self._conductor.stop()
+        self._ended.set()
+
     @property
     def is_active(self) -> bool:
         return not self._ended.is_set()

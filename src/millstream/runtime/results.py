@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from millstream.runtime import ordering
 from millstream.runtime.kept_files import KeptFiles, cannot_write
+from millstream.scratch import scratch
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -297,7 +298,7 @@ class _Spool:
 
     def _new_path(self) -> Path:
         if self._directory is None:
-            self._directory = Path(tempfile.mkdtemp(prefix="millstream-results-", dir=self._above))
+            self._directory = Path(tempfile.mkdtemp(prefix="results-", dir=self._above or scratch()))
             self._remove = weakref.finalize(self, shutil.rmtree, self._directory, ignore_errors=True)
         self._files += 1
         return self._directory / f"{self._files:06}.arrow"

@@ -7,12 +7,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
 import pyarrow as pa
+from py4j.protocol import Py4JError
 
 from millstream.analysis.notes import notes_of
 from millstream.analysis.statements import Definition, InsertQuery, RunQuery
@@ -55,6 +56,10 @@ class RunEnd(Enum):
     """Of a stream not one record could be read."""
 
 
+class Interrupted(BaseException):
+    """A run is to end at once. py4j would write of a KeyboardInterrupt to standard error."""
+
+
 class ScriptRun:
     """One run of a script.
 
@@ -78,6 +83,7 @@ class ScriptRun:
         self._stdout = stdout or sys.stdout.buffer
         self._stopping = threading.Event()
         self._waiting = False
+        self._bounded = True
         self._broken: BrokenPipeError | None = None
         self._reported: set[str] = set()
         """Streams of which a bad record was shown while the run went on."""
@@ -85,24 +91,25 @@ class ScriptRun:
     def run(self, text: str, name: str) -> RunEnd:
         """Run the script to the end of its input, or until it is stopped."""
         options = self._options
-        with Mill(
-            master=options.master,
-            settings=options.settings,
-            checkpoint=options.checkpoint,
-            compiling=self._compiling,
-            views_at_end=True,
-            warns=False,
-        ) as mill:
+        with (
+            Mill(
+                master=options.master,
+                settings=options.settings,
+                checkpoint=options.checkpoint,
+                compiling=self._compiling,
+                views_at_end=True,
+                warns=False,
+            ) as mill,
+            self._at_once(mill),
+        ):
             statements = mill.analyse(text, name)
             for note in itertools.chain.from_iterable(map(notes_of, statements)):
                 self._say(f"warning: {note.place}: {note}")
             meanings = [statement.meaning for statement in statements]
             asked = [m.query for m in meanings if isinstance(m, RunQuery | InsertQuery)]
             asked += [query for m in meanings if isinstance(m, Definition) for _, query in m.views]
-            bounded = all(query.facts is None or query.facts.bounded for query in asked)
+            self._bounded = bounded = all(query.facts is None or query.facts.bounded for query in asked)
             self._prepare_output()
-            if self._stopping.is_set():
-                return RunEnd.STOPPED if bounded else RunEnd.COMPLETE
             outcomes = mill.perform_all(statements, self._collects)
             queries = [outcome for outcome in outcomes if isinstance(outcome, RunningQuery)]
             for outcome in outcomes:
@@ -125,17 +132,32 @@ class ScriptRun:
             if bounded and not ended:
                 return RunEnd.STOPPED
             return RunEnd.ALL_BAD if rejects.all_bad() else RunEnd.COMPLETE
+        # Interrupted while it started.
+        return RunEnd.STOPPED if self._bounded else RunEnd.COMPLETE  # type: ignore[unreachable]
+
+    @contextmanager
+    def _at_once(self, mill: Mill) -> Iterator[None]:
+        """End everything when the run is interrupted; one that was still starting has not failed."""
+        try:
+            yield
+        except Interrupted:
+            mill.abandon()
+            if self._waiting:
+                raise
+        except BrokenPipeError:
+            raise
+        except (ConnectionError, Py4JError) as error:
+            from millstream.spark.translate import translate
+
+            # A call of a JVM that has died.
+            raise translate(error) from None
 
     def stop(self) -> None:
-        """End the run; called from a signal handler. Asked twice, it ends at once.
-
-        While Spark starts it has to be waited for, or its JVM would be left behind.
-        """
-        if self._stopping.is_set():
-            raise KeyboardInterrupt
-        if not self._waiting:
-            self._say("stopping, as soon as Spark has started")
+        """End the run; called from a signal handler. While it starts, and asked twice, it ends at once."""
+        at_once = self._stopping.is_set() or not self._waiting
         self._stopping.set()
+        if at_once:
+            raise Interrupted
 
     # ------------------------------------------------------------ waiting
 

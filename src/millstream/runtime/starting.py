@@ -40,6 +40,7 @@ from millstream.runtime.query import RunningQuery
 from millstream.runtime.results import ResultLog
 from millstream.runtime.sinks import check_sink, stream_writer, write_batch
 from millstream.runtime.views import Views
+from millstream.scratch import remove_with_scratch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -205,6 +206,7 @@ class Starter:
         except FAILURES as error:
             raise asked.explain(error) from None
         running = RunningQuery(asked.name, log, asked.explain, counter, checkpoint, current)
+        _remember_to_remove(lowerer.stages.tokens)
         running.on_end(lambda: _forget(lowerer.stages.tokens))
         self._clean_behind(checkpoint, running, ports)
         if frame.isStreaming:
@@ -289,6 +291,7 @@ class Starter:
                 return first.standing_in(lambda want: results).lower(plan)
 
             members.append(Member(running, finish))
+        _remember_to_remove(whole.tokens)
         members[-1].query.on_end(lambda: _forget(list(whole.tokens)))
         self._clean_behind(checkpoint, members[-1].query, ports)
         conductor = self._conductor(
@@ -442,6 +445,14 @@ def _identity(plan: nodes.Node, pipelines: Iterable[Pipeline]) -> str:
             ]
             lines.append(f"{stream.name} ({columns}) {stream.timestamp} {' '.join(promises)}")
     return "\n".join([*lines, *(program.meaning for program in programs(list(pipelines)))])
+
+
+def _remember_to_remove(tokens: Iterable[str]) -> None:
+    """Let the next process remove what this one leaves in shared memory if it is killed."""
+    from millstream.stage.cache import place
+
+    for token in tokens:
+        remove_with_scratch(place(token))
 
 
 def _forget(tokens: list[str]) -> None:

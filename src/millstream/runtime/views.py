@@ -44,6 +44,10 @@ class Views:
         for query in self._running.values():
             query.stop()
 
+    def clear(self) -> None:
+        """Forget all views without stopping them."""
+        self._running.clear()
+
     def running(self, name: str) -> RunningQuery:
         query = self._running.get(name.lower())
         if query is None:

@@ -7,7 +7,6 @@ sees is results and Millstream's own messages.
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import functools
 import logging
@@ -32,7 +31,8 @@ from pyspark.sql import SparkSession
 
 from millstream.errors import ExecutionError
 from millstream.masking import masked
-from millstream.spark import archive
+from millstream.scratch import keep, scratch
+from millstream.spark import archive, jvm
 from millstream.spark.sockets import keep_forgetting
 from millstream.spark.translate import translate
 
@@ -162,7 +162,7 @@ def log_file() -> Path:
     process, unless somebody has asked for it here: then it stays for them to read.
     """
     path = _log_file()
-    atexit.unregister(_remove_directory)
+    keep(path)
     return path
 
 
@@ -175,11 +175,12 @@ def _start(settings: Mapping[str, str]) -> None:
         gateway = None
         # PySpark keeps the JVM of a stopped context for the next one.
         if SparkContext._gateway is None:
-            with _log_file().open("ab") as log:
+            with _log_file().open("ab") as log, _temporary_files_here():
                 gateway = launch_gateway(conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
         with _own_interrupt_handler():
             context = SparkContext(conf=conf, gateway=gateway)
         keep_forgetting(context)
+        _silence(context)
     except PySparkRuntimeError as error:
         if error.getCondition() == "JAVA_GATEWAY_EXITED":
             raise _explain_missing_jvm() from None
@@ -190,6 +191,30 @@ def _start(settings: Mapping[str, str]) -> None:
             f"Spark did not start with master '{settings['spark.master']}': {reason.message}",
             hint=reason.hint or f"Spark's log is {log_file()}",
         ) from None
+
+
+@contextlib.contextmanager
+def _temporary_files_here() -> Iterator[None]:
+    """Let PySpark, too, make its temporary files where the next process sweeps them if this one is killed."""
+    before = tempfile.tempdir
+    # Other threads may be making files that are to stay.
+    alone = threading.active_count() == 1
+    try:
+        tempfile.tempdir = str(scratch()) if alone else before
+        yield
+    finally:
+        tempfile.tempdir = before
+
+
+def stop_session(session: SparkSession) -> None:
+    """Stop Spark; one whose JVM has died is forgotten, so that another can be started."""
+    try:
+        session.stop()
+    except (Py4JError, OSError):
+        if not jvm.is_dying():
+            raise
+    if jvm.has_died():
+        jvm.forget()
 
 
 @contextlib.contextmanager
@@ -210,26 +235,30 @@ def _configuration(master: str | None, settings: Mapping[str, str]) -> dict[str,
     chosen = {**_DEFAULTS, **_FOR_QUERIES}
     chosen["spark.driver.memory"] = f"{_driver_megabytes()}m"
     # Without it Spark makes a directory of that name wherever it is started.
-    chosen["spark.sql.warehouse.dir"] = (_directory() / "warehouse").as_uri()
+    chosen["spark.sql.warehouse.dir"] = (scratch() / "warehouse").as_uri()
     if master is not None:
         chosen["spark.master"] = master
     chosen |= settings
     if _is_local(chosen["spark.master"]):
+        # Spark's own directories can be read by everybody, and rows that are shuffled are in them.
+        chosen.setdefault("spark.local.dir", str(scratch()))
         chosen.setdefault("spark.executorEnv.PYTHONPATH", _import_path())
         chosen = {**_sockets(), **_LOCAL, **chosen}
     # The only setting that adds up: a user's Java options do not make Spark talk again.
-    log4j = _directory() / "log4j2.properties"
+    log4j = scratch() / "log4j2.properties"
     log4j.write_text(_LOG4J)
     given = settings.get("spark.driver.extraJavaOptions", "")
     collector = "" if re.search(r"-XX:\+Use\w*GC\b", given) else _COLLECTOR
-    options = (f"-Dlog4j2.configurationFile={log4j.as_uri()}", collector, archive.java_options(given), given)
+    temporary = "" if "-Djava.io.tmpdir=" in given else f'"-Djava.io.tmpdir={scratch()}"'
+    log = f"-Dlog4j2.configurationFile={log4j.as_uri()}"
+    options = (log, temporary, collector, archive.java_options(given), given)
     chosen["spark.driver.extraJavaOptions"] = " ".join(filter(None, options))
     return chosen
 
 
 def _sockets() -> dict[str, str]:
     """Over TCP a small task with Python takes some 40 ms longer: it looks like a delayed acknowledgement."""
-    directory = str(_directory())
+    directory = str(scratch())
     if len(directory) > _LONGEST_DIRECTORY:
         return {}
     return {
@@ -277,21 +306,9 @@ def _driver_megabytes() -> int:
 
 
 @functools.cache
-def _directory() -> Path:
-    """A directory of this process, for what its Spark needs."""
-    directory = Path(tempfile.mkdtemp(prefix="millstream-"))
-    atexit.register(_remove_directory)
-    return directory
-
-
-def _remove_directory() -> None:
-    shutil.rmtree(_directory(), ignore_errors=True)
-
-
-@functools.cache
 def _log_file() -> Path:
     asked = os.environ.get("MILLSTREAM_LOG_DIR")
-    directory = Path(asked) if asked else _directory()
+    directory = Path(asked) if asked else scratch()
     path = directory.absolute() / f"spark-{os.getpid()}.log"
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -302,6 +319,17 @@ def _log_file() -> Path:
             hint="set MILLSTREAM_LOG_DIR to a directory that can be written to",
         ) from None
     return path
+
+
+def _silence(context: SparkContext) -> None:
+    """Let nothing be written to standard error if the JVM dies: its end is reported by the queries."""
+
+    def handle_error(request: object, address: object) -> None:
+        logging.getLogger("py4j").error("the connection for accumulators broke", exc_info=True)
+
+    server = getattr(context, "_accumulatorServer", None)
+    if server is not None:
+        server.handle_error = handle_error
 
 
 class _Masking(logging.Formatter):
@@ -318,6 +346,24 @@ def _redirect_python_loggers() -> None:
         logger = logging.getLogger(name) if name == "py4j" else PySparkLogger.getLogger(name)
         logger.handlers = [handler]
         logger.propagate = False
+    # Broken connections py4j writes to the root logger.
+    root = logging.getLogger()
+    root.filters = [each for each in root.filters if not isinstance(each, _Diverting)]
+    root.addFilter(_Diverting(handler))
+
+
+class _Diverting(logging.Filter):
+    """Takes the records of py4j out of a logger, and hands them to another handler."""
+
+    def __init__(self, handler: logging.Handler) -> None:
+        super().__init__()
+        self._handler = handler
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if Path(record.pathname).parent.name != "py4j":
+            return True
+        self._handler.handle(record)
+        return False
 
 
 def _explain_missing_jvm() -> ExecutionError:

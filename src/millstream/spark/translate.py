@@ -14,13 +14,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from py4j.java_gateway import JavaObject, is_instance_of
-from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.captured import CapturedException
 
 from millstream import errors
 from millstream.errors import ExecutionError, MillstreamError
+from millstream.spark import jvm
 from millstream.spark.explanations import Failure, explain
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def _chain(error: BaseException) -> Iterator[Failure]:
                 yield from _chain(error._cause)
     elif isinstance(error, PySparkException):
         yield Failure(type(error).__name__, error.getMessage(), error.getCondition())
-    elif isinstance(error, (Py4JNetworkError, ConnectionError)) and _jvm_has_died():
+    elif isinstance(error, (Py4JError, ConnectionError)) and jvm.is_dying():
         yield Failure("JvmDied", "Spark's JVM has ended unexpectedly")
     elif isinstance(error, OSError) and error.errno is not None:
         # Java has no error numbers, but the same words for them.
@@ -104,11 +105,6 @@ def _chain(error: BaseException) -> Iterator[Failure]:
         yield Failure(type(error).__name__, str(error))
         if error.__cause__ is not None:
             yield from _chain(error.__cause__)
-
-
-def _jvm_has_died() -> bool:
-    process = getattr(SparkContext._gateway, "proc", None)
-    return process is not None and process.poll() is not None
 
 
 def _java_chain(throwable: JavaObject) -> Iterator[Failure]:
@@ -123,7 +119,7 @@ def _java_chain(throwable: JavaObject) -> Iterator[Failure]:
                 return
     except Py4JError as lost:
         # The JVM that holds the exception is gone, and that is the news.
-        yield Failure("JvmDied" if _jvm_has_died() else type(lost).__name__, str(lost))
+        yield Failure("JvmDied" if jvm.is_dying() else type(lost).__name__, str(lost))
 
 
 def _java_failure(throwable: JavaObject) -> Failure:

@@ -79,6 +79,11 @@ def remember(token: str, name: str, shard: Shard) -> None:
     _file(token, name, shard.version - 2).unlink(missing_ok=True)
 
 
+def place(token: str) -> Path:
+    """The directory of a query in shared memory."""
+    return _root() / token
+
+
 def forget(token: str) -> None:
     """A query has ended."""
     for key in [key for key in _known if key[0] == token]:
