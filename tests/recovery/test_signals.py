@@ -1,4 +1,4 @@
-"""Runs that are told to stop, or whose JVM dies: one message or none, an exit code, and nothing left behind."""
+"""Runs that are told to stop, or whose JVM dies: at most one message, an exit code, and nothing left."""
 
 import os
 import signal
@@ -44,6 +44,7 @@ def test_sigterm_ends_in_order_and_a_dead_jvm_with_one_message(runs: Runs) -> No
     child.popen.terminate()
     assert (child.wait(60), child.err) == (0, "")
     assert leftovers(runs) == []
+    time.sleep(2)  # the JVM notices a little later
     assert child.family() == []
 
     child = runs.start()
@@ -71,7 +72,8 @@ def test_a_signal_during_the_start_ends_at_once(runs: Runs, number: int, after: 
     assert (child.wait(60), child.err) == (0, "")
     assert time.monotonic() - began < 20
     assert leftovers(runs) == []
-    child.wait_until(lambda: not child.family(), 10)
+    time.sleep(2)  # the JVM notices a little later
+    assert child.family() == []
 
 
 def test_the_next_run_sweeps_what_a_killed_one_left(runs: Runs) -> None:

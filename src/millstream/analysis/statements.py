@@ -36,7 +36,7 @@ from millstream.syntax import ParsedStatement, nodes
 from millstream.syntax.positions import span_of
 from millstream.types import Field, Type
 
-SETTINGS = {"millstream.on_error": ("stop", "bad")}
+SETTINGS = {"millstream.on_error": ("stop", "bad"), "millstream.on_corrupt_file": ("fail", "skip")}
 """Our own settings and the values that they take."""
 
 
@@ -423,7 +423,8 @@ def analyse_setting(key: str, value: str) -> Setting:
     if allowed is None:
         raise AnalysisError(
             f"unknown setting '{key}'",
-            hint=did_you_mean(key, SETTINGS) or "settings are millstream.on_error and Spark's own, spark.*",
+            hint=did_you_mean(key, SETTINGS)
+            or f"settings are {', '.join(SETTINGS)} and Spark's own, spark.*",
         )
     if value.lower() not in allowed:
         raise AnalysisError(

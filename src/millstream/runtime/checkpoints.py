@@ -98,6 +98,12 @@ class Checkpoint:
         """Whether no run has been here before."""
         return not (self.directory / _MANIFEST).exists()
 
+    @property
+    def since(self) -> float:
+        """When the query was first started, in seconds since 1970."""
+        manifest = self.directory / _MANIFEST
+        return (manifest if manifest.exists() else self.directory).stat().st_mtime
+
     def claim(self, name: str, plan: str, shards: int, ports: Sequence[int] = ()) -> None:
         """Make sure that what is here belongs to this query, and is whole.
 

@@ -45,6 +45,8 @@ from millstream.masking import masked
 from millstream.plan.builder import build
 from millstream.plan.views import build_kept, build_view
 from millstream.runtime.cleaning import Cleaner
+from millstream.runtime import corrupt_files
+from millstream.runtime.corrupt_files import CorruptFiles
 from millstream.runtime.entering import Entrance
 from millstream.runtime.explaining import EXPLAINED
 from millstream.runtime.housekeeping import answer, explanation
@@ -102,6 +104,7 @@ class Mill:
         self._ports = Ports(checkpoint, self._spool_directory, self._cleaner)
         self._directory: tempfile.TemporaryDirectory[str] | None = None
         self._names = 0
+        self._corrupt = CorruptFiles()
         self._live = LiveRelations()
         self._views = Views(self._relation, until_stopped=views_at_end)
         self._entrance = Entrance(
@@ -155,6 +158,7 @@ class Mill:
         asked = Asked(resolved, statement.source, statement.span, "")
         for view in self._views.unfinished(self._views.read_by(asked.plan)):
             view.wait()
+        self._corrupt.apply(self.spark)
         with self._views.entering:
             lowerer = self._lowerer(asked)
             frame = shown(lowered(asked, lowerer, self._compiling))
@@ -274,6 +278,11 @@ class Mill:
     def port_warnings(self) -> list[str]:
         """Sentences about what was refused or lost at ports."""
         return self._ports.warnings
+
+    @property
+    def corrupt_files(self) -> list[str]:
+        """Files that were skipped, wholly or from some place on, with millstream.on_corrupt_file = 'skip'."""
+        return self._corrupt.skipped()
 
     def stop(self) -> None:
         """Stop all queries, and Spark too if it was started here. The connection is closed then."""
@@ -422,6 +431,8 @@ class Mill:
                 span=span,
                 hint="a tuple that causes an error stops its query",
             ).locate(source)
+        if setting.key == corrupt_files.SETTING:
+            self._corrupt.skips = setting.value == "skip"
         if not setting.key.startswith("spark."):
             return
         if self._session is None:
@@ -452,6 +463,7 @@ class Mill:
     def _start_all(self, asked: Sequence[Asked]) -> list[RunningQuery]:
         if not asked:
             return []
+        self._corrupt.apply(self.spark)
         starter = Starter(
             self.spark,
             self._lowerer,

@@ -87,6 +87,7 @@ class ScriptRun:
         self._broken: BrokenPipeError | None = None
         self._reported: set[str] = set()
         """Streams of which a bad record was shown while the run went on."""
+        self._corrupt_files = 0
 
     def run(self, text: str, name: str) -> RunEnd:
         """Run the script to the end of its input, or until it is stopped."""
@@ -121,6 +122,7 @@ class ScriptRun:
                     ended = self._wait(queries, mill)
                 else:
                     ended = self._follow(queries, mill)
+            self._report_corrupt_files(mill)
             rejects = _rejects(queries, mill)
             self._report(rejects)
             for table, problem in mill.stale_tables.items():
@@ -172,6 +174,7 @@ class ScriptRun:
                         query.wait()
                 if not all(query.is_bounded for query in queries):
                     self._report_first(_rejects(queries, mill))
+                self._report_corrupt_files(mill)
                 time.sleep(_POLL_SECONDS)
             for query in queries:
                 query.wait()
@@ -252,6 +255,14 @@ class ScriptRun:
         if name is not None:
             self._stdout.write(f"-- {name}\n".encode())
         write(tables, schema, self._options.format, self._stdout)
+
+    def _report_corrupt_files(self, mill: Mill) -> None:
+        """Name each file that was skipped, as soon as that is known."""
+        for name in mill.corrupt_files[self._corrupt_files :]:
+            self._corrupt_files += 1
+            self._say(
+                f"warning: {name} is corrupt: the rest of it was skipped ({self._corrupt_files} so far)"
+            )
 
     def _report(self, rejects: Rejects) -> None:
         """Warn about bad records and late tuples."""

@@ -20,6 +20,19 @@ def write_batch(frame: DataFrame, sink: Sink) -> None:
     frame.write.format(sink.format).options(**dict(sink.options)).mode("append").save()
 
 
+def remove_leftovers(sink: Sink, spark: SparkSession, since: float) -> None:
+    """Remove part files that killed batches have left: readers that ignore Spark's list fail on them.
+
+    Only files that were made ``since`` the query first started are its own. With the option ``retention``
+    Spark takes old files off its list, so that nothing tells them from leftovers.
+    """
+    from millstream.spark.paths import remove_uncommitted
+
+    options = {key.lower(): value for key, value in sink.options}
+    if sink.format.lower() in FILE_FORMATS and "path" in options and "retention" not in options:
+        remove_uncommitted(options["path"], spark, since)
+
+
 def check_sink(sink: Sink, spark: SparkSession) -> None:
     """Refuse a directory that has something in it.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,7 +39,7 @@ from millstream.runtime.ports import Ports
 from millstream.runtime.progress import ProgressCounter
 from millstream.runtime.query import RunningQuery
 from millstream.runtime.results import ResultLog
-from millstream.runtime.sinks import check_sink, stream_writer, write_batch
+from millstream.runtime.sinks import check_sink, remove_leftovers, stream_writer, write_batch
 from millstream.runtime.views import Views
 from millstream.scratch import remove_with_scratch
 
@@ -191,6 +192,7 @@ class Starter:
             frame = lowered(asked, lowerer, self.compiling)
         if sink is not None and checkpoint.is_new:
             check_sink(sink, self.spark)
+        continues = checkpoint.durable and not checkpoint.is_new
         identity = _identity(asked.plan, lowerer.stages.pipelines)
         ports = self.ports.behind(lowerer.metrics.values())
         checkpoint.claim(asked.name, identity, self._partitions(), ports)
@@ -206,6 +208,8 @@ class Starter:
         except FAILURES as error:
             raise asked.explain(error) from None
         running = RunningQuery(asked.name, log, asked.explain, counter, checkpoint, current)
+        if sink is not None and frame.isStreaming:
+            self._clean(sink, checkpoint, running, now=continues)
         _remember_to_remove(lowerer.stages.tokens)
         running.on_end(lambda: _forget(lowerer.stages.tokens))
         self._clean_behind(checkpoint, running, ports)
@@ -237,6 +241,21 @@ class Starter:
             running.on_end(lambda: self.cleaner.leave(control))
         if not checkpoint.durable:
             running.on_end(lambda: self.cleaner.drop(spark))
+
+    def _clean(self, sink: Sink, checkpoint: Checkpoint, running: RunningQuery, *, now: bool) -> None:
+        """Remove what killed batches left in a sink: before a query goes on, and when it has ended."""
+        from millstream.spark.translate import FAILURES
+
+        since = checkpoint.since
+
+        def clean() -> None:
+            # Leftovers are no reason for a failure; the next run tries again.
+            with contextlib.suppress(*FAILURES):
+                remove_leftovers(sink, self.spark, since)
+
+        if now:
+            clean()
+        running.on_end(clean)
 
     def _complete(self, asked: Asked, frame: DataFrame) -> DataFrame:
         """A query over tables, when the views among them are what they are to be read as."""

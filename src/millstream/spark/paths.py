@@ -68,6 +68,31 @@ def state_of(path: str, spark: SparkSession) -> frozenset[tuple[str, int, int]]:
     return frozenset(state)
 
 
+def remove_uncommitted(path: str, spark: SparkSession, since: float) -> None:
+    """Remove the part files of a sink that are on no list of finished batches, as far as they are new enough.
+
+    A directory without such a list may belong to others: there, only empty files are removed.
+    """
+    jvm = spark._jvm
+    assert jvm is not None
+    target, files = _locate(path, spark)
+    if not files.exists(target) or files.getFileStatus(target).isFile():
+        return
+    listing = jvm.org.apache.hadoop.fs.Path(target, "_spark_metadata")
+    has_list = files.exists(listing)
+    committed: set[str] = set()
+    if has_list:
+        sinks = jvm.org.apache.spark.sql.execution.streaming.sinks
+        log = sinks.FileStreamSinkLog(1, spark._jsparkSession, listing.toString(), jvm.scala.Option.empty())
+        committed = {status.path().rpartition("/")[2] for status in log.allFiles()}
+    for status in files.listStatus(target):
+        name = status.getPath().getName()
+        is_new = status.getModificationTime() >= since * 1000
+        is_part = status.isFile() and name.startswith("part-") and name not in committed
+        if is_part and is_new and (has_list or status.getLen() == 0):
+            files.delete(status.getPath(), False)
+
+
 def is_occupied(path: str, spark: SparkSession) -> bool:
     """Whether there is a file, or a directory with something in it."""
     target, files = _locate(path, spark)

@@ -325,7 +325,7 @@ def _silence(context: SparkContext) -> None:
     """Let nothing be written to standard error if the JVM dies: its end is reported by the queries."""
 
     def handle_error(request: object, address: object) -> None:
-        logging.getLogger("py4j").error("the connection for accumulators broke", exc_info=True)
+        logging.getLogger("py4j").error("the connection for accumulators broke")
 
     server = getattr(context, "_accumulatorServer", None)
     if server is not None:
