@@ -31,7 +31,7 @@ class CorruptFiles:
     def apply(self, spark: SparkSession) -> None:
         """Make the choice known to Spark; without one, Spark's own setting stays as it is."""
         if self.skips and self._warnings is None:
-            if not spark.sparkContext.master.startswith("local"):
+            if not (spark.sparkContext.master or "").startswith("local"):
                 raise NotExecutableError(
                     f"{SETTING} = 'skip' needs Spark on this machine: it cannot be told what others skip",
                     hint="move corrupt files away",
