@@ -1,7 +1,7 @@
 """Run the long tests, and say what was lost or doubled.
 
-python -m soak [--kills N] [--rows N] [--hours H] [--minutes M] [--scripts N] [--bodies N] [--only NAME ...]
-               [--seed N]
+python -m soak [--kills N] [--rows N] [--hours H] [--minutes M] [--scripts N] [--bodies N] [--queries N]
+               [--only NAME ...] [--seed N]
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from pathlib import Path
 
 from rich.console import Console
 
-from soak import frontend, hours, kills, volume
+from soak import frontend, hours, kills, queries, volume
 from soak.report import Finding, show
 
-PARTS = ("frontend", "kills", "volume", "hours")
+PARTS = ("frontend", "kills", "volume", "hours", "queries")
 
 
 def main() -> int:
@@ -40,6 +40,8 @@ def main() -> int:
         findings += volume.soak(directory / "volume", options.rows, options.seed, say)
     if "hours" in options.only:
         findings += hours.soak(directory / "hours", options.hours, options.minutes, options.seed, say)
+    if "queries" in options.only:
+        findings += queries.soak(directory / "queries", options.queries, say)
     show(findings)
     good = all(finding.is_good for finding in findings)
     if good:
@@ -57,6 +59,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=20, help="minutes of a live stream (default: 20)")
     parser.add_argument("--scripts", type=int, default=1_000_000, help="mutated scripts (default: 1 million)")
     parser.add_argument("--bodies", type=int, default=100_000, help="random aggregates (default: 100,000)")
+    parser.add_argument("--queries", type=int, default=200, help="queries in a process (default: 200)")
     parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, help="some of the tests")
     parser.add_argument("--seed", type=int, default=1, help="of everything random (default: 1)")
     return parser.parse_args()
