@@ -8,10 +8,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from sqlglot import exp
-
-from millstream.analysis.fence import check_fence
-from millstream.analysis.queries import analyse_query
 from millstream.analysis.resolved import Query
 from millstream.analysis.statements import (
     AnalysedStatement,
@@ -26,7 +22,6 @@ from millstream.analysis.statements import (
 )
 from millstream.catalog import Catalog
 from millstream.catalog.entries import (
-    FILE_FORMATS,
     Registered,
     Relation,
     Sink,
@@ -34,7 +29,6 @@ from millstream.catalog.entries import (
     View,
 )
 from millstream.errors import (
-    AnalysisError,
     ExecutionError,
     MillstreamError,
     NotExecutableError,
@@ -53,10 +47,11 @@ from millstream.runtime.housekeeping import answer, explanation
 from millstream.runtime.live import LiveRelations
 from millstream.runtime.ports import Ports
 from millstream.runtime.query import RunningQuery
-from millstream.runtime.starting import Asked, Starter, explained, lowered, planned, silently
+from millstream.runtime.sinks import write_once
+from millstream.runtime.starting import Asked, Starter, explained, lowered, planned, silently, single_query
 from millstream.runtime.views import Views
 from millstream.scratch import scratch
-from millstream.syntax import ParsedStatement, parse_script
+from millstream.syntax import parse_script
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -153,7 +148,7 @@ class Mill:
         from millstream.spark.callers_session import with_settings
         from millstream.spark.hidden import shown
 
-        statement, resolved = self._single_query(query)
+        statement, resolved = single_query(query, self.catalog)
 
         asked = Asked(resolved, statement.source, statement.span, "")
         for view in self._views.unfinished(self._views.read_by(asked.plan)):
@@ -170,7 +165,7 @@ class Mill:
 
         With ``snapshot``, the current result of a query over windows is kept: ``query.snapshot()`` gives it.
         """
-        statement, resolved = self._single_query(query)
+        statement, resolved = single_query(query, self.catalog)
         form = build_kept if snapshot else build
         asked = Asked(resolved, statement.source, statement.span, name or self._next_name(), form=form)
         return self._start_all([asked])[0]
@@ -188,7 +183,7 @@ class Mill:
 
         ``mode`` is ``logical``, ``pattern``, ``pattern dot``, ``pattern mermaid``, ``physical`` or ``code``.
         """
-        statement, resolved = self._single_query(query)
+        statement, resolved = single_query(query, self.catalog)
         return self._explained(ExplainQuery(mode.upper(), resolved), statement.source, statement.span)
 
     def register_stream(
@@ -345,7 +340,7 @@ class Mill:
             if isinstance(statement.meaning, RunQuery | InsertQuery):
                 planned(statement.meaning.query, statement.source)
             if isinstance(statement.meaning, InsertQuery):
-                _write_once(statement.meaning.sink, written, statement)
+                write_once(statement.meaning.sink, written, statement)
             if isinstance(statement.meaning, Definition):
                 for _, query in statement.meaning.views:
                     planned(query, statement.source, build_view)
@@ -443,21 +438,6 @@ class Mill:
         except FAILURES as error:
             raise explained(error, source, span) from None
 
-    def _single_query(self, text: str) -> tuple[ParsedStatement, Query]:
-        statements = parse_script(text, "<query>")
-        if len(statements) != 1:
-            raise AnalysisError(f"expected one query, not {len(statements)} statements", hint="use execute()")
-        statement = statements[0]
-        if not isinstance(statement.tree, exp.Query):
-            raise AnalysisError("expected a query", span=statement.span, hint="use execute()").locate(
-                statement.source
-            )
-        try:
-            check_fence(statement, self.catalog)
-            return statement, analyse_query(statement.tree, self.catalog, statement.source)
-        except MillstreamError as error:
-            raise error.locate(statement.source) from None
-
     # ------------------------------------------------------------ starting
 
     def _start_all(self, asked: Sequence[Asked]) -> list[RunningQuery]:
@@ -517,14 +497,3 @@ class Mill:
         if self._directory is None:
             self._directory = tempfile.TemporaryDirectory(prefix="ports-", dir=scratch())
         return Path(self._directory.name)
-
-
-def _write_once(sink: Sink, written: set[str], statement: AnalysedStatement) -> None:
-    """Two queries cannot write into one directory: each would take the other's files for its own."""
-    if sink.format.lower() in FILE_FORMATS and sink.name.lower() in written:
-        raise AnalysisError(
-            f"two queries write into sink '{sink.name}'",
-            span=statement.span,
-            hint="unite them with UNION ALL, or make a sink for each",
-        ).locate(statement.source)
-    written.add(sink.name.lower())

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from millstream.analysis.statements import AnalysedStatement
 from millstream.catalog.entries import FILE_FORMATS, Sink
-from millstream.errors import ExecutionError
+from millstream.errors import AnalysisError, ExecutionError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -51,3 +52,14 @@ def check_sink(sink: Sink, spark: SparkSession) -> None:
         )
         error.place = sink.place
         raise error
+
+
+def write_once(sink: Sink, written: set[str], statement: AnalysedStatement) -> None:
+    """Two queries cannot write into one directory: each would take the other's files for its own."""
+    if sink.format.lower() in FILE_FORMATS and sink.name.lower() in written:
+        raise AnalysisError(
+            f"two queries write into sink '{sink.name}'",
+            span=statement.span,
+            hint="unite them with UNION ALL, or make a sink for each",
+        ).locate(statement.source)
+    written.add(sink.name.lower())
