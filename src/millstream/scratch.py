@@ -67,7 +67,7 @@ def _leave(owner: int, lock: IO[str]) -> None:
 
 def sweep(above: Path) -> None:
     """Remove the directories of processes that are gone, as far as they belong to this user."""
-    for directory in above.iterdir():
+    for directory in above.glob("millstream-*"):
         if not _NAME.fullmatch(directory.name):
             continue
         with contextlib.suppress(OSError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -170,8 +171,7 @@ class TestLog:
         environment = {"MILLSTREAM_LOG_DIR": ""}
         kept = Path(run_python(asked, **environment).stdout.strip())
         assert kept.exists()
-        kept.unlink()
-        kept.parent.rmdir()
+        shutil.rmtree(kept.parent)
         assert not Path(run_python(unasked, **environment).stdout.strip()).exists()
 
 

@@ -497,10 +497,13 @@ def _remember_to_remove(tokens: Iterable[str]) -> None:
 
 
 def _forget(tokens: list[str]) -> None:
+    """Release what an ended query has left in shared memory and in the JVM."""
+    from millstream.spark.remains import query_ended
     from millstream.stage.cache import forget
 
     for token in tokens:
         forget(token)
+    query_ended()
 
 
 def _required(sink: Sink | None) -> Sink:

@@ -1,0 +1,48 @@
+"""Threads that ended queries leave in the JVM are released."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import millstream as ms
+from millstream.spark import remains
+
+
+def test_remains_are_released_after_every_tenth_query(monkeypatch: pytest.MonkeyPatch) -> None:
+    released: list[int] = []
+    monkeypatch.setattr(remains, "_ended", 0)
+    monkeypatch.setattr(remains.threading, "Thread", lambda **kwargs: _Started(released))
+    for _ in range(25):
+        remains.query_ended()
+    assert len(released) == 2
+
+
+class _Started:
+    def __init__(self, released: list[int]) -> None:
+        self._released = released
+
+    def start(self) -> None:
+        self._released.append(1)
+
+
+@pytest.mark.spark
+def test_threads_that_watch_ended_processes(spark: SparkSession, tmp_path: Path) -> None:
+    def monitors() -> int:
+        jvm = spark._jvm
+        assert jvm is not None
+        threads = jvm.java.lang.Thread.getAllStackTraces().keySet()
+        return sum(thread.getName().startswith("Idle Worker Monitor") for thread in threads)
+
+    (tmp_path / "s.csv").write_text("1,1\n")
+    with ms.connect(spark) as mill:
+        mill.execute(f"CREATE STREAM s (a INT, t INT) ORDER BY t USING csv OPTIONS (path '{tmp_path}/s.csv')")
+        mill.start("SELECT a FROM s").collect()
+        remains.release()
+        before = monitors()
+        for _ in range(2):
+            mill.start("SELECT a FROM s").collect()
+        assert monitors() > before
+        remains.release()
+        spark.sparkContext._jvm.java.lang.Thread.sleep(200)  # type: ignore[union-attr]
+        assert monitors() == before
