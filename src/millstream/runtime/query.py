@@ -67,6 +67,9 @@ class RunningQuery:
         self._checkpoint = checkpoint or Checkpoint.temporary()
         self._conductor: Conductor | None = None
         self._on_end: list[Callable[[], None]] = []
+        self._called_over: Any = None
+        """The connection over which the JVM hands in micro-batches."""
+
         self._stop_alone: Callable[[], bool] | None = None
         self._failure: Callable[[], BaseException | None] = lambda: None
         self._relation: FindRelation | None = None
@@ -165,8 +168,10 @@ class RunningQuery:
             self._finish(None)
 
     def _collect(self, frame: DataFrame, batch_id: int) -> None:
+        from millstream.spark.remains import own_connection
         from millstream.spark.sources import numbered
 
+        self._called_over = own_connection()
         try:
             table = numbered(frame).toArrow()
             self._taken = batch_id, 0 if self.log is None else self.log.rows
@@ -208,11 +213,19 @@ class RunningQuery:
             self.log.finish(self._error)
         if self._conductor is not None:
             self._conductor.stop()
+        self._release_connection()
         for act in self._on_end:
             act()
         self._checkpoint.remove()
         self._ended_at = time.monotonic()
         self._ended.set()
+
+    def _release_connection(self) -> None:
+        from millstream.spark.remains import release_later
+
+        if self._called_over is not None and self._streaming is not None:
+            release_later(self._called_over, self._streaming)
+            self._called_over = None
 
     # ------------------------------------------------------------ for users
 

@@ -2,17 +2,20 @@
 
 For every stateful query Spark starts a Python process to ask for its state variables. The process ends, but
 a thread that watches its factory sleeps for ever, and keeps the connection to the process. Connections over
-which the JVM called Python (foreachBatch) belong to threads that have ended; they are closed when garbage is
-collected, and the heap is so large that this may not happen for hours.
+which the JVM called Python (foreachBatch) belong to threads that have ended, and are held for ever, too.
 """
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from py4j.protocol import Py4JError
 from pyspark import SparkContext
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
 
 EVERY = 10
 """Ended queries after which their remains are released."""
@@ -20,6 +23,20 @@ EVERY = 10
 _MONITOR = "Idle Worker Monitor for"
 _counting = threading.Lock()
 _ended = 0
+_callbacks: list[tuple[Any, StreamingQuery]] = []
+"""Connections over which queries that have ended were called."""
+
+
+def own_connection() -> Any:
+    """The connection over which the JVM has called this thread."""
+    gateway = SparkContext._gateway
+    return None if gateway is None else gateway._gateway_client.get_thread_connection()
+
+
+def release_later(connection: Any, query: StreamingQuery) -> None:
+    """Let a connection go when the query that was called over it has ended."""
+    with _counting:
+        _callbacks.append((connection, query))
 
 
 def query_ended() -> None:
@@ -35,8 +52,8 @@ def query_ended() -> None:
 def _release() -> None:
     try:
         release()
-    except (Py4JError, OSError):
-        return  # this JVM does not let us, or is gone: a query is worth more than some threads
+    except Exception:  # noqa: BLE001 (another Spark may be built otherwise; some threads are not worth a query)
+        logging.getLogger("py4j").info("remains of queries were not released", exc_info=True)
 
 
 def release() -> None:
@@ -47,7 +64,25 @@ def release() -> None:
     for thread in list(jvm.java.lang.Thread.getAllStackTraces().keySet()):
         if thread.getName().startswith(_MONITOR):
             _release_factory(thread)
-    jvm.java.lang.System.gc()
+    with _counting:
+        ended = [pair for pair in _callbacks if not pair[1].isActive]
+        _callbacks[:] = [pair for pair in _callbacks if pair not in ended]
+    _release_connections([connection for connection, _ in ended])
+
+
+def _release_connections(ended: list[Any]) -> None:
+    """Close connections on the side of the JVM: the threads at their other ends notice."""
+    ports = set()
+    for connection in ended:
+        with contextlib.suppress(OSError):
+            ports.add(connection.socket.getpeername()[1])
+    if not ports:
+        return
+    assert SparkContext._gateway is not None
+    held = _field(SparkContext._gateway.java_gateway_server.getCallbackClient(), "connections")
+    for connection in held.toArray():
+        if connection.getSocket().getLocalPort() in ports and held.remove(connection):
+            connection.shutdown()
 
 
 def _release_factory(monitor: Any) -> None:
@@ -65,7 +100,10 @@ def _release_factory(monitor: Any) -> None:
 
 
 def _field(owner: Any, name: str) -> Any:
-    field = owner.getClass().getDeclaredField(name)
+    kind = owner.getClass()
+    while name not in [field.getName() for field in kind.getDeclaredFields()]:
+        kind = kind.getSuperclass()
+    field = kind.getDeclaredField(name)
     field.setAccessible(True)
     return field.get(owner)
 
