@@ -52,7 +52,8 @@ def query_ended() -> None:
 def _release() -> None:
     try:
         release()
-    except Exception:  # noqa: BLE001 (another Spark may be built otherwise; some threads are not worth a query)
+    except Exception:
+        # Another Spark may be built otherwise, and some threads are not worth a query.
         logging.getLogger("py4j").info("remains of queries were not released", exc_info=True)
 
 
