@@ -207,7 +207,7 @@ class TestWithoutSpark:
         assert translate(error) is error
 
     def test_the_log_is_named_if_there_is_no_better_hint(self) -> None:
-        error = translate(RuntimeError("boom"), log=Path("/tmp/spark.log"))
+        error = translate(RuntimeError("boom"), log=lambda: Path("/tmp/spark.log"))
         assert (error.message, error.hint) == ("boom", "details are in /tmp/spark.log")
 
     def test_files_of_python(self) -> None:

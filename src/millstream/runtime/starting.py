@@ -156,7 +156,7 @@ def explained(error: BaseException, source: Source, span: Span) -> MillstreamErr
     if isinstance(error, MillstreamError) and error.place is not None:
         return error
     text = source.text[span[0] : span[1] + 1]
-    translated = translate(error, text=text, log=log_file())
+    translated = translate(error, text=text, log=log_file)
     inner = translated.span
     inside = inner is not None and not isinstance(error, MillstreamError)
     translated.span = (span[0] + inner[0], span[0] + inner[1]) if inside and inner else inner or span

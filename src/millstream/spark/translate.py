@@ -25,7 +25,7 @@ from millstream.spark import jvm
 from millstream.spark.explanations import Failure, explain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 FAILURES = (MillstreamError, PySparkException, Py4JError, OSError, ValueError)
@@ -37,12 +37,14 @@ _LONGEST_CHAIN = 20
 """Java allows a chain of causes to be a circle."""
 
 
-def translate(error: BaseException, *, text: str | None = None, log: Path | None = None) -> MillstreamError:
+def translate(
+    error: BaseException, *, text: str | None = None, log: Callable[[], Path] | None = None
+) -> MillstreamError:
     """What to tell a person about an exception that came out of Spark.
 
     With the `text` that was given to Spark, the error's span is a place in that text; without it, the
     span is what Spark says, which is relative to the expression or statement that Spark was given. If
-    nothing better can be advised, the hint names the `log`.
+    nothing better can be advised, the hint names the `log`, which is asked for only then.
 
     An exception in foreachBatch arrives here as text only, if it is taken from the query: catch it
     inside the function and translate it there.
@@ -55,7 +57,7 @@ def translate(error: BaseException, *, text: str | None = None, log: Path | None
             return failure.raised
     message, hint = explain(chain)
     if hint is None and log is not None:
-        hint = f"details are in {log}"
+        hint = f"details are in {log()}"
     spans = [failure.span for failure in chain if failure.span is not None]
     return ExecutionError(message, hint=hint, span=spans[-1] if spans else None)
 
