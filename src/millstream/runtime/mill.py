@@ -47,8 +47,9 @@ from millstream.runtime.housekeeping import answer, explanation
 from millstream.runtime.live import LiveRelations
 from millstream.runtime.ports import Ports
 from millstream.runtime.query import RunningQuery
+from millstream.runtime.single_query import single_query
 from millstream.runtime.sinks import write_once
-from millstream.runtime.starting import Asked, Starter, explained, lowered, planned, silently, single_query
+from millstream.runtime.starting import Asked, Starter, explained, lowered, planned, silently
 from millstream.runtime.views import Views
 from millstream.scratch import scratch
 from millstream.syntax import parse_script

@@ -9,12 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
-from sqlglot import exp
 
-from millstream.analysis.fence import check_fence
-from millstream.analysis.queries import analyse_query
 from millstream.analysis.resolved import Query
-from millstream.catalog import Catalog
 from millstream.catalog.entries import (
     HeartbeatPromise,
     Promise,
@@ -24,7 +20,7 @@ from millstream.catalog.entries import (
     SlackPromise,
     Stream,
 )
-from millstream.errors import AnalysisError, MillstreamError, Source, Span
+from millstream.errors import MillstreamError, Source, Span
 from millstream.plan import nodes
 from millstream.plan.builder import build
 from millstream.plan.executable import require_executable
@@ -46,7 +42,6 @@ from millstream.runtime.results import ResultLog
 from millstream.runtime.sinks import check_sink, remove_leftovers, stream_writer, write_batch
 from millstream.runtime.views import Views
 from millstream.scratch import remove_with_scratch
-from millstream.syntax import ParsedStatement, parse_script
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -88,23 +83,6 @@ class Asked:
     def explain(self, error: BaseException) -> MillstreamError:
         """An error in our words, at its place in the query or else at the query itself."""
         return explained(error, self.source, self.span)
-
-
-def single_query(text: str, catalog: Catalog) -> tuple[ParsedStatement, Query]:
-    """A text that is one query, analysed."""
-    statements = parse_script(text, "<query>")
-    if len(statements) != 1:
-        raise AnalysisError(f"expected one query, not {len(statements)} statements", hint="use execute()")
-    statement = statements[0]
-    if not isinstance(statement.tree, exp.Query):
-        raise AnalysisError("expected a query", span=statement.span, hint="use execute()").locate(
-            statement.source
-        )
-    try:
-        check_fence(statement, catalog)
-        return statement, analyse_query(statement.tree, catalog, statement.source)
-    except MillstreamError as error:
-        raise error.locate(statement.source) from None
 
 
 def planned(query: Query, source: Source, form: Form = build) -> nodes.Node:

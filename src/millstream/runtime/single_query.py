@@ -1,0 +1,29 @@
+"""Texts that are one query, as Python code hands them in."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from millstream.analysis.fence import check_fence
+from millstream.analysis.queries import analyse_query
+from millstream.analysis.resolved import Query
+from millstream.catalog import Catalog
+from millstream.errors import AnalysisError, MillstreamError
+from millstream.syntax import ParsedStatement, parse_script
+
+
+def single_query(text: str, catalog: Catalog) -> tuple[ParsedStatement, Query]:
+    """A text that is one query, analysed."""
+    statements = parse_script(text, "<query>")
+    if len(statements) != 1:
+        raise AnalysisError(f"expected one query, not {len(statements)} statements", hint="use execute()")
+    statement = statements[0]
+    if not isinstance(statement.tree, exp.Query):
+        raise AnalysisError("expected a query", span=statement.span, hint="use execute()").locate(
+            statement.source
+        )
+    try:
+        check_fence(statement, catalog)
+        return statement, analyse_query(statement.tree, catalog, statement.source)
+    except MillstreamError as error:
+        raise error.locate(statement.source) from None
