@@ -117,6 +117,10 @@ def analyse(statement: ParsedStatement, catalog: Catalog) -> AnalysedStatement:
         for one in error.all:
             one.span = one.span or statement.span
         raise error.locate(statement.source) from None
+    except RecursionError:
+        hint = "split it up, for instance with WITH or CREATE STREAM"
+        error = AnalysisError("this is nested too deeply", span=statement.span, hint=hint)
+        raise error.locate(statement.source) from None
     return AnalysedStatement(meaning, statement.source, statement.span)
 
 

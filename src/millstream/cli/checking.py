@@ -23,7 +23,7 @@ from millstream.plan.explain import explained
 from millstream.plan.explain_common import explained_common
 from millstream.plan.explain_patterns import MODES, explained_patterns
 from millstream.plan.nodes import Node
-from millstream.plan.optimize import optimize
+from millstream.plan.planning import best_plan
 from millstream.plan.programs import programs_of
 from millstream.plan.views import build_view
 from millstream.syntax import parse_script
@@ -109,7 +109,7 @@ def query_of(statement: AnalysedStatement) -> Query | None:
 def planned(statement: AnalysedStatement, query: Query) -> Node:
     form = build_view if isinstance(statement.meaning, Definition) else build
     try:
-        return optimize(form(query))
+        return best_plan(query, form)
     except MillstreamError as error:
         raise error.locate(statement.source) from None
 

@@ -8,10 +8,9 @@ from millstream.analysis.statements import DescribeOne, ExplainQuery, Meaning, S
 from millstream.catalog import Catalog, kind_of
 from millstream.catalog.entries import Aggregate, Entry, ScalarFunction, Sink, Stream, Table, View
 from millstream.errors import NotExecutableError
-from millstream.plan.builder import build
 from millstream.plan.explain import explained
 from millstream.plan.explain_patterns import MODES, explained_patterns
-from millstream.plan.optimize import optimize
+from millstream.plan.planning import best_plan
 from millstream.runtime.query import RunningQuery
 from millstream.types import Field
 
@@ -52,14 +51,14 @@ def _view(entry: Entry, queries: Sequence[RunningQuery]) -> str:
 def explanation(wanted: ExplainQuery) -> str:
     """What can be told of a query without Spark: its logical plan, and its sequence patterns."""
     if wanted.mode in MODES:
-        return explained_patterns(optimize(build(wanted.query)), wanted.mode)
+        return explained_patterns(best_plan(wanted.query), wanted.mode)
     if wanted.mode != "LOGICAL":
         raise NotExecutableError(
             f"there is no EXPLAIN {wanted.mode}",
             span=wanted.query.span,
             hint="LOGICAL shows the plan, PATTERN the sequence patterns, PHYSICAL and CODE what is run",
         )
-    return explained(optimize(build(wanted.query)))
+    return explained(best_plan(wanted.query))
 
 
 def summary(entry: Entry) -> str:

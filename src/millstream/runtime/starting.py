@@ -25,7 +25,7 @@ from millstream.plan import nodes
 from millstream.plan.builder import build
 from millstream.plan.executable import require_executable
 from millstream.plan.explain import tree
-from millstream.plan.optimize import optimize
+from millstream.plan.planning import best_plan
 from millstream.plan.sharing import shareable
 from millstream.plan.varying import ISTREAM
 from millstream.plan.views import build_view, rows_beside
@@ -88,7 +88,7 @@ class Asked:
 def planned(query: Query, source: Source, form: Form = build) -> nodes.Node:
     """The plan of a query, if it can be run."""
     try:
-        plan = optimize(form(query))
+        plan = best_plan(query, form)
         require_executable(plan, query)
     except MillstreamError as error:
         raise error.locate(source) from None
