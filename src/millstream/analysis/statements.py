@@ -119,8 +119,8 @@ def analyse(statement: ParsedStatement, catalog: Catalog) -> AnalysedStatement:
         raise error.locate(statement.source) from None
     except RecursionError:
         hint = "split it up, for instance with WITH or CREATE STREAM"
-        error = AnalysisError("this is nested too deeply", span=statement.span, hint=hint)
-        raise error.locate(statement.source) from None
+        too_deep = AnalysisError("this is nested too deeply", span=statement.span, hint=hint)
+        raise too_deep.locate(statement.source) from None
     return AnalysedStatement(meaning, statement.source, statement.span)
 
 
