@@ -87,6 +87,11 @@ STREAMS = (
     StreamDeclaration("b", "k BIGINT, v INT, w INT, t INT", "ORDER BY t", "SLACK 2"),
 )
 FOUND = (
+    # Of two columns of one name the first was shown twice.
+    "SELECT CHANGES a.v, b.v FROM a [RANGE 3] JOIN b [RANGE 3] ON a.k = b.k",
+    "SELECT DISTINCT a.v, b.v FROM a [RANGE 3] LEFT JOIN b [RANGE 3] ON a.k = b.k",
+    "SELECT v, v + 1 AS v FROM a [RANGE 3] UNION ALL SELECT v, w FROM b [RANGE 3]",
+    "SELECT CHANGES count(*) AS n FROM (SELECT DISTINCT a.v, b.v FROM a [RANGE 3] JOIN b [NOW] ON a.k = b.k)",
     # An aggregate alone over a landmark window took in what was before it.
     "SELECT CHANGES k, count(*) AS n, sum(v) AS s FROM a [LANDMARK START AT 3 END AT 8] GROUP BY k",
     "SELECT k, count(*) AS n FROM a [LANDMARK START AT 3] GROUP BY k EXCEPT SELECT k, w FROM b [RANGE 2]",

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own custom)
 
 from millstream.analysis.calls import COMPLETE, OverCall
-from millstream.analysis.expressions import ColumnRef, Expr
+from millstream.analysis.expressions import ColumnRef, Expr, of_column
 from millstream.analysis.resolved import Output
 from millstream.catalog.entries import Derived, Registered, Rejected, Stream, Table, View
 from millstream.errors import ExecutionError, NotExecutableError
@@ -20,6 +20,7 @@ from millstream.plan import nodes
 from millstream.plan.attributes import arrives, attribute_beside_time, sources_of
 from millstream.plan.builder import build
 from millstream.plan.patterns import PatternSearch, taken_apart
+from millstream.plan.unique_names import uniquely_named
 from millstream.plan.window_joins import Joined
 from millstream.plan.window_joins import joined as joined_windows
 from millstream.spark import tables
@@ -254,7 +255,15 @@ class Lowerer:
         def lower(below: nodes.Node) -> Flow:
             return self._lower(below, Above(staged=True))
 
-        return Maintenance(self.stages, lower, node, above.staged).stream()
+        distinct = replace(node, input=uniquely_named(node.input))
+        flow = Maintenance(self.stages, lower, distinct, above.staged).stream()
+        if distinct == node:
+            return flow
+        outputs = [
+            Output(name.name, of_column(column))
+            for name, column in zip(node.schema, distinct.schema, strict=True)
+        ]
+        return flow.map(lambda leg: leg.project(outputs))
 
     def _window_join(self, node: nodes.RelationToStream, form: Joined, above: Above) -> Flow:
         """Pairs of windows of time that do not slide come as soon as both their tuples are there."""
