@@ -124,8 +124,9 @@ def test_in_a_thread(tmp_path: Path, spool: Path) -> None:
     cleaner = Cleaner(every=0.01)
     cleaner.add(tmp_path / "gone", tmp_path / "spark")
     cleaner.add(spool, tmp_path / "spark")
-    wait_until(lambda: names(spool) == "3 4 5 6")
+    wait_until(lambda: len(list(spool.glob("*.parquet"))) == 4)
     cleaner.close()
+    assert names(spool) == "3 4 5 6"
 
 
 def test_queries_that_do_not_run_are_readers_too(tmp_path: Path) -> None:

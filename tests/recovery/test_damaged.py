@@ -15,6 +15,7 @@ from millstream.errors import ExecutionError
 from millstream.runtime.checkpoints import FORMAT, Checkpoint
 from millstream.runtime.current import CurrentResult
 from millstream.runtime.results import ResultLog
+from millstream.runtime.spark_checkpoint import SparkCheckpoint
 
 Damage = Callable[[Path], object]
 
@@ -54,6 +55,16 @@ def test_a_whole_one_is_accepted(checkpoint: Path) -> None:
     assert claimed(checkpoint.parent).done == 2
 
 
+def test_a_source_that_is_read_twice_has_two_offsets(checkpoint: Path) -> None:
+    """So a self join was refused when it was to go on, as if a source were missing."""
+    write_batch(checkpoint / "spark", 3, [None, None, 11, 11], commit=False)
+    assert claimed(checkpoint.parent).done == 2
+    positions = SparkCheckpoint(checkpoint / "spark").positions
+    assert positions(3) == {}, "nothing is removed as long as a source may not have been read"
+    write_batch(checkpoint / "spark", 3, [1, 1, 11, 11], commit=False)
+    assert positions(3) == {0: 1, 1: 1}
+
+
 @pytest.mark.parametrize(
     ("manifest", "reason"),
     [
@@ -91,7 +102,7 @@ def test_without_its_manifest_the_state_is_given_to_no_query(checkpoint: Path) -
         (lambda q: (q / "spark/offsets/2").unlink(), "spark/offsets/2 is missing"),
         (lambda q: (q / "spark/offsets/3").write_text(""), "spark/offsets/3 is not whole"),
         (lambda q: (q / "spark/offsets/3").write_text("v1\n{}\n{"), "spark/offsets/3 is not whole"),
-        (lambda q: shutil.rmtree(q / "spark/sources"), "spark/sources/0/0 is missing"),
+        (lambda q: shutil.rmtree(q / "spark/sources"), "entry 11 of a log in spark/sources is missing"),
         (lambda q: (q / "spark/sources/1/11").unlink(), "spark/sources/1/11 is missing"),
         (lambda q: (q / "spark/sources/1/10").unlink(), "spark/sources/1/10 is missing"),
         (lambda q: (q / "spark/sources/1/9.compact").unlink(), "spark/sources/1/0 is missing"),

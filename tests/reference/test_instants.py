@@ -150,10 +150,10 @@ def test_now_holds_an_instant() -> None:
         time | op | av | bv
         4    | +  | 3  | 9
         5    | -  | 3  | 9
-        7    | +  | 1  | 9
         7    | +  | 1  | 7
-        8    | -  | 1  | 9
+        7    | +  | 1  | 9
         8    | -  | 1  | 7
+        8    | -  | 1  | 9
     """)
 
 
@@ -164,8 +164,8 @@ def test_a_landmark_with_a_sliding_window_is_given_whole_at_every_slide() -> Non
     assert shown(ask(f"{TRACES} {query}", a=A, b=B)) == table("""
         time | k | most | mean
         4    | x | 3    | 9.0
-        8    | y | 2    | 8.0
         8    | x | 3    | 7.0
+        8    | y | 2    | 8.0
     """)
 
 

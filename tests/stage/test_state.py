@@ -88,7 +88,7 @@ def test_no_attribute_is_forgotten() -> None:
     assert len(arrivals.as_data()) == len(vars(arrivals)) - len(given)
     given = {"_pipeline", "_name", "_shards"}
     assert vars(shard()).keys() - given == {
-        "_arrivals", "_kernels", "_chunks", "frontier", "version", "_latest",
+        "_arrivals", "_kernels", "_chunks", "frontier", "version",
     }  # fmt: skip
 
 

@@ -35,7 +35,11 @@ def run_demo(name: str, seconds: int) -> None:
     if name not in DEMOS:
         raise MillstreamError(f"there is no demo '{name}'", hint=f"the demos are: {', '.join(DEMOS)}")
     screen = view()
-    with Mill(settings=_SETTINGS) as mill, DEMOS[name](mill.listen) as demo, _Interrupt() as interrupt:
+    with (
+        Mill(settings=_SETTINGS, warns=False) as mill,
+        DEMOS[name](mill.listen) as demo,
+        _Interrupt() as interrupt,
+    ):
         screen.introduce(demo)
         queries = _start(mill, demo, screen, interrupt)
         show = None if interrupt.asked else _play(demo, queries, seconds, screen, interrupt)

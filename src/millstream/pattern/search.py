@@ -201,9 +201,11 @@ class SearchCode:
                 code.end_measures(j)
             yield
 
-    def _holding(self, stack: ExitStack, conditions: Iterable[Expr]) -> None:
-        for condition in conditions:
-            self._code.about(" ".join(Texts(self._pattern).of(condition).split()))
+    def _holding(self, stack: ExitStack, conditions: Iterable[Expr], written: Iterable[Expr] = ()) -> None:
+        """Go on if conditions hold; ``written`` are those of the pattern that they were made of."""
+        conditions = list(conditions)
+        for condition, original in zip(conditions, list(written) or conditions, strict=True):
+            self._code.about(" ".join(Texts(self._pattern).of(original).split()))
             stack.enter_context(self._writer.deeper(f"if {self._code.expressions.truth(condition)}:"))
 
     def _go_on(self, j: int) -> None:
@@ -360,10 +362,11 @@ class SearchCode:
         asked = self.answers.of[0]
         stack.enter_context(self._writer.deeper(f"if {asked.holds}:"))
         stack.enter_context(self._code.at(Doing.ASKED))
-        own = (own_tuple(condition, self._pattern, 0, alone=True) for condition in asked.rest)
-        left = [condition for condition in own if condition is not None]
-        self._code.count(left)
-        self._holding(stack, left)
+        own = [(own_tuple(condition, self._pattern, 0, alone=True), condition) for condition in asked.rest]
+        left = [(condition, written) for condition, written in own if condition is not None]
+        conditions = [condition for condition, _ in left]
+        self._code.count(conditions)
+        self._holding(stack, conditions, [written for _, written in left])
 
 
 def _words() -> Iterator[str]:

@@ -25,7 +25,7 @@ from millstream.reference.errors import NotInterpreted
 from millstream.reference.expressions import compiled, holds
 from millstream.reference.lifetimes import Slides, Varying, is_final_at
 from millstream.reference.points import EVERYTHING, NOTHING, Instant, Point
-from millstream.reference.relations import TIMESTAMP_ITSELF, Record, Relation, moment
+from millstream.reference.relations import TIMESTAMP_ITSELF, Record, Relation
 from millstream.reference.values import Value, same_key
 from millstream.types import STRING, Type
 
@@ -51,7 +51,7 @@ class States:
             bounds = (None,) * (len(node.schema) - len(node.inputs[0].schema))  # of windows that end
             state = self.windows[id(node)].state(instant)
             # A record is itself: what windows and other results report may be equal in place and values.
-            return [((moment(r), r.order, id(r)), (*r.values, *bounds)) for r in state]
+            return [((_moments(r), r.order, id(r)), (*r.values, *bounds)) for r in state]
         if id(node) in self.tables:
             return self.tables[id(node)]
         match node:
@@ -188,6 +188,12 @@ def _order(node: nodes.RelationToStream, *, is_sliding: bool) -> Callable[[Rows]
         return what if passes else sorted(what, reverse=True) if pairs else same_key(values)
 
     return lambda rows: [values for _, values in sorted(rows, key=place)]
+
+
+def _moments(record: Record) -> tuple[Point, ...]:
+    """The timestamp of a record; a latent one need not have any, as its order is enough."""
+    known = record.time if record.time is not None else record.stamp
+    return () if known is None else (known,)
 
 
 def _instants(changes: Sequence[Point], sliding: Sequence[Slides], final: Instant) -> Iterator[Point]:

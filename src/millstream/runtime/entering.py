@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from millstream.analysis.resolved import Query
 from millstream.catalog import Catalog
-from millstream.catalog.entries import Derived, Entry, Registered, ScalarFunction, Stream, Table
+from millstream.catalog.entries import Aggregate, Derived, Entry, Registered, ScalarFunction, Stream, Table
 from millstream.plan import nodes
 from millstream.plan.builder import build
 from millstream.runtime.live import LiveRelations
@@ -48,7 +48,7 @@ class Entrance:
         try:
             for plan in plans:
                 self._enter_functions(spark, _words(plan))
-                self._enter_tables(spark, _mentioned(plan))
+                self._enter_tables(spark, _mentioned(plan) | self._in_bodies(_words(plan)))
             live: dict[str, DataFrame] = {}
             for plan in plans:
                 live |= self._enter_what_changes(plan, spark)
@@ -75,6 +75,19 @@ class Entrance:
                     raise
                 continue
             self._entered[entry.name.lower()] = entry
+
+    def _in_bodies(self, words: Set[str]) -> set[str]:
+        """Words in the bodies of the aggregates that some words name, and of those that these call."""
+        found: set[str] = set()
+        aggregates = {entry.name.lower(): entry for entry in self._catalog().entries(Aggregate)}
+        waiting = [name for name in aggregates if name in words]
+        while waiting:
+            entry = aggregates.pop(waiting.pop(), None)
+            if isinstance(entry, Aggregate):
+                inside = set(re.findall(r"\w+", repr(entry.definition).lower()))
+                found |= inside
+                waiting += [name for name in aggregates if name in inside]
+        return found
 
     def _enter_tables(self, spark: SparkSession, mentioned: Set[str]) -> None:
         """Make the tables that a plan reads known to Spark by name, for expressions and plain SQL.

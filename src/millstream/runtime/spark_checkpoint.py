@@ -55,9 +55,13 @@ class SparkCheckpoint:
         for batch in (last, max(last - 1, 0)):
             if batch not in offsets:
                 return f"spark/offsets/{batch} is missing"
-            if self._positions(batch) is None:
+            if self._offsets(batch) is None:
                 return f"spark/offsets/{batch} is not whole"
-        for source, position in (self._positions(last) or {}).items():
+        reached = max((entry for source in self._sources() for entry in self._log(source)), default=-1)
+        read = max((offset for offset in self._offsets(last) or () if offset is not None), default=-1)
+        if reached < read and not self._is_numbered(last):
+            return f"entry {read} of a log in spark/sources is missing"
+        for source, position in (self._positions(last) if self._is_numbered(last) else {}).items():
             entries = self._log(source)
             whole = [
                 entry for entry, path in entries.items() if path.suffix == _COMPACT and entry <= position
@@ -71,7 +75,7 @@ class SparkCheckpoint:
 
     def positions(self, batch: int) -> dict[int, int]:
         """By the number of a source of files: the last entry of its log that batches up to this have read."""
-        return self._positions(batch) or {}
+        return self._positions(batch)
 
     def files(self, source: int, after: int, until: int) -> Iterator[Path]:
         """Files that some entries of a source's log stand for."""
@@ -87,7 +91,20 @@ class SparkCheckpoint:
                 if mark in line:
                     yield Path(unquote(urlparse(json.loads(line)["path"]).path))
 
-    def _positions(self, batch: int) -> dict[int, int] | None:
+    def _positions(self, batch: int) -> dict[int, int]:
+        offsets = self._offsets(batch) or []
+        if self._is_numbered(batch):
+            return {number: offset for number, offset in enumerate(offsets) if offset is not None}
+        # Which offset is whose cannot be told: every source has read at least as much as the one behind all.
+        least = min((-1 if offset is None else offset for offset in offsets), default=-1)
+        return {number: least for number in self._sources() if least >= 0}
+
+    def _is_numbered(self, batch: int) -> bool:
+        """Whether each source has one offset, in their order: one that a query reads twice has two."""
+        return len(self._offsets(batch) or ()) == len(self._sources())
+
+    def _offsets(self, batch: int) -> list[int | None] | None:
+        """The entries of logs that the sources had read with a batch; None for a source of another kind."""
         lines = _lines(self.directory / "offsets" / str(batch))
         if lines is None:
             return None
@@ -96,11 +113,10 @@ class SparkCheckpoint:
             sources: list[Any] = [None if line == "-" else json.loads(line) for line in lines[1:]]
         except ValueError:
             return None
-        return {
-            number: int(offset["logOffset"])
-            for number, offset in enumerate(sources)
-            if isinstance(offset, dict) and set(offset) == {"logOffset"}
-        }
+        return [
+            int(offset["logOffset"]) if isinstance(offset, dict) and set(offset) == {"logOffset"} else None
+            for offset in sources
+        ]
 
     def _sources(self) -> list[int]:
         return sorted(self._numbers("sources"))
