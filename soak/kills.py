@@ -237,7 +237,7 @@ class _Disturbed:
         return [row for row in self._rows_of(name) if not row[0].startswith("-")]
 
     def compare(self) -> list[Finding]:
-        """What was lost and doubled, by sink."""
+        """Rows lost and doubled, by sink."""
         should = answers(self._bids.rows)
         found = {name: self._real_rows(name) for name in SINKS}
         shown_ = [tuple(row) for row in csv.reader(self._output.splitlines())]

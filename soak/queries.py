@@ -26,7 +26,7 @@ _FEW = 20
 
 @dataclass(frozen=True)
 class Used:
-    """What the two processes use."""
+    """Resources that the two processes use."""
 
     python_threads: int
     python_files: int

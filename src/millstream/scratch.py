@@ -22,7 +22,7 @@ from typing import IO
 _NAME = re.compile(r"millstream-\d+-\w+")
 _LOCK = "lock"
 _KEPT = "kept"
-"""Names the files that somebody was told of: they stay when the process ends."""
+"""Names of files that a message has named: they stay when the process ends."""
 _OUTSIDE = "outside"
 """Names directories elsewhere, as in shared memory, that go with this one."""
 _KEPT_SECONDS = 7 * 86_400.0

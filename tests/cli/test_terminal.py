@@ -23,7 +23,7 @@ class Screen(io.StringIO):
         return True
 
     def lines(self) -> list[str]:
-        """What a person sees: of a line only what was written after it was last erased."""
+        """Lines as a person sees them: only what was written after they were last erased."""
         return [re.split(r"\r\x1b\[2K", line)[-1] for line in self.getvalue().split("\n")]
 
 

@@ -69,7 +69,7 @@ def arrivals(rows: Tuples) -> Arrivals:
 
 
 class Database:
-    """The same tuples in DuckDB, in tables with the names of the streams."""
+    """Tuples of a case in DuckDB, in tables with the names of the streams."""
 
     def __init__(self, given: dict[str, Tuples]) -> None:
         self._db = duckdb.connect()

@@ -22,7 +22,7 @@ Damage = Callable[[Path], object]
 
 @pytest.fixture
 def checkpoint(tmp_path: Path) -> Path:
-    """Of a query that has committed batches 1 and 2, begun batch 3, and read two sources of files."""
+    """Checkpoint of a query that committed batches 1 and 2, began batch 3, and read two sources of files."""
     claimed(tmp_path)
     spark = tmp_path / "q1" / "spark"
     control = {entry: [tmp_path / "control" / f"{entry}.txt"] for entry in range(2)}
@@ -149,7 +149,7 @@ def log(directory: Path, done: int | None) -> ResultLog:
 
 @pytest.fixture
 def results(tmp_path: Path) -> Path:
-    """Of batches 0, 1 and 3, of which Spark has not committed the last."""
+    """Results of batches 0, 1 and 3, of which Spark has not committed the last."""
     written = log(tmp_path, -1)
     for batch in (0, 1, 3):
         written.append(batch, pa.table({"t": [batch]}))

@@ -17,7 +17,7 @@ class Mistakes:
     def __init__(self) -> None:
         self._found: list[MillstreamError] = []
         self.count = 0
-        """How often a mistake was found; one that is found again counts again."""
+        """Number of mistakes found; one that is found again counts again."""
 
     def add(self, error: MillstreamError) -> None:
         """Keep an error, and those that came with it."""

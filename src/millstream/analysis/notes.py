@@ -40,7 +40,7 @@ from millstream.windows.spec import LandmarkWindow, RangeWindow, SessionWindow
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
 _STOPS = "a value that is no number stops the query"
 _ALIKE = 0.92
-"""How alike a misspelt setting is to the right one, at least."""
+"""Least likeness of a misspelt setting to the right one."""
 
 
 @dataclass(frozen=True)

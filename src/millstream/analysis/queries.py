@@ -209,7 +209,7 @@ class QueryAnalyser:
         return SelectAnalyser(node, source, joins, resolver, facts, checked_only=checked_only).analyse()
 
     def _from(self, node: exp.Select, clause: exp.Expr, scope: Scope) -> tuple[FromItem, list[JoinClause]]:
-        """What FROM names; if something of it is not known, that is all that can be said of the query."""
+        """Relations of FROM; if one of them is not known, that is all that can be said of the query."""
         self._unclear = False
         items: list[FromItem] = []
         joins: list[JoinClause] = []

@@ -112,7 +112,7 @@ class DoubleTicks:
         return result
 
     def _exactly(self, time: float, base: Fraction, step: Fraction) -> int:
-        """The same for one time: bounds above it are those behind the middle between it and its neighbour.
+        """Do so for one time: bounds above it are those behind the middle between it and its neighbour.
 
         A bound in the very middle is rounded to the even one of the two.
         """

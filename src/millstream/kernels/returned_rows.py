@@ -67,7 +67,7 @@ def opened(rows: pa.Table, aggregates: Sequence[AggregateSpec]) -> Opened:
 
 
 def _copies(changes: Array, values: Integers) -> Integers:
-    """How many equal rows of the same change come before each."""
+    """Count the equal rows of the same change before each."""
     order = np.lexsort((values, changes))
     starts = np.ones(len(order), np.bool_)
     starts[1:] = (np.diff(values[order]) != 0) | (np.diff(changes[order]) != 0)

@@ -76,7 +76,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Windows:
-    """How a stream is windowed: how results are stamped, up to where they are final, PATTR, bounds."""
+    """Window of a stream: stamps of results, up to where they are final, PATTR, bounds."""
 
     type: Type
     frontier: Frontier

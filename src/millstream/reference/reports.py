@@ -101,7 +101,7 @@ class Line:
 
     @property
     def rounded(self) -> Rounding:
-        """How bounds of windows on a grid become values of the attribute."""
+        """Conversion of bounds of windows on a grid to values of the attribute."""
         return rounding(self.type)
 
     def value(self, point: Point | None) -> Any:
@@ -109,7 +109,7 @@ class Line:
         return None if point is None else from_point(within(point, self.type), bound_type(self.type))
 
     def origin(self, text: str | None) -> Point:
-        """Where a grid begins, as it is written."""
+        """Beginning of a grid, as it is written."""
         if text is not None and self.type.is_numeric:
             return Fraction(Decimal(text.replace(" ", "")))
         return self.instant(text) or 0

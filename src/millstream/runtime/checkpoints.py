@@ -152,7 +152,7 @@ class Checkpoint:
                 raise self._damaged(reason)
 
     def _manifest(self) -> dict[str, Any]:
-        """What the manifest says, if it is one of this version."""
+        """Content of the manifest, if it is one of this version."""
         try:
             found = json.loads((self.directory / _MANIFEST).read_text(encoding="utf-8"))
         except OSError as error:

@@ -1,4 +1,4 @@
-"""Removing files that have been read: those of ports and of control streams, which nobody else removes.
+"""Removing files that have been read: those of ports and of control streams, which Spark leaves.
 
 A file goes when each query that reads its directory has committed the batch after the one that used it. So a
 batch that is run again finds all its files, and a query that stands still, or is to go on later, keeps them.

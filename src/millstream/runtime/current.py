@@ -26,7 +26,7 @@ _FEW = 1000
 """Rows that are not worth being tidied up."""
 
 _UNTIL = b"until"
-"""Of a file: the newest tuple when it was written."""
+"""Key of the metadata of a file: the newest tuple when it was written."""
 
 Identity = tuple[int, int]
 Newest = Callable[[], pa.Scalar | None]

@@ -46,14 +46,14 @@ class RunOptions:
 
 
 class RunEnd(Enum):
-    """How a run ended that did not fail."""
+    """End of a run that did not fail."""
 
     COMPLETE = "complete"
     """All input was read, or the run was stopped and its input has no end."""
     STOPPED = "stopped"
     """The run was stopped before the end of its input."""
     ALL_BAD = "all bad"
-    """Of a stream not one record could be read."""
+    """Not one record of a stream could be read."""
 
 
 class Interrupted(BaseException):

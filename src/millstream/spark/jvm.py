@@ -22,7 +22,7 @@ def has_died() -> bool:
 
 
 def is_dying() -> bool:
-    """The same after a connection to the JVM broke."""
+    """Explain a connection to the JVM that broke."""
     process = getattr(SparkContext._gateway, "proc", None)
     if process is None:
         return False

@@ -206,7 +206,7 @@ def version_of(meta: bytes) -> int:
 
 
 def _read(meta: bytes) -> dict[str, Any]:
-    """What was written of a shard besides its chunks, if it is in the format of this version."""
+    """State of a shard besides its chunks, if it is in the format of this version."""
     stored: Any = None
     with contextlib.suppress(ValueError):
         stored = json.loads(meta)
