@@ -6,7 +6,13 @@ from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+from millstream.errors import AnalysisError
+
 Remembered = TypeVar("Remembered", bound=Hashable)
+
+
+_DEEPEST = 98
+"""Blocks within blocks: Python reads 99 levels of indentation."""
 
 
 class Writer:
@@ -45,6 +51,11 @@ class Writer:
     @contextmanager
     def deeper(self, head: str = "") -> Iterator[None]:
         """A block; one that stays empty passes."""
+        if self._depth >= _DEEPEST:
+            raise AnalysisError(
+                "this is nested too deeply to be compiled",
+                hint="keep parts of it in columns of a local table, or compute them before",
+            )
         if head:
             self.line(head)
         self._known.append({})
