@@ -25,7 +25,7 @@ BIDS = """
 
 
 rare = partial(pytest.param, marks=pytest.mark.soak)
-"""What is maintained is compared with the oracle without Spark, in tests/engine."""
+"""Maintained results on Spark; tests/engine compares them with the oracle without it."""
 
 
 @pytest.fixture

@@ -106,7 +106,7 @@ def test_no_attribute_is_forgotten() -> None:
     ],
 )
 def test_a_tracker_goes_on_as_if_nothing_had_happened(clauses: tuple[Clause, ...], is_float: bool) -> None:
-    """Of two trackers, one is written down and read back after every piece."""
+    """Two trackers agree, one of which is written down and read back after every piece."""
     chance = random.Random(7)
     promises = Promises(clauses)
     one, other = Tracker(promises, is_float), Tracker(promises, is_float)
