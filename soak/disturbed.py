@@ -111,7 +111,9 @@ class Bids:
 def shown(value: object) -> str:
     """A value as a text, whatever format it was read from."""
     if isinstance(value, datetime):
-        return value.astimezone(UTC).replace(tzinfo=None).isoformat(sep=" ", timespec="milliseconds")
+        # A Parquet file of Spark has times of UTC without saying so.
+        plain = value if value.tzinfo is None else value.astimezone(UTC).replace(tzinfo=None)
+        return plain.isoformat(sep=" ", timespec="milliseconds")
     return str(value)
 
 

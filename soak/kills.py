@@ -8,6 +8,7 @@ import os
 import random
 import signal
 import socket
+import subprocess
 import threading
 import time
 from collections import Counter
@@ -158,6 +159,7 @@ class _Disturbed:
                 break
         time.sleep(5)
         self._stop(child, signal.SIGINT)
+        self._expect_no_family(child, "SIGINT at the end")
         self._output = child.out
 
     # ------------------------------------------------------------ disturbances
@@ -206,9 +208,7 @@ class _Disturbed:
     def _code(self, child: Child) -> int | None:
         try:
             return child.wait(_END_SECONDS)
-        except TimeoutError:
-            return None
-        except Exception as error:  # noqa: BLE001 (subprocess has a class of its own)
+        except subprocess.TimeoutExpired as error:
             self.wrong.append(f"still there after {_END_SECONDS:.0f} s: {error}")
             child.kill()
             return None
@@ -224,7 +224,9 @@ class _Disturbed:
     # ------------------------------------------------------------ what is there
 
     def _commits(self, name: str) -> int:
-        return sum(p.name.isdigit() for p in (self._runs.checkpoint / name / "spark/commits").glob("*"))
+        """Number of finished batches of a query; Spark removes the notes of those that are long past."""
+        commits = (self._runs.checkpoint / name / "spark/commits").glob("*")
+        return max((int(p.name) + 1 for p in commits if p.name.isdigit()), default=0)
 
     def _rows_of(self, name: str) -> Rows:
         directory = self._runs.directory / name

@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
     st.lists(st.integers(0, 16), max_size=2),
 )
 @settings(
-    max_examples=8,
+    max_examples=6,
     deadline=None,
     # A failure on Spark is better looked at than made smaller: each try takes seconds.
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
@@ -69,7 +69,7 @@ def _case(script: str, clause: str, seed: int) -> Case:
     st.lists(st.integers(0, 14), max_size=2),
 )
 @settings(
-    max_examples=4,
+    max_examples=3,
     deadline=None,
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
     suppress_health_check=list(HealthCheck),

@@ -38,7 +38,7 @@ def arrivals(seed: int, names: str) -> Arrivals:
     return Arrivals([rows])
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.soak)])
 def test_all_pairs(spark: SparkSession, tmp_path: Path, seed: int) -> None:
     declarations = (
         StreamDeclaration("a", "k INT, v INT, t INT", "ORDER BY t", "SLACK 2"),

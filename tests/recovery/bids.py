@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import os
 import random
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -49,7 +50,6 @@ RIVALS = """
 SELECT CHANGES a.item, a.price, b.price AS more
 FROM Bid [ROWS 5] AS a LEFT JOIN Bid [RANGE 3 SECONDS] AS b ON a.item = b.item AND a.price < b.price;
 """
-LATE = "SELECT item, bidder, t FROM BidLate;"
 SINKS = """
 CREATE SINK windows USING parquet OPTIONS (path 'windows');
 CREATE SINK late USING json OPTIONS (path 'late');
@@ -59,9 +59,6 @@ SELECT item, window_end, count(*) AS bids, sum(price) AS total
 FROM Bid [RANGE 5 SECONDS SLIDE 1 SECOND] GROUP BY item;
 
 INSERT INTO late SELECT item, bidder, t FROM BidLate;
-
-SELECT item, t, sum(price) OVER (PARTITION BY item ORDER BY t RANGE INTERVAL 5 SECONDS PRECEDING) AS recent
-FROM Bid;
 """
 
 
@@ -135,6 +132,12 @@ def text(value: object) -> str:
 def from_csv(content: str) -> list[tuple[str, ...]]:
     """The rows of a result in CSV, without the header."""
     return [tuple(row) for row in csv.reader(content.splitlines())][1:]
+
+
+def from_sections(content: str) -> Answers:
+    """The rows of several results in CSV, each below a line with its name."""
+    sections = re.split(r"^-- (\w+)\n", content, flags=re.MULTILINE)[1:]
+    return {name: from_csv(text) for name, text in zip(sections[::2], sections[1::2], strict=True)}
 
 
 def from_directory(directory: Path) -> Answers:

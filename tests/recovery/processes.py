@@ -138,7 +138,7 @@ class Runs:
         self.directory = directory
         self.checkpoint = directory / "checkpoint"
         self._options = options
-        self._count = 0
+        self._children: list[Child] = []
         directory.mkdir(parents=True, exist_ok=True)
         self.rewrite(script)
 
@@ -146,10 +146,16 @@ class Runs:
         (self.directory / "script.esl").write_text(script)
 
     def start(self, *options: str, environment: Mapping[str, str] | None = None) -> Child:
-        self._count += 1
         run = [sys.executable, "-m", "millstream", "run", "script.esl", "--checkpoint", str(self.checkpoint)]
         command = [*run, *self._options, *options]
-        return Child(command, self.directory, f"run{self._count}", environment)
+        child = Child(command, self.directory, f"run{len(self._children) + 1}", environment)
+        self._children.append(child)
+        return child
+
+    def end(self) -> None:
+        """Kill every run that has not ended, as after a failed assertion."""
+        for child in self._children:
+            child.kill()
 
     @property
     def batches(self) -> int:

@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,10 +20,19 @@ SELECT a FROM s;
 
 
 @pytest.fixture
-def runs(tmp_path: Path) -> Runs:
+def runs(tmp_path: Path) -> Iterator[Runs]:
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "1.csv").write_text("1,2026-01-01 10:00:00\n2,2026-01-01 10:00:01\n")
-    return Runs(tmp_path, SCRIPT, *QUICK)
+    runs = Runs(tmp_path, SCRIPT, *QUICK)
+    yield runs
+    runs.end()
+
+
+def write_and_wait(runs: Runs, child: Child, second: int) -> None:
+    """Write one more file, and wait until a micro-batch with it is finished."""
+    before = runs.batches
+    (runs.directory / "in" / f"{second}.csv").write_text(f"{second},2026-01-01 10:00:0{second}\n")
+    assert child.wait_until(lambda: runs.batches > before), child.err
 
 
 def jvm(child: Child) -> int | None:
@@ -34,9 +44,19 @@ def leftovers(runs: Runs) -> list[str]:
     return sorted(path.name for path in (runs.directory / "scratch").rglob("*"))
 
 
-def test_sigterm_ends_in_order_and_a_dead_jvm_with_one_message(runs: Runs) -> None:
+def test_killed_then_told_to_stop_then_without_its_jvm(runs: Runs) -> None:
     child = runs.start()
-    child.wait_until(lambda: runs.batches >= 2)
+    assert child.wait_until(lambda: runs.batches >= 1), child.err
+    child.kill()
+    (old,) = (runs.directory / "scratch").glob("millstream-*")
+    shared = [Path(line) for line in (old / "outside").read_text().splitlines()]
+    assert any(path.exists() for path in shared)
+
+    # The next run sweeps what the killed one left, and ends in order.
+    child = runs.start()
+    assert child.wait_until(lambda: not old.exists()), child.err
+    assert not any(path.exists() for path in shared)
+    write_and_wait(runs, child, second=2)
     local = next((runs.directory / "scratch").glob("millstream-*"))
     assert local.stat().st_mode & 0o777 == 0o700
     assert list(local.glob("blockmgr-*"))
@@ -47,10 +67,9 @@ def test_sigterm_ends_in_order_and_a_dead_jvm_with_one_message(runs: Runs) -> No
     time.sleep(2)  # the JVM notices a little later
     assert child.family() == []
 
+    # A dead JVM is one message.
     child = runs.start()
-    (runs.directory / "in" / "2.csv").write_text("3,2026-01-01 10:00:02\n")
-    before = runs.batches
-    child.wait_until(lambda: runs.batches > before)
+    write_and_wait(runs, child, second=3)
     victim = jvm(child)
     assert victim is not None
     os.kill(victim, signal.SIGKILL)
@@ -65,7 +84,7 @@ def test_sigterm_ends_in_order_and_a_dead_jvm_with_one_message(runs: Runs) -> No
 @pytest.mark.parametrize(("number", "after"), [(signal.SIGTERM, 0.0), (signal.SIGINT, 4.0)])
 def test_a_signal_during_the_start_ends_at_once(runs: Runs, number: int, after: float) -> None:
     child = runs.start()
-    child.wait_until(lambda: jvm(child) is not None)
+    assert child.wait_until(lambda: jvm(child) is not None), child.err
     time.sleep(after)
     child.popen.send_signal(number)
     began = time.monotonic()
@@ -74,18 +93,3 @@ def test_a_signal_during_the_start_ends_at_once(runs: Runs, number: int, after: 
     assert leftovers(runs) == []
     time.sleep(2)  # the JVM notices a little later
     assert child.family() == []
-
-
-def test_the_next_run_sweeps_what_a_killed_one_left(runs: Runs) -> None:
-    child = runs.start()
-    child.wait_until(lambda: runs.batches >= 1)
-    child.kill()
-    (old,) = (runs.directory / "scratch").glob("millstream-*")
-    shared = [Path(line) for line in (old / "outside").read_text().splitlines()]
-    assert any(path.exists() for path in shared)
-    child = runs.start()
-    child.wait_until(lambda: not old.exists())
-    assert not any(path.exists() for path in shared)
-    child.popen.terminate()
-    child.wait(60)
-    assert leftovers(runs) == []
