@@ -113,6 +113,14 @@ class AnalysisError(MillstreamError):
     """The text is ESL, but breaks one of its rules."""
 
 
+class UnknownNameError(AnalysisError):
+    """A name is in no catalog: that of a relation, sink, function or aggregate."""
+
+    def __init__(self, kind: str, name: str, *, span: Span | None, hint: str | None) -> None:
+        super().__init__(f"unknown {kind} '{name}'", hint=hint, span=span)
+        self.name = name
+
+
 class NotExecutableError(MillstreamError):
     """The query is right, but this version of Millstream cannot run it yet."""
 

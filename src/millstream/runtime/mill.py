@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from millstream.analysis.resolved import Query
+from millstream.analysis.scripts import analyse_script
 from millstream.analysis.statements import (
     AnalysedStatement,
     Definition,
@@ -17,7 +18,6 @@ from millstream.analysis.statements import (
     InsertQuery,
     RunQuery,
     Setting,
-    analyse,
     analyse_setting,
 )
 from millstream.catalog import Catalog
@@ -52,7 +52,6 @@ from millstream.runtime.sinks import write_once
 from millstream.runtime.starting import Asked, Starter, explained, lowered, planned, silently
 from millstream.runtime.views import Views
 from millstream.scratch import scratch
-from millstream.syntax import parse_script
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -335,18 +334,26 @@ class Mill:
     def analyse(self, text: str, name: str = "<script>") -> list[AnalysedStatement]:
         """Check a whole script and plan its queries; nothing has changed if there is a mistake in it."""
         scratch = self.catalog.copy()
-        statements = [analyse(statement, scratch) for statement in parse_script(text, name)]
-        written: set[str] = set()
-        for statement in statements:
-            if isinstance(statement.meaning, RunQuery | InsertQuery):
-                planned(statement.meaning.query, statement.source)
-            if isinstance(statement.meaning, InsertQuery):
-                write_once(statement.meaning.sink, written, statement)
-            if isinstance(statement.meaning, Definition):
-                for _, query in statement.meaning.views:
-                    planned(query, statement.source, build_view)
+        statements = analyse_script(text, name, scratch, self._check_runs())
         self.catalog = scratch
         return statements
+
+    def _check_runs(self) -> Callable[[AnalysedStatement], None]:
+        """A look at the statements of a script, one after the other, for what cannot be run."""
+        written: set[str] = set()
+
+        def check(statement: AnalysedStatement) -> None:
+            match statement.meaning:
+                case RunQuery(query):
+                    planned(query, statement.source)
+                case InsertQuery(sink, query):
+                    planned(query, statement.source)
+                    write_once(sink, written, statement)
+                case Definition() as definition:
+                    for _, query in definition.views:
+                        planned(query, statement.source, build_view)
+
+        return check
 
     def perform_all(
         self,

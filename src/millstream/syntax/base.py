@@ -59,6 +59,22 @@ class BaseParser(ABC):  # noqa: B024 (its parts have the abstract methods)
             self.advance()
         return self._tokens[mark].start, self.previous.end
 
+    def skip_statement(self, mark: int) -> None:
+        """Go on behind the statement that begins at a mark, whatever was read of it.
+
+        Its end is the next ';' outside braces, since bodies of aggregates have others in them.
+        """
+        self._index, depth = mark, 0
+        while self._tokens[self._index].kind is not Kind.END:
+            key = self._tokens[self._index].key
+            if key == ";" and depth == 0:
+                break
+            depth = max(0, depth + (key == "{") - (key == "}"))
+            self._index += 1
+        self.current = self._tokens[self._index]
+        self._nesting = 0
+        self.in_body = False
+
     def foreign_phrase(self, mark: int, error: EslSyntaxError) -> EslSyntaxError | None:
         """The error of a statement in other words, if it stopped at what another system would understand."""
         last = mark
