@@ -89,6 +89,11 @@ class BaseParser(ABC):  # noqa: B024 (its parts have the abstract methods)
                 return EslSyntaxError(phrase.message, span=span, hint=phrase.instead)
         return None
 
+    @property
+    def at_phrase(self) -> bool:
+        """Whether what comes next is a phrase of another system."""
+        return any(self._is_phrase(phrase, self._index) for phrase in PHRASES)
+
     def _phrase(self, phrase: Phrase, index: int) -> Sequence[Token]:
         return self._tokens[index : index + len(phrase.words)]
 
@@ -216,6 +221,8 @@ class BaseParser(ABC):  # noqa: B024 (its parts have the abstract methods)
         begins = self.current.kind in (Kind.TEXT, Kind.NUMBER, Kind.HEX, Kind.NAME) or (
             self.current.kind is Kind.WORD and self.current.key not in RESERVED
         )
+        if self.current.raw.startswith('"'):
+            return f"is a comma missing before it? A name stands in backquotes: `{self.current.text[:30]}`"
         return "is a comma missing before it?" if begins else None
 
     # ------------------------------------------------------------ names and lists
