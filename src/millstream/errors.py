@@ -129,7 +129,15 @@ class ExecutionError(MillstreamError):
     """A query failed while it was running, or could not be started."""
 
 
-class RejectedTuplesWarning(UserWarning):
+class MillstreamWarning(UserWarning):
+    """Something that a person may want to know, and that stops nothing."""
+
+
+class NoteWarning(MillstreamWarning):
+    """A statement is right, but probably not what was meant; ``check`` calls that a note."""
+
+
+class RejectedTuplesWarning(MillstreamWarning):
     """Tuples of a stream were late or bad, and no clause of the stream says where they go."""
 
 

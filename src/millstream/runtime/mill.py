@@ -45,11 +45,12 @@ from millstream.runtime.entering import Entrance
 from millstream.runtime.explaining import EXPLAINED
 from millstream.runtime.housekeeping import answer, explanation
 from millstream.runtime.live import LiveRelations
+from millstream.runtime.noting import warn_of
 from millstream.runtime.ports import Ports
 from millstream.runtime.query import RunningQuery
+from millstream.runtime.runnable import Runnable
 from millstream.runtime.single_query import single_query
-from millstream.runtime.sinks import write_once
-from millstream.runtime.starting import Asked, Starter, explained, lowered, planned, silently
+from millstream.runtime.starting import Asked, Starter, explained, lowered, silently
 from millstream.runtime.views import Views
 from millstream.scratch import scratch
 
@@ -130,10 +131,13 @@ class Mill:
     def execute(self, text: str, name: str = "<script>") -> list[RunningQuery]:
         """Run all statements of a script; the queries that it starts are returned.
 
-        The whole script is checked before anything of it is done. What SHOW, DESCRIBE and EXPLAIN have
-        to say is printed.
+        The whole script is checked before anything of it is done; what is probably not meant is warned
+        about. What SHOW, DESCRIBE and EXPLAIN have to say is printed.
         """
-        outcomes = self.perform_all(self.analyse(text, name))
+        catalog, statements = self._checked(text, name)
+        warn_of(statements)
+        self.catalog = catalog
+        outcomes = self.perform_all(statements)
         for outcome in outcomes:
             if isinstance(outcome, str):
                 print(outcome)  # noqa: T201 (the answer to SHOW, DESCRIBE or EXPLAIN)
@@ -149,7 +153,7 @@ class Mill:
         from millstream.spark.hidden import shown
 
         statement, resolved = single_query(query, self.catalog)
-
+        warn_of([statement])
         asked = Asked(resolved, statement.source, statement.span, "")
         for view in self._views.unfinished(self._views.read_by(asked.plan)):
             view.wait()
@@ -166,6 +170,7 @@ class Mill:
         With ``snapshot``, the current result of a query over windows is kept: ``query.snapshot()`` gives it.
         """
         statement, resolved = single_query(query, self.catalog)
+        warn_of([statement])
         form = build_kept if snapshot else build
         asked = Asked(resolved, statement.source, statement.span, name or self._next_name(), form=form)
         return self._start_all([asked])[0]
@@ -333,27 +338,13 @@ class Mill:
 
     def analyse(self, text: str, name: str = "<script>") -> list[AnalysedStatement]:
         """Check a whole script and plan its queries; nothing has changed if there is a mistake in it."""
-        scratch = self.catalog.copy()
-        statements = analyse_script(text, name, scratch, self._check_runs())
-        self.catalog = scratch
+        self.catalog, statements = self._checked(text, name)
         return statements
 
-    def _check_runs(self) -> Callable[[AnalysedStatement], None]:
-        """A look at the statements of a script, one after the other, for what cannot be run."""
-        written: set[str] = set()
-
-        def check(statement: AnalysedStatement) -> None:
-            match statement.meaning:
-                case RunQuery(query):
-                    planned(query, statement.source)
-                case InsertQuery(sink, query):
-                    planned(query, statement.source)
-                    write_once(sink, written, statement)
-                case Definition() as definition:
-                    for _, query in definition.views:
-                        planned(query, statement.source, build_view)
-
-        return check
+    def _checked(self, text: str, name: str) -> tuple[Catalog, list[AnalysedStatement]]:
+        """A script, and the catalog after it."""
+        scratch = self.catalog.copy()
+        return scratch, analyse_script(text, name, scratch, Runnable())
 
     def perform_all(
         self,
