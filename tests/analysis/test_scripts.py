@@ -155,6 +155,8 @@ def test_what_cannot_be_run_is_told_among_the_mistakes() -> None:
             "CREATE STREAM s (a INT) SOURCE 'port1' CREATE TABLE t (a INT); SELECT x FROM s; SELECT x FROM t",
             1,
         ),
+        ("CREATE TABLE t (a INT) SPLIT STREAM s INTO a AS (SELECT 1); SELECT x FROM a; SELECT x FROM t", 1),
+        ("CREATE sold USING csv; INSERT INTO sold SELECT 1", 1),
         # The ';' of bodies end no statement.
         ("CREATE AGGREGATE f(x INT) : INT { TABLE t(a INT); INITIALIZE : { INSERT t; } }; SELECT f(", 2),
         # No more can be said behind a brace that is not closed, or is not opened.

@@ -29,6 +29,8 @@ def defined_names(text: str) -> list[DefinedName]:
     ['s', 'l', 'b']
     >>> defined_names("CREATE OR REPLACE WINDOW AGGREGATE f(x INT) : INT { TABLE state(s INT); }")
     [DefinedName(name='f', is_function=True)]
+    >>> [d.name for d in defined_names("SPLIT STREAM s INTO a AS (SELECT x FROM s), b AS (SELECT y FROM s)")]
+    ['a', 'b']
     """
     try:
         tokens = _outside_braces(tokenize(text))
@@ -38,31 +40,35 @@ def defined_names(text: str) -> list[DefinedName]:
 
 
 def _defined(tokens: Sequence[Token]) -> Iterator[DefinedName]:
-    depth = 0
+    depth, splits = 0, False
     for index, token in enumerate(tokens):
         depth += (token.key == "(") - (token.key == ")")
+        splits = splits or (token.key == "SPLIT" and _key(tokens, index + 1) == "STREAM")
         begins = index == 0 and (token.key in CREATABLE or token.key not in BEGINNINGS)
         if token.key == "CREATE" or begins:
             yield from _created(tokens[index if token.key in CREATABLE else index + 1 :])
         if token.key in ("LATE", "BAD") and _key(tokens, index + 1) == "INTO":
             yield from _named(tokens[index + 2 :], is_function=False)
-        branch = _key(tokens, index + 1) == "AS" and _key(tokens, index + 2) == "("
-        if tokens[0].key == "SPLIT" and depth == 0 and branch:
+        # The AS of a branch may be missing.
+        following = index + 2 if _key(tokens, index + 1) == "AS" else index + 1
+        if splits and depth == 0 and _key(tokens, following) == "(" and token.key != "AS":
             yield from _named(tokens[index:], is_function=False)
 
 
 def _created(tokens: Sequence[Token]) -> Iterator[DefinedName]:
-    """The name behind CREATE and a kind, which may be misspelt."""
+    """The name behind CREATE and a kind, which may be misspelt or missing."""
     tokens = tokens[2:] if _key(tokens, 0) == "OR" else tokens
     kind = next((i for i, token in enumerate(tokens[:_HEAD]) if token.key in CREATABLE), 0)
     rest = tokens[kind + 1 :]
     while _key(rest, 0) in _BEFORE_NAMES:
         rest = rest[1:]
     known, is_function = _key(tokens, kind) in CREATABLE, _key(tokens, kind) in _FUNCTIONS
-    if is_function or not known:
-        yield from _named(rest, is_function=True)
-    if not is_function:
-        yield from _named(rest, is_function=False)
+    if known:
+        yield from _named(rest, is_function=is_function)
+        return
+    for one in (rest, tokens):
+        yield from _named(one, is_function=True)
+        yield from _named(one, is_function=False)
 
 
 def _named(tokens: Sequence[Token], *, is_function: bool) -> Iterator[DefinedName]:
