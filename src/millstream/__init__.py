@@ -17,6 +17,8 @@ from millstream.errors import (
     EslSyntaxError,
     ExecutionError,
     MillstreamError,
+    MillstreamWarning,
+    NoteWarning,
     NotExecutableError,
     RejectedTuplesWarning,
 )
@@ -31,7 +33,9 @@ __all__ = [
     "EslSyntaxError",
     "ExecutionError",
     "MillstreamError",
+    "MillstreamWarning",
     "NotExecutableError",
+    "NoteWarning",
     "RejectedTuplesWarning",
     "connect",
 ]

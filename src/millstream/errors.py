@@ -113,6 +113,14 @@ class AnalysisError(MillstreamError):
     """The text is ESL, but breaks one of its rules."""
 
 
+class UnknownNameError(AnalysisError):
+    """A name is in no catalog: that of a relation, sink, function or aggregate."""
+
+    def __init__(self, kind: str, name: str, *, span: Span | None, hint: str | None) -> None:
+        super().__init__(f"unknown {kind} '{name}'", hint=hint, span=span)
+        self.name = name
+
+
 class NotExecutableError(MillstreamError):
     """The query is right, but this version of Millstream cannot run it yet."""
 
@@ -121,7 +129,15 @@ class ExecutionError(MillstreamError):
     """A query failed while it was running, or could not be started."""
 
 
-class RejectedTuplesWarning(UserWarning):
+class MillstreamWarning(UserWarning):
+    """Something that a person may want to know, and that stops nothing."""
+
+
+class NoteWarning(MillstreamWarning):
+    """A statement is right, but probably not what was meant; ``check`` calls that a note."""
+
+
+class RejectedTuplesWarning(MillstreamWarning):
     """Tuples of a stream were late or bad, and no clause of the stream says where they go."""
 
 

@@ -86,6 +86,35 @@ def test_check_shows_all_mistakes_of_a_statement(millstream: Command) -> None:
     ]
 
 
+WRONG = """\
+CREATE STREAM Bid (itemID INT, price DOUBLE, t TIMESTAMP) ORDER BY t USING csv OPTIONS (path 'bids.csv');
+CREATE STREAM dear AS SELECT itmID, price FROM Bid WHERE price > 10;
+SELECT itemID, price FROM dear;
+SELECT itemID FROM Bid WHERE;
+CREATE AGGREGATE total(x DOUBLE) : DOUBLE {
+    TABLE state(s DOUBLE);
+    INITIALIZE : { INSERT INTO state VALUES (y); }
+    ITERATE : { UPDATE state SET s = s + z; }
+    TERMINATE : { INSERT INTO RETURN SELECT s FROM state; }
+};
+SELECT total(price), prise FROM Bid [TUMBLE 1 MINUTE];
+"""
+
+
+@pytest.mark.parametrize("command", ["check", "explain", "run"])
+def test_all_mistakes_of_a_script_are_shown(millstream: Command, command: str) -> None:
+    done = millstream(command, "wrong.esl", wrong=WRONG)
+    assert done.code == 1
+    assert done.out == ""
+    assert [line for line in done.err.splitlines() if line.startswith("error")] == [
+        "error: wrong.esl:2:30: unknown column 'itmID'",
+        "error: wrong.esl:4:29: expected an expression after 'WHERE' but found the end of the statement",
+        "error: wrong.esl:7:46: unknown column or parameter 'y'",
+        "error: wrong.esl:8:42: unknown column or parameter 'z'",
+        "error: wrong.esl:11:22: unknown column 'prise'",
+    ]
+
+
 def test_check_notes_what_is_probably_not_meant(millstream: Command) -> None:
     done = millstream("check", "auction.esl", auction=SCRIPT + 'SELECT "price" FROM Bid;\n')
     assert done.code == 0

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from millstream.analysis.resolved import Query
-from millstream.analysis.statements import RunQuery, analyse
+from millstream.analysis.scripts import analyse_script
+from millstream.analysis.statements import AnalysedStatement, RunQuery, analyse
 from millstream.catalog import Catalog
-from millstream.errors import MillstreamError, NotExecutableError, Source
+from millstream.errors import MillstreamError, NotExecutableError
 from millstream.plan.builder import build
 from millstream.plan.executable import require_executable
 from millstream.plan.optimize import optimize
@@ -39,20 +39,19 @@ def prelude() -> Catalog:
 
 def mistake(text: str, name: str, catalog: Catalog) -> MillstreamError:
     try:
-        for statement in parse_script(text, name):
-            meaning = analyse(statement, catalog).meaning
-            if isinstance(meaning, RunQuery):
-                _require_executable(meaning.query, statement.source)
+        analyse_script(text, name, catalog, _require_executable)
     except MillstreamError as error:
         return error
     pytest.fail(f"{name} has no mistake in it")
 
 
-def _require_executable(query: Query, source: Source) -> None:
-    try:
-        require_executable(optimize(build(query)), query)
-    except NotExecutableError as error:
-        raise error.locate(source) from None
+def _require_executable(statement: AnalysedStatement) -> None:
+    if isinstance(statement.meaning, RunQuery):
+        query = statement.meaning.query
+        try:
+            require_executable(optimize(build(query)), query)
+        except NotExecutableError as error:
+            raise error.locate(statement.source) from None
 
 
 def place(error: MillstreamError) -> str:

@@ -10,6 +10,7 @@ from sqlglot import exp
 from millstream.analysis.body_expressions import INWINDOW, BodyNames, Fields, LocalTable
 from millstream.analysis.body_statements import RETURN, StatementChecker
 from millstream.analysis.datatypes import from_datatype
+from millstream.analysis.mistakes import Mistakes
 from millstream.errors import AnalysisError, Source
 from millstream.syntax.positions import span_of
 from millstream.types import Field
@@ -79,10 +80,14 @@ class BodyChecker:
         )
 
     def _check_statements(self) -> None:
+        # Types that a statement with a mistake would have told are open: no more can be said of the others.
+        mistakes = Mistakes()
         for name, block in self._blocks.items():
-            checker = StatementChecker(self.names.inside(name), self.returns)
+            checker = StatementChecker(self.names.inside(name), self.returns, mistakes)
             for statement in block.args.get("statements") or ():
-                checker.check(statement)
+                with mistakes.collected():
+                    checker.check(statement)
+        mistakes.check()
 
 
 def local_tables(

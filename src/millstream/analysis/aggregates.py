@@ -12,7 +12,7 @@ from millstream.analysis.datatypes import from_datatype
 from millstream.analysis.open_types import OpenTypes
 from millstream.catalog.entries import Aggregate
 from millstream.catalog.functions import FunctionKind, builtin
-from millstream.errors import AnalysisError, Source, did_you_mean
+from millstream.errors import AnalysisError, Source, UnknownNameError, did_you_mean
 from millstream.syntax.positions import span_of
 from millstream.types import Field
 from millstream.uda.python import PythonAggregate, examined, load
@@ -166,8 +166,9 @@ def _named_aggregate(node: exp.Identifier, catalog: Catalog) -> Aggregate | None
     user = catalog.aggregate(node.name) or catalog.aggregate(node.name, window=True)
     known = builtin(node.name)
     if user is None and (known is None or known.kind is not FunctionKind.AGGREGATE):
-        raise AnalysisError(
-            f"unknown aggregate '{node.name}'",
+        raise UnknownNameError(
+            "aggregate",
+            node.name,
             span=span_of(node),
             hint=did_you_mean(node.name, [entry.name for entry in catalog.entries(Aggregate)]),
         )

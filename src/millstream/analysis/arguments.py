@@ -7,14 +7,21 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from millstream.analysis.coercion import converts
-from millstream.errors import AnalysisError
+from millstream.errors import AnalysisError, UnknownNameError
 from millstream.syntax.positions import span_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from millstream.catalog import Catalog
     from millstream.catalog.entries import Aggregate, ScalarFunction
     from millstream.types import Type
+
+
+def check_clear(catalog: Catalog, name: str, node: exp.Expr) -> None:
+    """A function or aggregate whose definition has a mistake is not the built-in one of that name."""
+    if catalog.is_unclear(name, is_function=True):
+        raise UnknownNameError("function", name, span=span_of(node), hint=None)
 
 
 def check_arguments(called: Aggregate | ScalarFunction, node: exp.Expr, given: Sequence[Type]) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from millstream.analysis.arguments import check_arguments
+from millstream.analysis.arguments import check_arguments, check_clear
 from millstream.analysis.resolver import aggregate_name, is_aggregate_call, result_type
 from millstream.analysis.typer import Typer, field_type
 from millstream.catalog.functions import builtin
@@ -175,6 +175,7 @@ class BodyTyper:
 
     def _call(self, name: str, node: exp.Expr, given: list[Type]) -> Type | None:
         catalog = self.names.catalog
+        check_clear(catalog, name, node)
         if name.lower() == OLDEST:
             return self._oldest(node, given)
         function = catalog.function(name)

@@ -11,7 +11,7 @@ from millstream.analysis.coercion import common_type
 from millstream.analysis.resolver import aggregate_name, is_aggregate_call
 from millstream.analysis.scope import Scope, ScopeRelation
 from millstream.catalog.entries import Stream
-from millstream.errors import AnalysisError, did_you_mean
+from millstream.errors import AnalysisError, UnknownNameError, did_you_mean
 from millstream.syntax import nodes, to_sql
 from millstream.syntax.positions import span_of
 from millstream.types import Field
@@ -146,7 +146,7 @@ class _BodySelect:
             hint = did_you_mean(node.name, known)
             if node.name.lower() == INWINDOW:
                 hint = "a window aggregate declares it, with a column for each parameter: TABLE inwindow(...)"
-            raise AnalysisError(f"unknown table '{node.name}'", span=span_of(node), hint=hint)
+            raise UnknownNameError("table", node.name, span=span_of(node), hint=hint)
         if isinstance(entry, Stream):
             raise AnalysisError(
                 f"'{entry.name}' is a stream, and an aggregate reads tables only",

@@ -9,13 +9,15 @@ from sqlglot import exp
 from millstream.analysis.body_expressions import INWINDOW, is_literal
 from millstream.analysis.body_queries import BodyQueries
 from millstream.analysis.coercion import stores
+from millstream.analysis.mistakes import Collecting
 from millstream.analysis.scope import Scope, ScopeRelation
 from millstream.errors import AnalysisError, did_you_mean
 from millstream.syntax import nodes
 from millstream.syntax.positions import span_of
 
 if TYPE_CHECKING:
-    from millstream.analysis.body_expressions import BodyNames, Fields, LocalTable
+    from millstream.analysis.body_expressions import BodyNames, BodyTyper, Fields, LocalTable
+    from millstream.analysis.mistakes import Mistakes
     from millstream.types import Field, Type
 
 RETURN = "return"
@@ -30,9 +32,10 @@ def inserted_rows(node: nodes.InsertInto) -> list[list[exp.Expr]]:
 
 
 class StatementChecker:
-    """Checks the statements of one block."""
+    """Checks the statements of one block; the first mistake is raised unless mistakes are collected."""
 
-    def __init__(self, names: BodyNames, returns: Fields) -> None:
+    def __init__(self, names: BodyNames, returns: Fields, mistakes: Mistakes | None = None) -> None:
+        self._mistakes = mistakes
         self.names = names
         self.returns = returns
         self.queries = BodyQueries(names)
@@ -47,6 +50,9 @@ class StatementChecker:
                 self._delete(node)
             case _:
                 raise AnalysisError("expected INSERT, UPDATE or DELETE", span=span_of(node))
+
+    def _collected(self) -> Collecting:
+        return Collecting(self._mistakes)
 
     # ------------------------------------------------------------ INSERT
 
@@ -63,7 +69,8 @@ class StatementChecker:
         for row in inserted_rows(node):
             self._check_width(node, targets, len(row), row[0])
             for target, value in zip(targets, row, strict=True):
-                self._store(target, typer.plain(value, "in VALUES"), value)
+                with self._collected():
+                    self._store(target, typer.plain(value, "in VALUES"), value)
         if node.args.get("where") is not None:
             typer.condition(node.args["where"], "WHERE")
 
@@ -103,16 +110,19 @@ class StatementChecker:
         typer = self.queries.typer(self._scope(node, table))
         assigned: set[str] = set()
         for assignment in node.expressions:
-            if not isinstance(assignment, exp.EQ) or not isinstance(assignment.this, exp.Column):
-                raise AnalysisError("expected column = value in SET", span=span_of(assignment))
-            target = self._assigned(assignment.this, table)
-            if target.name.lower() in assigned:
-                raise AnalysisError(f"column '{target.name}' is set twice", span=span_of(assignment.this))
-            assigned.add(target.name.lower())
-            value = assignment.expression
-            self._store(target, typer.plain(value, "in SET"), value)
+            with self._collected():
+                self._assign(assignment, table, assigned, typer)
         if node.args.get("where") is not None:
             typer.condition(node.args["where"].this, "WHERE")
+
+    def _assign(self, node: exp.Expr, table: LocalTable, assigned: set[str], typer: BodyTyper) -> None:
+        if not isinstance(node, exp.EQ) or not isinstance(node.this, exp.Column):
+            raise AnalysisError("expected column = value in SET", span=span_of(node))
+        target = self._assigned(node.this, table)
+        if target.name.lower() in assigned:
+            raise AnalysisError(f"column '{target.name}' is set twice", span=span_of(node.this))
+        assigned.add(target.name.lower())
+        self._store(target, typer.plain(node.expression, "in SET"), node.expression)
 
     def _assigned(self, column: exp.Column, table: LocalTable) -> Field:
         known = any(f.name.lower() == column.name.lower() for f in table.fields)

@@ -19,7 +19,7 @@ from millstream.analysis.calls import AggregateCall
 from millstream.analysis.expressions import Expr
 from millstream.analysis.from_items import columns_of, facts_of, is_declared
 from millstream.analysis.relations import window_of
-from millstream.analysis.resolved import FromItem, Query, ReadQuery, Select, SetOperation
+from millstream.analysis.resolved import FromItem, Query, ReadQuery, ReadStream, Select, SetOperation
 from millstream.analysis.statements import (
     AnalysedStatement,
     Definition,
@@ -126,7 +126,10 @@ def _on_arrival(item: FromItem, query: Select) -> Iterator[_Found]:
     if not times or not (measured or reaching):
         return
     hint = f"if '{times[0]}' is its time, "
-    if is_declared(item):
+    if is_declared(item) and isinstance(item, ReadStream) and item.stream.place is None:
+        # No statement has declared it: Python code has registered it.
+        hint += f"register the stream with order_by='{times[0]}'"
+    elif is_declared(item):
         hint += f"declare the stream with ORDER BY {times[0]}"
     elif facts.bounded:
         on_it = f"WATTR {times[0]}"

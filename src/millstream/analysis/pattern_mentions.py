@@ -23,7 +23,8 @@ from millstream.analysis.pattern_names import (
     tuple_argument,
 )
 from millstream.analysis.resolver import aggregate_name
-from millstream.errors import AnalysisError, did_you_mean
+from millstream.catalog.functions import builtin, builtin_names
+from millstream.errors import AnalysisError, UnknownNameError, did_you_mean
 from millstream.syntax import nodes, to_sql
 from millstream.syntax.positions import span_of
 
@@ -64,7 +65,7 @@ class Mentions:
             yield self._aggregate(node)
             return
         if isinstance(node, nodes.Starred):
-            raise AnalysisError("a star belongs in an aggregate", span=span_of(node), hint="count(*Y)")
+            raise self._misplaced(node)
         if isinstance(node, exp.Column):
             variable = self.names.variable_of(node)
             if variable is not None:
@@ -74,6 +75,16 @@ class Mentions:
             return
         for child in node.iter_expressions():
             yield from self.of(child)
+
+    def _misplaced(self, node: nodes.Starred) -> AnalysisError:
+        """A star outside aggregates, or in a call of one that is not known."""
+        call = node.find_ancestor(exp.Anonymous)
+        if call is None or builtin(call.name) is not None or self.catalog.function(call.name) is not None:
+            return AnalysisError("a star belongs in an aggregate", span=span_of(node), hint="count(*Y)")
+        names = [*self.catalog.function_names(), *sorted(builtin_names())]
+        return UnknownNameError(
+            "function", call.name, span=span_of(call), hint=did_you_mean(call.name, names)
+        )
 
     # ------------------------------------------------------------ aggregates
 

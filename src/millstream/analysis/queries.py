@@ -42,7 +42,7 @@ from millstream.analysis.set_operations import require_windows, united, united_f
 from millstream.analysis.windows import UNKNOWN_COLUMNS, StreamFacts, WindowAnalyser, implicit_columns
 from millstream.catalog import Catalog
 from millstream.catalog.entries import Relation, Stream, View
-from millstream.errors import AnalysisError, Source, did_you_mean
+from millstream.errors import AnalysisError, Source, UnknownNameError, did_you_mean
 from millstream.syntax import nodes
 from millstream.syntax.phrasebook import FUNCTIONS
 from millstream.syntax.plain_spark import is_plain_spark
@@ -370,8 +370,9 @@ class QueryAnalyser:
             sink = self.catalog.sink(node.name)
             if sink is not None:
                 raise AnalysisError(f"'{node.name}' is a sink and cannot be read", span=span_of(node.this))
-            raise AnalysisError(
-                f"unknown stream or table '{node.name}'",
+            raise UnknownNameError(
+                "stream or table",
+                node.name,
                 span=span_of(node.this),
                 hint=did_you_mean(node.name, self.catalog.relation_names())
                 or "create it first: CREATE STREAM or CREATE TABLE",

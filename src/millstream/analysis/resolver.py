@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from millstream.analysis.arguments import check_arguments
+from millstream.analysis.arguments import check_arguments, check_clear
 from millstream.analysis.expressions import ColumnRef, Expr, cut
 from millstream.analysis.mistakes import Collecting, Mistakes
 from millstream.analysis.scope import Scope
@@ -183,6 +183,7 @@ class Resolver:
         if aggregate is not None:
             check_arguments(aggregate, node, arguments)
             return result_type(aggregate)
+        check_clear(self.catalog, name, node)
         return None
 
 

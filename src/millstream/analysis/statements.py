@@ -30,7 +30,14 @@ from millstream.catalog.entries import (
     View,
 )
 from millstream.catalog.functions import builtin
-from millstream.errors import AnalysisError, MillstreamError, Source, Span, did_you_mean
+from millstream.errors import (
+    AnalysisError,
+    MillstreamError,
+    Source,
+    Span,
+    UnknownNameError,
+    did_you_mean,
+)
 from millstream.library import shelf
 from millstream.syntax import ParsedStatement, nodes
 from millstream.syntax.positions import span_of
@@ -292,8 +299,9 @@ class _StatementAnalyser:
     def _split(self, node: nodes.SplitStream) -> Definition:
         entry = self.catalog.relation(node.name)
         if not isinstance(entry, Stream):
-            raise AnalysisError(
-                f"unknown stream '{node.name}'",
+            raise UnknownNameError(
+                "stream",
+                node.name,
                 span=span_of(node.this),
                 hint=did_you_mean(node.name, self.catalog.relation_names()),
             )
@@ -321,12 +329,11 @@ class _StatementAnalyser:
         if sink is None:
             other = self.catalog.named(node.name)
             names = [e.name for e in self.catalog.entries(Sink)]
+            hint = did_you_mean(node.name, names) or _instead_of_insert(node.name, other)
+            if other is None:
+                raise UnknownNameError("sink", node.name, span=span_of(node.this), hint=hint)
             raise AnalysisError(
-                f"'{node.name}' is {_article(kind_of(other))}, not a sink"
-                if other
-                else f"unknown sink '{node.name}'",
-                span=span_of(node.this),
-                hint=did_you_mean(node.name, names) or _instead_of_insert(node.name, other),
+                f"'{node.name}' is {_article(kind_of(other))}, not a sink", span=span_of(node.this), hint=hint
             )
         if node.args.get("values") or node.args.get("columns"):
             raise AnalysisError(
@@ -359,8 +366,8 @@ class _StatementAnalyser:
                     hint=f"DROP {_label(other).upper()} {name}",
                 )
             names = self.catalog.relation_names() + self.catalog.function_names()
-            raise AnalysisError(
-                f"unknown {kind or 'name'} '{name}'", span=span_of(node.this), hint=did_you_mean(name, names)
+            raise UnknownNameError(
+                kind or "name", name, span=span_of(node.this), hint=did_you_mean(name, names)
             )
         return entries
 

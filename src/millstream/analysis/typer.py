@@ -20,7 +20,7 @@ from millstream.analysis.datatypes import from_datatype
 from millstream.analysis.mistakes import Mistakes
 from millstream.analysis.values import field_type
 from millstream.catalog.functions import BARE_FUNCTIONS, builtin, builtin_names
-from millstream.errors import AnalysisError, did_you_mean
+from millstream.errors import AnalysisError, UnknownNameError, did_you_mean
 from millstream.syntax import nodes
 from millstream.syntax.phrasebook import FUNCTIONS, WINDOW_FUNCTIONS
 from millstream.syntax.positions import span_of
@@ -190,8 +190,9 @@ class Typer:
     ) -> Type:
         function = builtin(name)
         if function is None:
-            raise AnalysisError(
-                f"unknown function '{name}'",
+            raise UnknownNameError(
+                "function",
+                name,
                 span=span_of(node),
                 hint=_OF_BODIES.get(name.lower())
                 or FUNCTIONS.get(name.lower())

@@ -54,6 +54,8 @@ class Catalog:
         self._shipped: Callable[[str], tuple[Aggregate, ...]] = lambda name: ()
         self._shipped_names: Callable[[], Iterable[str]] = tuple
         self.settings: dict[str, str] = {}
+        self._unclear: set[tuple[str, bool]] = set()
+        """Names whose definitions had mistakes, and whether they are names of functions."""
 
     def copy(self) -> Catalog:
         """A catalog that can be changed without changing this one."""
@@ -63,6 +65,7 @@ class Catalog:
         twin._aggregates = dict(self._aggregates)
         twin._shipped, twin._shipped_names = self._shipped, self._shipped_names
         twin.settings = dict(self.settings)
+        twin._unclear = set(self._unclear)
         return twin
 
     def ship(
@@ -73,6 +76,7 @@ class Catalog:
 
     def add(self, entry: Entry) -> None:
         """Enter or replace; whether replacing is allowed is for the caller to say."""
+        self._unclear.discard((entry.name.lower(), isinstance(entry, Aggregate | ScalarFunction)))
         match entry:
             case Aggregate():
                 self._aggregates[entry.name.lower(), entry.window] = entry
@@ -90,11 +94,28 @@ class Catalog:
             case _:
                 del self._relations[entry.name.lower()]
 
+    def obscure(self, name: str, *, is_function: bool) -> None:
+        """Forget a name whose definition has a mistake: what it means is not known from here on."""
+        name = name.lower()
+        self._unclear.add((name, is_function))
+        if is_function:
+            self._functions.pop(name, None)
+            for window in (False, True):
+                self._aggregates.pop((name, window), None)
+        else:
+            self._relations.pop(name, None)
+
+    def is_unclear(self, name: str, *, is_function: bool) -> bool:
+        """Tell whether the definition of a name had a mistake."""
+        return (name.lower(), is_function) in self._unclear
+
     def relation(self, name: str) -> Relation | None:
         entry = self._relations.get(name.lower())
         if isinstance(entry, Stream | Table | View):
             return entry
-        return self._elsewhere(name) if entry is None and self._elsewhere else None
+        if entry is not None or self._elsewhere is None or self.is_unclear(name, is_function=False):
+            return None
+        return self._elsewhere(name)
 
     def sink(self, name: str) -> Sink | None:
         entry = self._relations.get(name.lower())
@@ -116,6 +137,8 @@ class Catalog:
         name = name.lower()
         if name in self._functions or any((name, version) in self._aggregates for version in (False, True)):
             return self.own_aggregate(name, window=window)
+        if self.is_unclear(name, is_function=True):
+            return None
         return next((entry for entry in self._shipped(name) if entry.window == window), None)
 
     def has_aggregate(self, name: str) -> bool:

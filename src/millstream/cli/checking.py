@@ -7,13 +7,13 @@ from pathlib import Path
 
 from millstream.analysis.notes import notes_of
 from millstream.analysis.resolved import Query
+from millstream.analysis.scripts import analyse_script
 from millstream.analysis.statements import (
     AnalysedStatement,
     Definition,
     ExplainQuery,
     InsertQuery,
     RunQuery,
-    analyse,
 )
 from millstream.catalog import Catalog
 from millstream.errors import MillstreamError
@@ -26,12 +26,11 @@ from millstream.plan.nodes import Node
 from millstream.plan.planning import best_plan
 from millstream.plan.programs import programs_of
 from millstream.plan.views import build_view
-from millstream.syntax import parse_script
 from millstream.uda.listing import NO_PROGRAMS, listing
 
 
 def check_script(text: str, name: str) -> None:
-    """Find the first mistake of a script; of what is right but cannot be run yet, say so."""
+    """Find the mistakes of a script; of what is right but cannot be run yet, say so."""
     statements = _analysed(text, name)
     queries = 0
     for statement in statements:
@@ -94,8 +93,13 @@ def _explained(plan: Node, mode: str) -> str:
 def _analysed(text: str, name: str) -> list[AnalysedStatement]:
     # Classes in Python that the script names may stand beside it.
     sys.path.insert(0, str(Path(name).resolve().parent))
-    catalog = Catalog()
-    return [analyse(statement, catalog) for statement in parse_script(text, name)]
+    return analyse_script(text, name, Catalog(), _plan)
+
+
+def _plan(statement: AnalysedStatement) -> None:
+    query = query_of(statement)
+    if query is not None:
+        planned(statement, query)
 
 
 def query_of(statement: AnalysedStatement) -> Query | None:

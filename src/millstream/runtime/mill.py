@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from millstream.analysis.resolved import Query
+from millstream.analysis.scripts import analyse_script
 from millstream.analysis.statements import (
     AnalysedStatement,
     Definition,
@@ -17,7 +18,6 @@ from millstream.analysis.statements import (
     InsertQuery,
     RunQuery,
     Setting,
-    analyse,
     analyse_setting,
 )
 from millstream.catalog import Catalog
@@ -45,14 +45,14 @@ from millstream.runtime.entering import Entrance
 from millstream.runtime.explaining import EXPLAINED
 from millstream.runtime.housekeeping import answer, explanation
 from millstream.runtime.live import LiveRelations
+from millstream.runtime.noting import warn_of
 from millstream.runtime.ports import Ports
 from millstream.runtime.query import RunningQuery
+from millstream.runtime.runnable import Runnable
 from millstream.runtime.single_query import single_query
-from millstream.runtime.sinks import write_once
-from millstream.runtime.starting import Asked, Starter, explained, lowered, planned, silently
+from millstream.runtime.starting import Asked, Starter, explained, lowered, silently
 from millstream.runtime.views import Views
 from millstream.scratch import scratch
-from millstream.syntax import parse_script
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -131,10 +131,13 @@ class Mill:
     def execute(self, text: str, name: str = "<script>") -> list[RunningQuery]:
         """Run all statements of a script; the queries that it starts are returned.
 
-        The whole script is checked before anything of it is done. What SHOW, DESCRIBE and EXPLAIN have
-        to say is printed.
+        The whole script is checked before anything of it is done; what is probably not meant is warned
+        about. What SHOW, DESCRIBE and EXPLAIN have to say is printed.
         """
-        outcomes = self.perform_all(self.analyse(text, name))
+        catalog, statements = self._checked(text, name)
+        warn_of(statements)
+        self.catalog = catalog
+        outcomes = self.perform_all(statements)
         for outcome in outcomes:
             if isinstance(outcome, str):
                 print(outcome)  # noqa: T201 (the answer to SHOW, DESCRIBE or EXPLAIN)
@@ -150,7 +153,7 @@ class Mill:
         from millstream.spark.hidden import shown
 
         statement, resolved = single_query(query, self.catalog)
-
+        warn_of([statement])
         asked = Asked(resolved, statement.source, statement.span, "")
         for view in self._views.unfinished(self._views.read_by(asked.plan)):
             view.wait()
@@ -167,6 +170,7 @@ class Mill:
         With ``snapshot``, the current result of a query over windows is kept: ``query.snapshot()`` gives it.
         """
         statement, resolved = single_query(query, self.catalog)
+        warn_of([statement])
         form = build_kept if snapshot else build
         asked = Asked(resolved, statement.source, statement.span, name or self._next_name(), form=form)
         return self._start_all([asked])[0]
@@ -334,19 +338,13 @@ class Mill:
 
     def analyse(self, text: str, name: str = "<script>") -> list[AnalysedStatement]:
         """Check a whole script and plan its queries; nothing has changed if there is a mistake in it."""
-        scratch = self.catalog.copy()
-        statements = [analyse(statement, scratch) for statement in parse_script(text, name)]
-        written: set[str] = set()
-        for statement in statements:
-            if isinstance(statement.meaning, RunQuery | InsertQuery):
-                planned(statement.meaning.query, statement.source)
-            if isinstance(statement.meaning, InsertQuery):
-                write_once(statement.meaning.sink, written, statement)
-            if isinstance(statement.meaning, Definition):
-                for _, query in statement.meaning.views:
-                    planned(query, statement.source, build_view)
-        self.catalog = scratch
+        self.catalog, statements = self._checked(text, name)
         return statements
+
+    def _checked(self, text: str, name: str) -> tuple[Catalog, list[AnalysedStatement]]:
+        """A script, and the catalog after it."""
+        scratch = self.catalog.copy()
+        return scratch, analyse_script(text, name, scratch, Runnable())
 
     def perform_all(
         self,

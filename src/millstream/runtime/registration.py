@@ -171,11 +171,13 @@ def _entries(name: str, fields: tuple[Field, ...], origin: Origin, clauses: Clau
             other,
             schema=fields if other.name == stream.late_into else other.schema,
             origin=replace(other.origin, is_bounded=origin.is_bounded),
+            place=None,
         )
         for other in others
         if isinstance(other.origin, Rejected)
     ]
-    return replace(stream, schema=fields, origin=origin), *rejected
+    # The statement above is nothing that a person has written, so there is no place in it to show.
+    return replace(stream, schema=fields, origin=origin, place=None), *rejected
 
 
 def _slack(amount: Slack) -> str:

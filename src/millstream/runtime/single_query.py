@@ -7,13 +7,14 @@ from sqlglot import exp
 from millstream.analysis.fence import check_fence
 from millstream.analysis.queries import analyse_query
 from millstream.analysis.resolved import Query
+from millstream.analysis.statements import AnalysedStatement, RunQuery
 from millstream.catalog import Catalog
 from millstream.errors import AnalysisError, MillstreamError
-from millstream.syntax import ParsedStatement, parse_script
+from millstream.syntax import parse_script
 
 
-def single_query(text: str, catalog: Catalog) -> tuple[ParsedStatement, Query]:
-    """A text that is one query, analysed."""
+def single_query(text: str, catalog: Catalog) -> tuple[AnalysedStatement, Query]:
+    """A text that is one query, analysed: as a statement, and what it means."""
     statements = parse_script(text, "<query>")
     if len(statements) != 1:
         raise AnalysisError(f"expected one query, not {len(statements)} statements", hint="use execute()")
@@ -24,6 +25,7 @@ def single_query(text: str, catalog: Catalog) -> tuple[ParsedStatement, Query]:
         )
     try:
         check_fence(statement, catalog)
-        return statement, analyse_query(statement.tree, catalog, statement.source)
+        query = analyse_query(statement.tree, catalog, statement.source)
     except MillstreamError as error:
         raise error.locate(statement.source) from None
+    return AnalysedStatement(RunQuery(query), statement.source, statement.span), query

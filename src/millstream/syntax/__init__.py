@@ -1,5 +1,19 @@
 """Text to tree: the ESL dialect on sqlglot."""
 
-from millstream.syntax.script import ParsedStatement, parse_expression, parse_script, to_sql
+from millstream.syntax.script import (
+    BrokenStatement,
+    ParsedStatement,
+    parse_expression,
+    parse_script,
+    parse_statements,
+    to_sql,
+)
 
-__all__ = ["ParsedStatement", "parse_expression", "parse_script", "to_sql"]
+__all__ = [
+    "BrokenStatement",
+    "ParsedStatement",
+    "parse_expression",
+    "parse_script",
+    "parse_statements",
+    "to_sql",
+]

@@ -59,6 +59,22 @@ class BaseParser(ABC):  # noqa: B024 (its parts have the abstract methods)
             self.advance()
         return self._tokens[mark].start, self.previous.end
 
+    def skip_statement(self, mark: int) -> None:
+        """Go on behind the statement that begins at a mark, whatever was read of it.
+
+        Its end is the next ';' outside braces, since bodies of aggregates have others in them.
+        """
+        self._index, depth = mark, 0
+        while self._tokens[self._index].kind is not Kind.END:
+            key = self._tokens[self._index].key
+            if key == ";" and depth == 0:
+                break
+            depth = max(0, depth + (key == "{") - (key == "}"))
+            self._index += 1
+        self.current = self._tokens[self._index]
+        self._nesting = 0
+        self.in_body = False
+
     def foreign_phrase(self, mark: int, error: EslSyntaxError) -> EslSyntaxError | None:
         """The error of a statement in other words, if it stopped at what another system would understand."""
         last = mark
@@ -72,6 +88,11 @@ class BaseParser(ABC):  # noqa: B024 (its parts have the abstract methods)
                 span = words[0].start, words[-1].end
                 return EslSyntaxError(phrase.message, span=span, hint=phrase.instead)
         return None
+
+    @property
+    def at_phrase(self) -> bool:
+        """Whether what comes next is a phrase of another system."""
+        return any(self._is_phrase(phrase, self._index) for phrase in PHRASES)
 
     def _phrase(self, phrase: Phrase, index: int) -> Sequence[Token]:
         return self._tokens[index : index + len(phrase.words)]
@@ -200,6 +221,8 @@ class BaseParser(ABC):  # noqa: B024 (its parts have the abstract methods)
         begins = self.current.kind in (Kind.TEXT, Kind.NUMBER, Kind.HEX, Kind.NAME) or (
             self.current.kind is Kind.WORD and self.current.key not in RESERVED
         )
+        if self.current.raw.startswith('"'):
+            return f"is a comma missing before it? A name stands in backquotes: `{self.current.text[:30]}`"
         return "is a comma missing before it?" if begins else None
 
     # ------------------------------------------------------------ names and lists

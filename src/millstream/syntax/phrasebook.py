@@ -48,6 +48,7 @@ _LIMITED = (
 )
 _OPTIONS = "name the source behind the columns: USING kafka OPTIONS (subscribe 'bids')"
 _COMPUTED = "compute it in a query: CREATE STREAM t AS SELECT ..., timestamp_millis(ms) AS at FROM s"
+_BETWEEN = "say in WHERE what the tuples between are: AS (X, *Y, Z)"
 _KEYLESS = "leave it out: streams and tables have no keys"
 
 PHRASES = (
@@ -100,6 +101,7 @@ PHRASES = (
     Phrase(("SHOW", "CREATE"), "SHOW CREATE", "DESCRIBE name shows what is known of it"),
     # joins
     Phrase(("ASOF", "JOIN"), "ASOF JOIN", _ASOF),
+    Phrase(("ASOF", "LEFT"), "ASOF JOIN", _ASOF),
     Phrase(("LEFT", "ASOF"), "ASOF JOIN", _ASOF),
     Phrase(
         ("FOR", "SYSTEM_TIME"),
@@ -208,9 +210,10 @@ ELEMENTS = {
     "|": ("a pattern has no alternatives", "put them into the condition: WHERE Y.price > 10 OR Y.price < 5"),
     "->": ("elements of a pattern are separated by commas", "write AS (X, Y)"),
     "?": ("an element of a pattern cannot be left out", "write a query without it"),
-    "!": ("a pattern has no negation", "say in WHERE what the tuples between are: AS (X, *Y, Z)"),
+    "!": ("a pattern has no negation", _BETWEEN),
+    "NOT": ("a pattern has no negation", _BETWEEN),
 }
-"""Signs at an element of a pattern: what is wrong, and what to write."""
+"""Signs and words at an element of a pattern: what is wrong, and what to write."""
 
 CHARACTERS = {
     "#": "put the window behind the stream: FROM Bid [RANGE 10 SECONDS]",

@@ -252,7 +252,7 @@ class RelationParser(WindowParser):
             self.at_name
             and not self.at_clause
             and not self._join_length()
-            and not self.at_words("ASOF", "JOIN")
+            and not (self.at("ASOF") and self.peek().key in ("JOIN", "LEFT"))
         )
 
     @property
@@ -267,7 +267,7 @@ class RelationParser(WindowParser):
             self.fail_expecting("BY")
         token = self.current
         misspelt = self.similar(known)
-        if misspelt is None and self.is_name(self.previous):
+        if misspelt is None and self.is_name(self.previous) and not self.at_phrase:
             misspelt = self.similar(known, self.previous)
             token = self.previous if misspelt else token
         if self.at(*_CLAUSES):

@@ -17,9 +17,10 @@ from millstream.syntax.statements import EslParser
 from millstream.syntax.tokens import Kind, tokenize
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
 
     from millstream.errors import Span
+    from millstream.syntax.tokens import Token
 
 Result = TypeVar("Result")
 
@@ -28,6 +29,7 @@ _DIALECT = Esl()
 MAX_DEPTH = 1_200
 # Frames of Python that trees of that depth need. They take little of the C stack: C calls few of them.
 _FRAMES = 20_000
+_SPLIT_UP = "split it up, for instance with WITH"
 
 
 @dataclass(frozen=True)
@@ -43,26 +45,98 @@ class ParsedStatement:
         return self.source.text[self.span[0] : self.span[1] + 1]
 
 
+@dataclass(frozen=True)
+class BrokenStatement:
+    """A piece of a script that cannot be parsed, and why."""
+
+    error: EslSyntaxError
+    source: Source
+    span: Span
+
+    @property
+    def text(self) -> str:
+        return self.source.text[self.span[0] : self.span[1] + 1]
+
+
 def parse_script(text: str, name: str = "<script>") -> list[ParsedStatement]:
-    """All statements of a script; the first mistake raises an EslSyntaxError with its place.
+    """All statements of a script; its mistakes raise an EslSyntaxError with the place of the first.
 
     >>> [s.text for s in parse_script("SELECT a FROM s; SHOW STREAMS;")]
     ['SELECT a FROM s', 'SHOW STREAMS']
     """
-    source = Source(name, text)
+    parsed: list[ParsedStatement] = []
+    errors: list[EslSyntaxError] = []
+    for statement in parse_statements(text, name):
+        if isinstance(statement, ParsedStatement):
+            parsed.append(statement)
+        else:
+            errors.append(statement.error)
+    if errors:
+        first, *others = errors
+        first.more = tuple(others)
+        raise first
+    return parsed
 
-    def statements(parser: EslParser) -> list[ParsedStatement]:
-        parsed = []
-        while parser.current.kind is not Kind.END:
-            if parser.take(";"):
-                continue
-            start = parser.current.start
+
+def parse_statements(text: str, name: str = "<script>") -> list[ParsedStatement | BrokenStatement]:
+    """All statements of a script, with those that cannot be parsed.
+
+    Behind a mistake, parsing goes on with the next statement if it is sure where that begins.
+
+    >>> [type(s).__name__ for s in parse_statements("SELECT FROM s; SHOW STREAMS; SELECT a b c")]
+    ['BrokenStatement', 'ParsedStatement', 'BrokenStatement']
+    """
+    source = Source(name, text)
+    _make_room()
+    try:
+        tokens = tokenize(text)
+    except EslSyntaxError as error:
+        return _before(error, source)
+    return list(_statements(EslParser(tokens), source))
+
+
+def _before(error: EslSyntaxError, source: Source) -> list[ParsedStatement | BrokenStatement]:
+    """Statements before a character that begins no token, and that mistake."""
+    at = error.span[0] if error.span else 0
+    end = _last_end(tokenize(source.text[:at]))
+    # A quote that is not closed may have to do with another one far before it, and so may mistakes between.
+    quotes = source.text[at] in "'\"`"
+    found = _statements(EslParser(tokenize(source.text[:end])), source, goes_on=not quotes)
+    rest = BrokenStatement(error.locate(source), source, (end, len(source.text) - 1))
+    return [*found, rest]
+
+
+def _statements(
+    parser: EslParser, source: Source, *, goes_on: bool = True
+) -> Iterator[ParsedStatement | BrokenStatement]:
+    while parser.current.kind is not Kind.END:
+        if parser.take(";"):
+            continue
+        start, first = parser.current.start, parser.mark()
+        try:
             tree = _statement(parser, source)
             _check_depth(tree)
-            parsed.append(ParsedStatement(tree, source, (start, parser.previous.end)))
-        return parsed
+        except RecursionError:
+            error = EslSyntaxError("this is nested too deeply", span=parser.current.span, hint=_SPLIT_UP)
+        except EslSyntaxError as raised:
+            error = raised
+        else:
+            yield ParsedStatement(tree, source, (start, parser.previous.end))
+            continue
+        parser.skip_statement(first)
+        yield BrokenStatement(error.locate(source), source, (start, parser.previous.end))
+        if not goes_on or not parser.at_beginning:
+            return
 
-    return _parsed(source, statements)
+
+def _last_end(tokens: Sequence[Token]) -> int:
+    """Behind the last ';' that ends a statement."""
+    end = depth = 0
+    for token in tokens:
+        depth = max(0, depth + (token.key == "{") - (token.key == "}"))
+        if token.key == ";" and depth == 0:
+            end = token.end + 1
+    return end
 
 
 def _statement(parser: EslParser, source: Source) -> exp.Expr:
@@ -100,16 +174,20 @@ def to_sql(tree: exp.Expr) -> str:
 
 
 def _parsed(source: Source, method: Callable[[EslParser], Result]) -> Result:
-    # All work on trees begins here, so nothing that follows has to make room again.
-    sys.setrecursionlimit(max(sys.getrecursionlimit(), _FRAMES))
+    _make_room()
     try:
         parser = EslParser(tokenize(source.text))
         try:
             return method(parser)
         except RecursionError:
-            parser.fail("this is nested too deeply", hint="split it up, for instance with WITH")
+            parser.fail("this is nested too deeply", hint=_SPLIT_UP)
     except EslSyntaxError as error:
         raise error.locate(source) from None
+
+
+def _make_room() -> None:
+    """Let Python recurse deeply; all work on trees begins here, and nothing that follows has to repeat it."""
+    sys.setrecursionlimit(max(sys.getrecursionlimit(), _FRAMES))
 
 
 def _check_depth(tree: exp.Expr) -> None:

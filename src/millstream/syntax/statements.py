@@ -17,7 +17,7 @@ EXPLAIN_MODES = ("LOGICAL", "PHYSICAL", "CODE", "PATTERN")
 DRAWINGS = ("DOT", "MERMAID")
 """Languages in which EXPLAIN PATTERN draws a pattern."""
 
-_BEGINNINGS = (
+BEGINNINGS = (
     *("SELECT", "WITH", "VALUES", "CREATE", "STREAM", "TABLE", "AGGREGATE", "WINDOW"),
     *("SPLIT", "INSERT", "EXPLAIN", "SHOW", "DESCRIBE", "DESC", "DROP", "SET"),
 )
@@ -34,13 +34,13 @@ class EslParser(AggregateParser):
         first = self.current
         if self.at(")", "]", "}"):
             self.fail_closing()
-        if not self.at(*_BEGINNINGS, "("):
+        if not self.at(*BEGINNINGS, "("):
             hint = (
                 "a statement is a query, CREATE, SPLIT STREAM, INSERT INTO, EXPLAIN, SHOW, DESCRIBE, "
                 "DROP or SET"
             )
             message = f"did not expect {self.found()} at the beginning of a statement"
-            self.fail(message, hint=self.similar(_BEGINNINGS) or hint)
+            self.fail(message, hint=self.similar(BEGINNINGS) or hint)
         match first.key:
             case "CREATE":
                 return self._create()
@@ -71,9 +71,15 @@ class EslParser(AggregateParser):
             return
         if self.at(")", "]", "}"):
             self.fail_closing()
-        if self.at(*_BEGINNINGS) and not self.at("WITH", "TABLE"):
+        if self.at(*BEGINNINGS) and not self.at("WITH", "TABLE"):
             self.fail(f"did not expect {self.found()} here", hint="is a ';' missing before it?")
         self.fail_unexpected()
+
+    @property
+    def at_beginning(self) -> bool:
+        """Whether the end of a statement comes, and behind it another statement or nothing."""
+        following = self.peek() if self.at(";") else self.current
+        return following.kind is Kind.END or following.key in (*BEGINNINGS, "(", ";")
 
     # ------------------------------------------------------------ CREATE
 

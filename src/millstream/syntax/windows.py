@@ -123,7 +123,7 @@ class WindowParser(CallParser):
 
     def _element(self) -> nodes.Element:
         first = self.current
-        self._refuse_sign("!")
+        self._refuse_sign("!", "NOT")
         star = bool(self.take("*"))
         element = self.spanned(nodes.Element(this=self.name("a pattern variable"), star=star), first)
         self._refuse_sign(*ELEMENTS)

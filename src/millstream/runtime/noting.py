@@ -1,0 +1,17 @@
+"""Notes on statements as warnings of Python."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+
+from millstream.analysis.notes import notes_of
+from millstream.analysis.statements import AnalysedStatement
+from millstream.errors import NoteWarning
+
+
+def warn_of(statements: Iterable[AnalysedStatement]) -> None:
+    """Warn about what is probably not meant, at the line that calls the method that calls this."""
+    for statement in statements:
+        for note in notes_of(statement):
+            warnings.warn(f"{note.place}: {note}", NoteWarning, stacklevel=3)
