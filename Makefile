@@ -68,8 +68,7 @@ soak: java venv ## the long tests: every program compiled, many kills, millions 
 # Compiled once, and not by each of the processes that run tests.
 kernels: venv
 	@echo "== kernels"
-	@$(BIN)/python -m tests.stale
-	@$(BIN)/python -c "from millstream.kernels.warm import compile_kernels; compile_kernels()"
+	@$(BIN)/python -c "from millstream.stage.warming import warm_up; warm_up(print)"
 
 archive: java kernels
 	@echo "== class archive"

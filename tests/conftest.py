@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import is_hypothesis_test, settings
 from tests.scheduling import Recorder, longest_first, recorded
-from tests.stale import remove_stale_code
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,11 +38,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if hasattr(config, "workerinput"):
-        return
-    remove_stale_code()
     # Workers report to this process.
-    if config.getoption("--record-durations"):
+    if not hasattr(config, "workerinput") and config.getoption("--record-durations"):
         config.pluginmanager.register(Recorder())
 
 

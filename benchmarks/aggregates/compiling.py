@@ -51,7 +51,7 @@ def measure(size: Size, directory: Path) -> Section:
 
 
 def _in_a_process(cache: str, *names: str) -> dict[str, float]:
-    environment = {**os.environ, "XDG_CACHE_HOME": cache, "NUMBA_CACHE_DIR": str(Path(cache) / "helpers")}
+    environment = {**os.environ, "XDG_CACHE_HOME": cache}
     command = [sys.executable, "-m", "benchmarks.aggregates.compiling", *names]
     done = subprocess.run(command, env=environment, capture_output=True, check=True)
     found: dict[str, float] = json.loads(done.stdout)

@@ -14,6 +14,7 @@ from tests.recovery.spark_files import write_batch, write_log
 from millstream.errors import ExecutionError
 from millstream.runtime.checkpoints import FORMAT, Checkpoint
 from millstream.runtime.current import CurrentResult
+from millstream.runtime.identity import Identity
 from millstream.runtime.results import ResultLog
 from millstream.runtime.spark_checkpoint import SparkCheckpoint
 
@@ -37,9 +38,9 @@ def checkpoint(tmp_path: Path) -> Path:
     return tmp_path / "q1"
 
 
-def claimed(above: Path, plan: str = "Project a") -> Checkpoint:
+def claimed(above: Path, query: str = "SELECT a FROM s") -> Checkpoint:
     checkpoint = Checkpoint.kept(above, "q1")
-    checkpoint.claim("q1", plan, 2)
+    checkpoint.claim("q1", Identity((query,), (query,)), 2)
     return checkpoint
 
 

@@ -68,6 +68,12 @@ def test_a_changed_query_or_stream(spark: SparkSession, ended: Ended, before: st
         run(spark, ended.checkpoint, ended.script.replace(before, after))
 
 
+def test_another_way_of_writing_the_same_goes_on(spark: SparkSession, ended: Ended) -> None:
+    script = ended.script.replace("SELECT item, sum(price)", "select item, -- as before\n SUM( price )")
+    assert script != ended.script
+    assert run(spark, ended.checkpoint, script) == ended.rows
+
+
 def test_another_number_of_partitions(spark: SparkSession, ended: Ended) -> None:
     other = spark.newSession()
     other.conf.set("spark.sql.shuffle.partitions", "3")

@@ -92,6 +92,28 @@ def test_no_attribute_is_forgotten() -> None:
     }  # fmt: skip
 
 
+def test_keys_are_part_of_the_format_whatever_attributes_are_called() -> None:
+    """Those of states that lie on disks: another key is another format, so count its number up."""
+    assert json.loads(written()).keys() == {
+        "format", "version", "frontier", "arrivals", "kernels", "chunks",
+    }  # fmt: skip
+    assert Arrivals(shard()._pipeline.inputs[0], 0).as_data().keys() == {
+        "partitions", "heard", "reached", "ended", "streams", "stamp",
+        "rows", "late", "seen", "bad", "newest", "newest_stamp",
+    }  # fmt: skip
+    clauses = (InOrder(), RowSlack(3), OrderedPer(), Punctuated(), Punctuated(per=True), Heartbeats())
+    tracker = Tracker(Promises(clauses), False).as_data()
+    assert tracker.keys() == {"promised", "clauses"}
+    assert [set(clause) for clause in tracker["clauses"]] == [
+        {"promised", "newest"},
+        {"promised", "ranked"},
+        {"promised", "newest", "top", "tree"},
+        {"promised"},
+        {"promised", "seen", "ended", "tree"},
+        {"promised"},
+    ]
+
+
 @pytest.mark.parametrize("is_float", [False, True])
 @pytest.mark.parametrize(
     "clauses",

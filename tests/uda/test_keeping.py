@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from itertools import product
@@ -16,6 +15,7 @@ import pytest
 from millstream.analysis.bodies import checked_body
 from millstream.analysis.statements import analyse
 from millstream.catalog import Catalog
+from millstream.code_cache import code_directory
 from millstream.kernels import user_warm
 from millstream.kernels.base import END, KEY, Frontier, Tuples
 from millstream.kernels.recomputed import Elements
@@ -70,8 +70,9 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(user_warm, "_prepared", set())
     loading._compiled.cache_clear()
-    keeping._first_usable.cache_clear()
-    return tmp_path / "millstream" / "aggregates"
+    directory = code_directory()
+    assert directory is not None
+    return directory / "programs"
 
 
 def tuples(*, keyed: bool, nulls: bool, is_float: bool = False) -> Tuples:
@@ -161,7 +162,7 @@ def test_nothing_is_compiled_when_windows_end(cache: Path) -> None:
 def test_where_nothing_can_be_written_it_is_compiled_all_the_same(
     cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keeping, "cache_directory", lambda: None)
+    monkeypatch.setattr(keeping, "code_directory", lambda: None)
     compile_programs([program("rows")], silent)
     assert not cache.exists()
 
@@ -183,22 +184,11 @@ def test_a_full_disk_stops_nobody(cache: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_broken_files_are_not_believed(cache: Path) -> None:
     wanted = program("rows")
     user_warm.prepare(wanted)
-    for path in (cache / "__pycache__").glob("*.nbi"):
+    for path in cache.glob("*.nbi"):
         path.write_bytes(b"")
     loading._compiled.cache_clear()
     user_warm._prepared.clear()
     user_warm.prepare(wanted)
-
-
-def test_a_directory_of_others_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What lies in it would be executed."""
-    theirs = tmp_path / f"millstream-{os.getuid()}"
-    theirs.mkdir()
-    theirs.chmod(0o777)
-    assert keeping._first_usable(None, None, str(tmp_path)) is None
-    theirs.chmod(0o700)
-    keeping._first_usable.cache_clear()
-    assert keeping._first_usable(None, None, str(tmp_path)) == theirs / "aggregates"
 
 
 @pytest.mark.slow

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
 
+from millstream.jit import njit
 from millstream.kernels.aggregates import argument_types, check
 from millstream.kernels.answers import Wanted
 from millstream.kernels.arrays import NO_BYTES, Array, Codes, Integers, frozen

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numba import njit
 
+from millstream.jit import njit
 from millstream.kernels.aggregates import argument_types, plan, with_arguments
 from millstream.kernels.arrays import Codes, Integers, frozen
 from millstream.kernels.base import KEY, KEY2, STREAM, Tuples

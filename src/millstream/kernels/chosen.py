@@ -6,8 +6,8 @@ from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
 
+from millstream.jit import njit
 from millstream.kernels.arrays import NO_INTEGERS, Array, Codes, Integers, Whole, frozen
 from millstream.kernels.base import Tuples
 from millstream.kernels.columns import Column

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-from numba import njit
 
+from millstream.jit import njit
 from millstream.kernels import arrow
 from millstream.kernels.arrays import NO_INTEGERS, Buffer, Codes, Integers, frozen
 from millstream.kernels.base import Tuples

@@ -11,8 +11,8 @@ from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
 
+from millstream.jit import njit
 from millstream.kernels import arrow
 from millstream.kernels.arrays import NO_DOUBLES, Array, Bytes, Codes, Doubles, Whole, frozen
 from millstream.kernels.base import Tuples

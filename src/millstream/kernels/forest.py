@@ -8,8 +8,8 @@ time logarithmic in the number of different values. (Seidel and Aragon, Randomiz
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from millstream.jit import njit
 from millstream.kernels.arrays import Array, Buffer, Codes, Doubles, Integers, Whole, frozen
 from millstream.kernels.extremes import Comparing
 from millstream.kernels.measures import Asked, Parts

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
 
+from millstream.jit import njit
 from millstream.kernels.aggregates import Aggregate, argument_types, plan
 from millstream.kernels.arrays import NO_BYTES, Array, Buffer, Codes, Integers, frozen
 from millstream.kernels.base import Tuples

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
 
+from millstream.jit import njit
 from millstream.kernels import arrow
 from millstream.kernels.aggregates import Aggregate, argument_types, needs_values, plan
 from millstream.kernels.arrays import Array, Buffer, Codes, Integers, frozen

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
 
+from millstream.jit import njit
 from millstream.kernels.arrays import Array, Buffer, Bytes, Codes, Integers, frozen
 from millstream.kernels.base import Tuples
 from millstream.kernels.maintained import ID, ID2, OP, UNTIL, Maintained, mixed

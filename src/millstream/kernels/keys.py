@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
 
+from millstream.jit import njit
 from millstream.kernels import arrow
 from millstream.kernels.arrays import NO_BYTES, NO_INTEGERS, Array, Buffer, Bytes, Codes, Integers, frozen
 from millstream.kernels.base import KEY, KEY2

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
 
+from millstream.jit import njit
 from millstream.kernels import arrow
 from millstream.kernels.arrays import Array, Buffer, Bytes, Codes, Doubles, Integers, Whole, frozen
 from millstream.kernels.base import Tuples

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numba import njit
 
+from millstream.jit import njit
 from millstream.kernels.arrays import Array, Codes, Integers, frozen
 from millstream.kernels.base import Change, Frontier, Kernel, Tuples
 from millstream.kernels.partitions import Columns, Partitions

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
 
+from millstream.jit import njit
 from millstream.kernels.aggregates import Aggregate, argument_types, arguments_of, plan, with_arguments
 from millstream.kernels.arrays import Array, Buffer, Bytes, Codes, frozen
 from millstream.kernels.base import Change, Tuples

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
 
+from millstream.jit import njit
 from millstream.kernels.arrays import Array, Codes, Integers, frozen
 from millstream.kernels.base import Change, Frontier, Tuples
 from millstream.kernels.partitions import WHOLE, Columns, Partitions

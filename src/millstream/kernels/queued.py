@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
+from millstream.jit import njit
 from millstream.kernels.arrays import Array, Codes, Integers, frozen
 
 

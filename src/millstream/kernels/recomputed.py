@@ -8,8 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
 
+from millstream.jit import njit
 from millstream.kernels import content
 from millstream.kernels.arrays import Array, Codes, Integers, frozen
 from millstream.kernels.base import Tuples

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from numba import njit
 
+from millstream.jit import njit
 from millstream.kernels import arrow, doubles, moments
 from millstream.kernels.aggregates import Aggregate
 from millstream.kernels.arrays import Doubles, Integers

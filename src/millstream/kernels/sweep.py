@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numba import njit
 
+from millstream.jit import njit
 from millstream.kernels.arrays import (
     NO_BYTES,
     NO_CODES,

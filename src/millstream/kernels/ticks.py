@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numba import njit
 
+from millstream.jit import njit
 from millstream.kernels.arrays import Array, Integers, Whole, frozen
 from millstream.kernels.times import LEAST, MOST
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
-from numba import njit
 
+from millstream.jit import njit
 from millstream.kernels.arrays import Array, Bytes, Codes, Integers, frozen
 from millstream.kernels.measures import Measure, Parts
 from millstream.kernels.sorting import changes, merging, ordering

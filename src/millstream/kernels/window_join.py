@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
 
+from millstream.jit import njit
 from millstream.kernels import arrow
 from millstream.kernels.arrays import Array, Buffer, Codes, Integers, frozen
 from millstream.kernels.base import BEGINNING, Change, Frontier, Kernel, Tuples

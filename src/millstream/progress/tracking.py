@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from millstream.jit import njit
 from millstream.progress.clauses import Heartbeats, InOrder, OrderedPer, Promises, Punctuated, RowSlack
 from millstream.progress.plain_data import as_data, from_data
 

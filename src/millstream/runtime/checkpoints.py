@@ -14,12 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from millstream import __version__
 from millstream.errors import ExecutionError
 from millstream.files import write_whole
+from millstream.runtime.identity import Identity, difference
 from millstream.runtime.spark_checkpoint import SparkCheckpoint
 from millstream.scratch import temporary
 
-FORMAT = 6
+FORMAT = 7
 """Number of the format of all that a checkpoint holds: one with another number is refused."""
 
 _FROM_A_COPY = "put back a copy of the whole directory, or start with a new one"
@@ -104,25 +106,27 @@ class Checkpoint:
         manifest = self.directory / _MANIFEST
         return (manifest if manifest.exists() else self.directory).stat().st_mtime
 
-    def claim(self, name: str, plan: str, shards: int, ports: Sequence[int] = ()) -> None:
+    def claim(self, name: str, identity: Identity, shards: int, ports: Sequence[int] = ()) -> None:
         """Make sure that what is here belongs to this query, and is whole.
 
-        State of one query means nothing to another: a run with another plan is refused. ``ports`` are those
-        that the query reads: what has come to them is kept until it has been read.
+        State of one query means nothing to another: a run with another identity is refused. ``ports`` are
+        those that the query reads: what has come to them is kept until it has been read.
         """
         if not self.durable:
             return
         path = self.directory / _MANIFEST
         mine = {
             "format": FORMAT,
+            "version": __version__,
             "query": name,
             "shards": shards,
-            "plan": plan.splitlines(),
             "ports": sorted(ports),
+            **identity.as_data(),
         }
         if self.is_new:
             try:
-                write_whole(path, lambda file: file.write_text(json.dumps(mine, indent=1), encoding="utf-8"))
+                text = json.dumps(mine, indent=1, ensure_ascii=False)
+                write_whole(path, lambda file: file.write_text(text, encoding="utf-8"))
             except OSError as error:
                 raise ExecutionError(
                     f"the checkpoint cannot be kept in '{self.directory}': {error.strerror or error}",
@@ -136,14 +140,14 @@ class Checkpoint:
                 f"and this run would have {shards}",
                 hint=f"add --set spark.sql.shuffle.partitions={theirs['shards']}",
             )
-        if theirs["plan"] != mine["plan"]:
-            difference = _difference(theirs["plan"], plan.splitlines())
+        if theirs["identity"] != mine["identity"]:
             raise ExecutionError(
-                f"query '{name}' is not the one whose checkpoint is in '{self.directory}': {difference}",
+                f"query '{name}' is not the one whose checkpoint is in '{self.directory}': "
+                f"{difference(theirs, mine)}",
                 hint="what was remembered for the old query has no meaning for the new one: "
-                "start with a new directory, or run the script as it was",
+                "start with a new directory, or run the script as it was, "
+                f"with the version that wrote the checkpoint ({theirs.get('version')})",
             )
-
         if self.visible:
             spark = self.spark_part
             spark.mend()
@@ -165,9 +169,11 @@ class Checkpoint:
             raise ExecutionError(
                 f"the checkpoint in '{self.directory}' has format {found['format']}, "
                 f"and this version of Millstream reads format {FORMAT}",
-                hint="go on with the version that made it, or start again with a new directory",
+                hint="start with a new directory, or run it with the version that wrote it"
+                + (f" ({found['version']})" if found.get("version") else ""),
             )
-        if not (isinstance(found.get("shards"), int) and isinstance(found.get("plan"), list)):
+        expected = {"shards": int, "identity": str, "queries": list, "plan": list}
+        if not all(isinstance(found.get(name), type_) for name, type_ in expected.items()):
             raise self._damaged(f"{_MANIFEST} is not whole")
         return found
 
@@ -191,10 +197,3 @@ def readers_of(above: Path, port: int) -> list[Path]:
 
 def _listed(names: Sequence[str]) -> str:
     return ", ".join(f"'{name}'" for name in names)
-
-
-def _difference(old: list[str], new: list[str]) -> str:
-    for before, after in zip(old, new, strict=False):
-        if before != after:
-            return f"it had '{before.strip(' │├└─')}' and now has '{after.strip(' │├└─')}'"
-    return "it had other steps"

@@ -84,7 +84,8 @@ class CurrentResult:
         if self._book is not None:
             for batch_id, table, until in self._book.read():
                 self._until = None if until is None else latest([until], table[self._keys[0]].type)
-                self._advance(table)
+                # A column without a name has its text for one, which may be written differently now.
+                self._advance(table.rename_columns(schema.names))
                 self._batch = batch_id
 
     @property

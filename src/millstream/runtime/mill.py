@@ -450,6 +450,7 @@ class Mill:
             self._views,
             self._ports,
             self._cleaner,
+            self.catalog.function,
             self._compiling,
         )
         started = starter.start_all(asked)

@@ -73,7 +73,7 @@ class ResultLog:
         self._changed = threading.Condition()
         self._ended = False
         self._error: BaseException | None = None
-        self._kept = None if kept_in is None else _Kept(kept_in, done)
+        self._kept = None if kept_in is None else _Kept(kept_in, done, schema)
         if self._kept is not None:
             self._parts = self._kept.parts()
             self._batch_ids = sorted(self._parts)
@@ -238,13 +238,16 @@ class _Part:
     table: pa.Table | None = None
     file: _File | None = None
     numbers: range = range(0)
+    names: tuple[str, ...] | None = None
+    """Of the columns, if they are not to be those in the file."""
 
     def load(self) -> pa.Table:
         if self.table is not None:
             return self.table
         assert self.file is not None
         reader = self.file.reader
-        return pa.Table.from_batches([reader.get_batch(i) for i in self.numbers], reader.schema)
+        table = pa.Table.from_batches([reader.get_batch(i) for i in self.numbers], reader.schema)
+        return table if self.names is None else table.rename_columns(list(self.names))
 
 
 class _File:
@@ -305,10 +308,15 @@ class _Spool:
 
 
 class _Kept:
-    """A directory with a file for every batch, which stays."""
+    """A directory with a file for every batch, which stays.
 
-    def __init__(self, directory: Path, done: int | None) -> None:
+    A column without a name of its own has its text for one, and that may be written differently now than when
+    the file was made: columns have the names of the present ``schema``.
+    """
+
+    def __init__(self, directory: Path, done: int | None, schema: pa.Schema | None) -> None:
         self._files = KeptFiles(directory, done)
+        self._names = None if schema is None else tuple(schema.names)
 
     def parts(self) -> dict[int, _Part]:
         """What earlier runs have left."""
@@ -323,7 +331,9 @@ class _Kept:
     def _part(self, path: Path) -> _Part:
         file = _File(path, stays=True)
         batches = range(file.reader.num_record_batches)
-        return _Part(sum(file.reader.get_batch(i).num_rows for i in batches), None, file, batches)
+        rows = sum(file.reader.get_batch(i).num_rows for i in batches)
+        same = self._names is None or len(self._names) != len(file.reader.schema)
+        return _Part(rows, None, file, batches, None if same else self._names)
 
 
 def _name(batch_id: int) -> str:

@@ -14,8 +14,8 @@ from millstream.analysis.resolved import Query
 from millstream.catalog.entries import (
     HeartbeatPromise,
     Promise,
-    PunctuationPromise,
     Reader,
+    ScalarFunction,
     Sink,
     SlackPromise,
     Stream,
@@ -24,7 +24,7 @@ from millstream.errors import MillstreamError, Source, Span
 from millstream.plan import nodes
 from millstream.plan.builder import build
 from millstream.plan.executable import require_executable
-from millstream.plan.explain import tree
+from millstream.plan.identity import described, function_described, functions_in, modes_described
 from millstream.plan.planning import best_plan
 from millstream.plan.sharing import shareable
 from millstream.plan.varying import ISTREAM
@@ -35,6 +35,7 @@ from millstream.runtime.cleaning import Cleaner
 from millstream.runtime.conductor import Beat, Conductor
 from millstream.runtime.current import CurrentResult, latest
 from millstream.runtime.groups import Group, Member
+from millstream.runtime.identity import Identity
 from millstream.runtime.ports import Ports
 from millstream.runtime.progress import ProgressCounter
 from millstream.runtime.query import RunningQuery
@@ -157,6 +158,7 @@ class Starter:
     views: Views
     ports: Ports
     cleaner: Cleaner
+    functions: Callable[[str], ScalarFunction | None]
     compiling: Compiling = silently
 
     def start_all(self, asked: Sequence[Asked]) -> list[RunningQuery]:
@@ -193,9 +195,10 @@ class Starter:
         if sink is not None and checkpoint.is_new:
             check_sink(sink, self.spark)
         continues = checkpoint.durable and not checkpoint.is_new
-        identity = _identity(asked.plan, lowerer.stages.pipelines)
         ports = self.ports.behind(lowerer.metrics.values())
-        checkpoint.claim(asked.name, identity, self._partitions(), ports)
+        if checkpoint.durable:
+            identity = _identity(asked, lowerer.stages.pipelines, self.functions)
+            checkpoint.claim(asked.name, identity, self._partitions(), ports)
         metrics = {metric: stream.name for metric, stream in lowerer.metrics.items()}
         counter = ProgressCounter(metrics, lowerer.stages.reports)
         try:
@@ -290,11 +293,13 @@ class Starter:
                 checkpoint.remove()
                 return [self._start(one) for one in asked]
             wanted += mine
-        plans = "\n".join(
-            _identity(one.plan, [want.pipeline]) for one, want in zip(asked, wanted, strict=True)
-        )
         ports = self.ports.behind(first.metrics.values())
-        checkpoint.claim(", ".join(one.name for one in asked), plans, self._partitions(), ports)
+        if checkpoint.durable:
+            identity = Identity.together(
+                _identity(one, [want.pipeline], self.functions)
+                for one, want in zip(asked, wanted, strict=True)
+            )
+            checkpoint.claim(", ".join(one.name for one in asked), identity, self._partitions(), ports)
         whole = shared(wanted, control.frame)
         compile_all([bundle.wanted.pipeline for bundle in whole.bundles], self.compiling)
         bounded = all(one.bounded for one in asked)
@@ -446,24 +451,19 @@ def _current(
     )
 
 
-def _identity(plan: nodes.Node, pipelines: Iterable[Pipeline]) -> str:
-    """What a query is, for its checkpoint.
-
-    That is the plan, the streams at its leaves as they are declared, and the aggregates of the user's.
-    """
+def _identity(
+    asked: Asked,
+    pipelines: Iterable[Pipeline],
+    functions: Callable[[str], ScalarFunction | None],
+) -> Identity:
+    """Return what a query is, for its checkpoint: its plan, and what the user's code in it does."""
     from millstream.stage.programs import programs
 
-    lines = [tree(plan)]
-    for node in plan.walk():
-        if isinstance(node, nodes.StreamScan):
-            stream = node.stream
-            columns = ", ".join(map(str, stream.schema))
-            promises = [
-                f"{promise} {promise.predicate}" if isinstance(promise, PunctuationPromise) else str(promise)
-                for promise in stream.promises
-            ]
-            lines.append(f"{stream.name} ({columns}) {stream.timestamp} {' '.join(promises)}")
-    return "\n".join([*lines, *(program.meaning for program in programs(list(pipelines)))])
+    plan = described(asked.plan, exact_names=asked.sink is not None)
+    modes = modes_described(programs(list(pipelines)))
+    called = {function_described(function) for function in functions_in(plan, functions)}
+    text = asked.source.text[asked.span[0] : asked.span[1] + 1]
+    return Identity((text,), (*plan, *modes, *sorted(called)))
 
 
 def _remember_to_remove(tokens: Iterable[str]) -> None:

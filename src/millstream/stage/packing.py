@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from numba import njit
 
+from millstream.jit import njit
 from millstream.kernels.base import KEY, KEY2
 from millstream.kernels.keys import PART, PART2
 from millstream.kernels.numbering import PLACED

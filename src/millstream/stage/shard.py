@@ -222,8 +222,8 @@ def _read(meta: bytes) -> dict[str, Any]:
 def _damaged(reason: str) -> ExecutionError:
     return ExecutionError(
         f"the state of the query cannot be read: {reason}",
-        hint="go on with the version of Millstream that wrote the checkpoint, put back a copy of it, "
-        "or start with a new directory",
+        hint="start with a new directory, put back a copy of the checkpoint, "
+        "or run it with the version of Millstream that wrote it",
     )
 
 

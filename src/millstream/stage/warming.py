@@ -1,37 +1,33 @@
 """Compiling before the first query, so that no micro-batch waits for it.
 
-Numba keeps what it has compiled on disk, where Python workers find it. Whether it is there for these very
-sources is noted in a file, because asking Numba would mean loading it.
+Compiled code is in the directory of these very sources, where Python workers find it. Whether all of it is
+there is noted in a file, because asking Numba would mean loading it.
 """
 
 from __future__ import annotations
 
-import hashlib
-import os
-import sys
+import contextlib
 from collections.abc import Callable
-from pathlib import Path
 
-PACKAGE = Path(__file__).resolve().parent.parent
-COMPILED = ("kernels", "progress", "stage")
+from millstream.code_cache import code_directory, remove_old_code
 
 
 def warm_up(say: Callable[[str], None] = lambda message: None) -> None:
     """Compile what is compiled, unless that has been done before on this machine."""
-    note = _note()
-    if note.exists():
+    directory = code_directory()
+    note = None if directory is None else directory / "kernels.compiled"
+    if note is not None and note.exists():
         return
     say("compiling the kernels, once for this version; this takes about a minute")
     from millstream.kernels.warm import compile_kernels
 
     compile_kernels()
     _compile_stage()
-    try:
-        note.parent.mkdir(parents=True, exist_ok=True)
-        note.touch()
-    except OSError:
-        # It will be done again, that is all.
-        return
+    if note is not None:
+        # Where that fails, it will be done again.
+        with contextlib.suppress(OSError):
+            note.touch()
+        remove_old_code()
 
 
 def _compile_stage() -> None:
@@ -51,15 +47,3 @@ def _compile_stage() -> None:
             time = numbers.astype(np.float64 if is_float else np.int64)
             Tracker(Promises((clause,)), is_float).show(Piece(time, numbers, nobody, nobody))
     by_shard(spread(numbers, numbers, 2), ~nobody, 2)
-
-
-def _note() -> Path:
-    """A file whose name stands for these sources on this machine."""
-    digest = hashlib.sha256(f"{sys.version} {os.uname().machine}".encode())
-    for folder in COMPILED:
-        for path in sorted((PACKAGE / folder).glob("*.py")):
-            digest.update(path.read_bytes())
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    # Sources in another place are compiled by themselves.
-    digest.update(str(PACKAGE).encode())
-    return cache / "millstream" / f"compiled-{digest.hexdigest()[:32]}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import pickle
 import sys
 from collections.abc import Callable, Mapping
 from functools import lru_cache
@@ -11,9 +10,9 @@ from itertools import pairwise
 from types import ModuleType
 from typing import Any
 
-import numba
 import numpy as np
 
+from millstream.jit import njit
 from millstream.uda import aside, hashing, numbers, pointers, registry, rows, trees
 from millstream.uda.keeping import Kept, place_of, text_of
 from millstream.uda.program import Program
@@ -93,29 +92,11 @@ def _imported(place: Kept) -> ModuleType:
 
 
 class _Compiled:
-    """A compiled function, kept if there is a place for it.
-
-    It does without where the disk is full, or what is on it is broken.
-
-    Numba reads and writes the cache before the function runs, so nothing has been done yet if that fails; and
-    the function itself raises nothing.
-    """
+    """A compiled function, kept if there is a place for it."""
 
     def __init__(self, function: Callable[..., Any], *, kept: bool) -> None:
-        self._function = function
-        self.compiled: Any = self._njit(cache=kept)
-
-    def _njit(self, *, cache: bool) -> Any:
-        try:
-            return numba.njit(cache=cache, **_OPTIONS)(self._function)
-        except RuntimeError:  # there is no place for the cache
-            return numba.njit(**_OPTIONS)(self._function)
+        self.compiled: Any = njit(cache=kept, **_OPTIONS)(function)
 
     def __call__(self, *arguments: Any) -> Any:
         *others, handed = arguments
-        given = *others, handed.addresses()
-        try:
-            return self.compiled(*given)
-        except (OSError, EOFError, pickle.UnpicklingError):
-            self.compiled = self._njit(cache=False)
-            return self.compiled(*given)
+        return self.compiled(*others, handed.addresses())

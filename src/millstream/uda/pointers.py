@@ -12,11 +12,12 @@ from __future__ import annotations
 from typing import Any
 
 from llvmlite import ir  # type: ignore[import-untyped]
-from numba import njit, types
+from numba import types
 from numba.core.compiler import Compiler
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
+from millstream.jit import njit
 from millstream.uda.failures import StoppedError
 from millstream.uda.registry import COMPILED, PLAIN, Function, for_programs
 

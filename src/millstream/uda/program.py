@@ -147,13 +147,6 @@ class Program:
         tables = " ".join(given.name for given in self.given)
         return hashlib.sha256(f"{self.source} {tables}".encode()).hexdigest()[:20]
 
-    @property
-    def meaning(self) -> str:
-        """What must be the same for its state to be of use in another run, however it is compiled."""
-        tables = [f"{t.name}({', '.join(map(str, t.fields))})" for t in self.tables]
-        fields = ", ".join(map(str, (*self.parameters, *self.returns)))
-        return "\n".join([f"{self.name} {self.mode} {fields}", *tables, *self.texts])
-
 
 def dtype_of(type_: Type) -> str:
     return "float64" if kind_of(type_) == DOUBLE else "int64"

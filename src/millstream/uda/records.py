@@ -1,7 +1,7 @@
 """Where things stand in the arrays of local tables: for who writes programs, without NumPy and Numba.
 
-The modules with compiled helpers repeat what they use, as Numba's cache does not notice changes of other
-files, and make sure that it is the same.
+The modules with compiled helpers repeat what they use, as this one is no part of the digest of compiled
+sources, and make sure that it is the same.
 """
 
 from __future__ import annotations

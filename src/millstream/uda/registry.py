@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from numba import njit, types
+from numba import types
 
+from millstream.jit import njit
 from millstream.uda.failures import StoppedError
 
 Function = Callable[..., Any]
