@@ -26,7 +26,7 @@ Report = dict[str, Any]
 _LAST_ORIGIN = 2**31 - 1
 _LARGEST = float(np.finfo(np.float64).max)
 
-FORMAT = 2
+FORMAT = 3
 """Number of the state's format: a state with another number is refused."""
 
 
