@@ -61,16 +61,23 @@ _MODULES = (
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """An expression, perhaps with a name; or several, as a struct."""
+    """An expression, perhaps with a name; or several, as a struct; or a field, or a row each, of a column."""
 
     text: str
     name: str | None = None
     struct: tuple[Column, ...] = ()
+    field: str | None = None
+    exploded: bool = False
 
     def alias(self, name: str) -> Column:
         return replace(self, name=name)
 
+    def __getitem__(self, field: str) -> Column:
+        return Column(self.text, field=field)
+
     def cast(self, to: T.DataType | str) -> Column:
+        if self.field is not None:
+            return self  # fields of returned rows have their types already
         text = to if isinstance(to, str) else to.simpleString()
         return Column(f"CAST({self.text} AS {text})")
 
@@ -95,6 +102,9 @@ class Column:
 
     def __invert__(self) -> Column:
         return Column(f"(NOT {self.text})")
+
+    def __gt__(self, other: object) -> Column:
+        return Column(f"({self.text} > {_column(other).text})")
 
     def __eq__(self, other: object) -> Column:  # type: ignore[override]
         return Column(f"({self.text} = {_column(other).text})")
@@ -132,7 +142,9 @@ FUNCTIONS = SimpleNamespace(
     concat=lambda *columns: Column(f"concat({', '.join(c.text for c in columns)})"),
     substring=lambda column, start, length: Column(f"substring({column.text}, {start}, {length})"),
     isnan=lambda name: Column(f"({_column(_named(name)).text} = CAST('NaN' AS DOUBLE))"),
-    to_json=lambda column: Column("'?'"),
+    to_json=lambda column: Column(f"CAST(xxhash64({', '.join(c.text for c in column.struct)}) AS STRING)"),
+    size=lambda name: Column(f"size({_named(name).text})"),
+    explode_outer=lambda name: Column(_named(name).text, exploded=True),
     date_format=lambda column, form: column,
     current_timestamp=lambda: Column("TIMESTAMP '2026-01-01 12:00:00'"),
 )
@@ -178,7 +190,21 @@ class Frame:
                 refs.append(ColumnRef(relation, column.name or column.text.strip("`"), type_))
                 values.append(value)
         # What was aliased is found by its alias until it is selected; lowering relies on no more than that.
-        return Frame(tuple(refs), [tuple(value(row) for value in values) for row in self.rows])
+        found = Frame(tuple(refs), [tuple(value(row) for value in values) for row in self.rows])
+        exploded = [i for i, one in enumerate(columns) if isinstance(one, Column) and one.exploded]
+        return found._exploded(exploded[0]) if exploded else found
+
+    def _exploded(self, place: int) -> Frame:
+        """A row for each element of a list, or one if there is none."""
+        ref = self.refs[place]
+        assert ref.type.element is not None
+        refs = (
+            *self.refs[:place],
+            ColumnRef(ref.relation, ref.name, ref.type.element),
+            *self.refs[place + 1 :],
+        )
+        parts = ((row, one) for row in self.rows for one in row[place] or [None])
+        return Frame(refs, [(*row[:place], one, *row[place + 1 :]) for row, one in parts])
 
     def withColumn(self, name: str, column: Column) -> Frame:  # noqa: N802
         type_, value = self._evaluated(column)
@@ -246,6 +272,10 @@ class Frame:
     # ------------------------------------------------------------ expressions
 
     def _evaluated(self, column: Column) -> tuple[Type, Callable[[Row], Any]]:
+        if column.field is not None:
+            place = self.columns.index(column.text.strip("`"))
+            type_ = next(one.type for one in self.refs[place].type.fields if one.name == column.field)
+            return type_, lambda row: None if row[place] is None else row[place][column.field]
         known = (*self.refs, *(ColumnRef("", ref.name, ref.type) for ref in self.refs))
         value = compiled(Expr((column.text,), BIGINT), known)
         return self._type(column.text), lambda row: value((*row, *row))
@@ -282,6 +312,7 @@ def instead_of_spark() -> Iterator[None]:
         for module in _MODULES:
             patch.setattr(module, "F", FUNCTIONS)
         patch.setitem(expressions._CALLS, "xxhash64", _hashes)
+        patch.setitem(expressions._CALLS, "size", _sizes)
         yield
 
 
@@ -294,3 +325,8 @@ def _hashes(compiler: Any, node: Any) -> Callable[[Row], int]:
         return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little", signed=True)
 
     return value
+
+
+def _sizes(compiler: Any, node: Any) -> Callable[[Row], int]:
+    rows = compiler.function(node.expressions[0])
+    return lambda row: -1 if rows(row) is None else len(rows(row))

@@ -38,11 +38,27 @@ Place = tuple[int, tuple[int, ...]]
 """The number of an input among those of its stage, and the shards of that."""
 
 
+@dataclass(frozen=True)
+class Course:
+    """The way of a run. ``batches`` counts micro-batches; the last one is the end of the input.
+
+    Before those in ``restarts`` all stages are read back from what they have written, and in those in
+    ``pauses`` nothing arrives. Without a number of ``shards`` each stage has a random one.
+    """
+
+    batches: int
+    shards: int | None = None
+    restarts: frozenset[int] = frozenset()
+    pauses: frozenset[int] = frozenset()
+    forgetful: bool = True
+    """Whether shards are lost now and then, each by itself."""
+
+
 @dataclass
 class SimulatedStages(Stages):
-    """Stages that are run when they are made. ``batches`` counts micro-batches; the last one is the end."""
+    """Stages that are run when they are made."""
 
-    batches: int = 1
+    course: Course = field(default_factory=lambda: Course(1))
     partitions: Mapping[str, int] = field(default_factory=dict)
     chance: random.Random = field(default_factory=lambda: random.Random(0))
 
@@ -53,17 +69,20 @@ class SimulatedStages(Stages):
         )
         pipeline = replace(wanted.pipeline, inputs=sources)
         tables = [frame.toArrow() for frame in wanted.frames]
-        shards = self.chance.randint(1, 3) if wanted.parallel else 1
+        course = self.course
+        shards = (course.shards or self.chance.randint(1, 3)) if wanted.parallel else 1
         names = tuple(range(shards))
-        hosted = Hosted(pipeline, shards, self.chance, forgetful=True)
+        hosted = Hosted(pipeline, shards, self.chance, forgetful=course.forgetful)
         results = []
-        for number in range(self.batches):
+        for number in range(course.batches):
+            if number in course.restarts:
+                hosted.restart()
             blobs = [
                 blob
                 for i, (source, table) in enumerate(zip(sources, tables, strict=True))
                 for blob in self._blobs(number, table, source, (i, names))
             ]
-            if number == self.batches - 1:
+            if number == course.batches - 1:
                 ends = [i for i, source in enumerate(sources) if not source.chained]
                 marks = (note({"kind": ENDED}, i, names) for i in ends)
                 blobs += [(s, Blob.of(head, None, None)) for s, head in itertools.chain(*marks)]
@@ -91,24 +110,33 @@ class SimulatedStages(Stages):
         return [blob for task in found for blob in task]
 
 
-def run(plan: nodes.Node, inputs: Mapping[str, Input], chance: random.Random) -> Rows:
-    """Timestamps and columns of the results of a plan; batches, tasks, shards and failures are drawn."""
-    frame = _lowered(plan, inputs, chance)
+def run(
+    plan: nodes.Node, inputs: Mapping[str, Input], chance: random.Random, course: Course | None = None
+) -> Rows:
+    """Timestamps and columns of the results of a plan; batches, tasks, shards and failures are drawn.
+
+    Of a given ``course`` only the cuts between micro-batches and the tasks are.
+    """
+    frame = _lowered(plan, inputs, chance, course)
     # By number, because two columns may have the same name.
     places = [frame.columns.index(TIME), *(i for i, n in enumerate(frame.columns) if not is_hidden(n))]
     return [tuple(row[place] for place in places) for row in frame.rows]
 
 
-def changes(plan: nodes.Node, inputs: Mapping[str, Input], chance: random.Random) -> pa.Table:
+def changes(
+    plan: nodes.Node, inputs: Mapping[str, Input], chance: random.Random, course: Course | None = None
+) -> pa.Table:
     """All columns of the results of a plan, those included that travel along unseen."""
-    return _lowered(plan, inputs, chance).toArrow()
+    return _lowered(plan, inputs, chance, course).toArrow()
 
 
-def _lowered(plan: nodes.Node, inputs: Mapping[str, Input], chance: random.Random) -> Frame:
-    batches = chance.randint(1, 4)
+def _lowered(
+    plan: nodes.Node, inputs: Mapping[str, Input], chance: random.Random, course: Course | None = None
+) -> Frame:
+    course = course or Course(chance.randint(1, 4) + 1)
     arrivals = {name: given for name, given in inputs.items() if isinstance(given, Arrivals)}
     streams = {n.stream.name: n.stream for n in plan.walk() if isinstance(n, nodes.StreamScan)}
-    frames = {name: _frame(stream, arrivals[name], batches, chance) for name, stream in streams.items()}
+    frames = {name: _frame(stream, arrivals[name], course, chance) for name, stream in streams.items()}
     for node in plan.walk():
         if isinstance(node, nodes.TableScan):
             frames[node.table.name] = _table(node, inputs[node.table.name])
@@ -116,19 +144,21 @@ def _lowered(plan: nodes.Node, inputs: Mapping[str, Input], chance: random.Rando
         lowerer = Lowerer(Session(), _no_ports, frames, streams.get)  # type: ignore[arg-type]
         lowerer.stages = SimulatedStages(
             Session(),  # type: ignore[arg-type]
-            batches=batches + 1,
+            course=course,
             partitions={name: len(given.partitions) for name, given in arrivals.items()},
             chance=chance,
         )
         return lowerer.lower(plan)  # type: ignore[return-value]
 
 
-def _frame(stream: Stream, given: Arrivals, batches: int, chance: random.Random) -> Frame:
+def _frame(stream: Stream, given: Arrivals, course: Course, chance: random.Random) -> Frame:
     """What arrives in a stream: partitions, and in each of them micro-batches, cut anywhere."""
     rows = []
+    busy = [number for number in range(course.batches - 1) if number not in course.pauses]
     for number, partition in enumerate(given.partitions):
-        cuts = sorted(chance.randint(0, len(partition)) for _ in range(batches - 1))
-        for batch, (start, end) in enumerate(itertools.pairwise([0, *cuts, len(partition)])):
+        cuts = sorted(chance.randint(0, len(partition)) for _ in busy[1:])
+        bounds = itertools.pairwise([0, *cuts, len(partition)])
+        for batch, (start, end) in zip(busy, bounds, strict=True):
             for row in partition[start:end]:
                 assert isinstance(row, Row)
                 rows.append((*(row.values[one.name] for one in stream.schema), number, batch))

@@ -71,6 +71,10 @@ class Hosted:
             results.append(shard.table(result, report))
         return results
 
+    def restart(self) -> None:
+        """Lose all workers: what goes on is what was written."""
+        self._memory.clear()
+
     def _shard(self, store: Store, name: int) -> Shard:
         forgets = self.forgetful and self.chance.random() < 0.5
         if name in self._memory and not forgets:

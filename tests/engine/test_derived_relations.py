@@ -7,10 +7,13 @@ their values.
 from __future__ import annotations
 
 import random
+from decimal import Decimal
 
 import pytest
 from tests.engine.test_maintained_queries import STREAMS, arrivals, compare, planned
-from tests.reference.generate import Case
+from tests.reference.generate import Case, StreamDeclaration
+
+from millstream.reference import Arrivals, Row
 
 DERIVED = (
     "SELECT k, count(*) AS n FROM a [TUMBLE 3] GROUP BY k HAVING count(*) > 2",
@@ -43,3 +46,21 @@ def test_what_is_made_of_results(derived: str) -> None:
         given = {"a": arrivals(chance, "kvt"), "b": arrivals(chance, "kvwt")}
         case = Case(STREAMS, (f"CREATE STREAM r AS {derived}",), (query,), given)
         compare(case, planned(case.script), chance)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT x.k, x.n, a.v FROM r [RANGE 0.03] x JOIN a [RANGE 0.05] ON a.k = x.k",
+        "SELECT k, n FROM r [RANGE 0.03] UNION SELECT k, v FROM a [RANGE 0.05]",
+    ],
+)
+def test_reports_beside_their_stream_ordered_by_decimals(query: str) -> None:
+    """Ends of windows have more digits, but the same units."""
+    stream = StreamDeclaration("a", "k INT, v INT, t DECIMAL(10, 2)", "ORDER BY t", "")
+    derived = "CREATE STREAM r AS SELECT k, sum(v) AS n FROM a [TUMBLE 0.02] GROUP BY k"
+    given = [(1, 5, "0.01"), (2, 3, "0.02"), (1, 2, "0.04"), (2, 7, "0.04"), (1, 1, "0.07")]
+    rows = [Row({"k": k, "v": v, "t": Decimal(t)}) for k, v, t in given]
+    case = Case((stream,), (derived,), (query,), {"a": Arrivals([rows])})
+    for seed in range(3):
+        compare(case, planned(case.script), random.Random(seed))

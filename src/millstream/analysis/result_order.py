@@ -71,6 +71,8 @@ def common_order(facts: Iterable[StreamFacts], span: Span | None, *, maintained:
 def _same_units(one: Type, other: Type) -> bool:
     families = (TIME_KINDS, INTEGRAL_KINDS, {Kind.FLOAT, Kind.DOUBLE})
     is_known = one.is_known and other.is_known
+    if one.kind is other.kind is Kind.DECIMAL:
+        return one.scale == other.scale  # ends of windows have more digits before the point
     return not is_known or one == other or any({one.kind, other.kind} <= set(kinds) for kinds in families)
 
 

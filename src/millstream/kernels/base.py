@@ -43,6 +43,8 @@ class Frontier:
     origin: int = 0
     newest: int | float | None = field(default=None, compare=False)
     """At the end of the input: the largest time of any tuple in it, whichever shard it went to."""
+    reached: int | float | None = field(default=None, compare=False)
+    """At the end of the input: what had been promised before it. No result may be older."""
     own: Times | None = field(default=None, compare=False, repr=False)
     """Of sub-streams that make promises of their own: what each has promised, by its number (see STREAM)."""
 
@@ -50,6 +52,12 @@ class Frontier:
     def is_end(self) -> bool:
         """The input has ended: everything is final."""
         return self.time == np.inf
+
+    @property
+    def closing(self) -> int | float | None:
+        """At the end of the input: the timestamp of results that only the end completes."""
+        known = [time for time in (self.newest, self.reached) if time is not None]
+        return max(known, default=None)
 
 
 BEGINNING = Frontier(-np.inf, -1)

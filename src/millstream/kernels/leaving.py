@@ -14,7 +14,7 @@ from millstream.kernels.chunks import Ledger
 from millstream.kernels.times import MOST, as_order, from_order
 
 AFTER_ALL = 1 << 30
-"""The origin of what happens at an instant after all tuples of that instant."""
+"""Origins from here on are of what happens at an instant after all tuples of that instant."""
 
 _ID, _TIME, _ORIGIN, _NUMBER = "__ms_held_id", "__ms_held_time", "__ms_held_origin", "__ms_held_number"
 
@@ -26,12 +26,17 @@ def leaving(time: Times, reach: int | float) -> Times:
     return np.where(time > MOST - 1 - int(reach), MOST - 1, time + int(reach))
 
 
+def _after_all(origins: Integers) -> Integers:
+    """The origins of what is said when tuples leave; of these, some may have come after all of theirs."""
+    half = AFTER_ALL >> 1
+    return AFTER_ALL + np.where(origins < AFTER_ALL, origins, half + origins % half)
+
+
 class Held:
     """Tuples in the order in which they came, which is that in which they leave; each has a number."""
 
     def __init__(self) -> None:
         self._ledger = Ledger("held")
-        self._expired = 0
         self.is_float = False
         self.clear()
 
@@ -81,14 +86,14 @@ class Held:
     def taken(self, rows: Integers, expired: Array, time: Times, results: Mapping[str, pa.Array]) -> Tuples:
         """Tuples by their places among those held, with results about them at some instants.
 
-        Those that have ``expired`` come after all tuples of the instant.
+        Those that have ``expired`` come after all tuples of the instant, in the order in which they came,
+        whichever shards they are in.
         """
         assert self.table is not None, "there has been a batch, if only an empty one"
         held = self.table.take(pa.array(rows))
-        number = np.asarray(held[_NUMBER]).copy()
-        number[expired] = self._expired + np.arange(int(expired.sum()))
-        self._expired += int(expired.sum())
-        origin = np.where(expired, AFTER_ALL, np.asarray(held[_ORIGIN])).astype(np.int32)
+        number = np.asarray(held[_NUMBER])
+        own = np.asarray(held[_ORIGIN]).astype(np.int64)
+        origin = np.where(expired, _after_all(own), own).astype(np.int32)
         columns = held.drop_columns([_ID, _TIME, _ORIGIN, _NUMBER])
         for name, column in results.items():
             columns = columns.append_column(name, column)
@@ -108,14 +113,13 @@ class Held:
             if last >= self.base:
                 added |= ledger.add(table, (last, 0))
         self._fresh = []
-        meta = {**ledger.meta(), "base": self.base, "is_float": self.is_float, "expired": self._expired}
+        meta = {**ledger.meta(), "base": self.base, "is_float": self.is_float}
         return Change(added, dropped, meta)
 
     def restore(self, meta: Mapping[str, Any], chunks: Mapping[str, pa.Table]) -> None:
         self.clear()
         self.base = int(meta.get("base", 0))
         self.is_float = bool(meta.get("is_float", False))
-        self._expired = int(meta.get("expired", 0))
         mine = self._ledger.restored(meta, chunks)
         for name, table in mine:
             self._ledger.marks[name] = (int(table[_ID][-1].as_py()), 0)

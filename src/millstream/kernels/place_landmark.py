@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from millstream.kernels.arrays import Array, Codes, Integers
-from millstream.kernels.base import Change, Frontier, Tuples
+from millstream.kernels.base import BEGINNING, Change, Frontier, Tuples
 from millstream.kernels.double_ticks import DoubleTicks
 from millstream.kernels.place_sliding import Sliding
 from millstream.kernels.placing import MICROSECONDS_PER_DAY, Edges, Placed, Placing
@@ -185,6 +185,11 @@ class _LandmarkPlacing(Placing):
         shown = complete if spec.emit is not None else None
         wid = ends - 1 if spec.slide is not None else np.zeros(len(visits), np.int64)
         return Edges(start, instants, wid, stamps, shown, keep)
+
+    def passes(self, frontier: Frontier) -> Frontier:
+        """Where the end of the input is the only end, its result may be as old as the stream."""
+        alone = self._ticks is None and self._end is None
+        return BEGINNING if alone and not frontier.is_end else super().passes(frontier)
 
     def first_open(self, partitions: Codes) -> Integers:
         return np.full(len(partitions), self._done + 1)

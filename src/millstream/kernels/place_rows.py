@@ -80,7 +80,7 @@ class _RowPlacing(Placing):
         done, counts = self._counts["done"], self._counts["count"]
         last = self._reached(counts)
         if frontier.is_end:
-            newest = LEAST if frontier.newest is None else order_of(frontier.newest, self._is_float)
+            newest = LEAST if frontier.closing is None else order_of(frontier.closing, self._is_float)
             self._end = max(newest, int(self._counts["newest"].max(initial=LEAST)))
             last = np.full(len(counts), MOST - 1)
         return Due(done.copy(), last if len(last) else np.zeros(1, np.int64))

@@ -89,7 +89,7 @@ class _RunPlacing(Placing):
         """Windows that no tuple can belong to any more are complete without one."""
         opened = np.flatnonzero(self._parts["open"] > 0).astype(np.int32)
         if frontier.is_end:
-            time, newest = MOST, frontier.newest
+            time, newest = MOST, frontier.closing
             if newest is None:
                 newest = from_order(self._parts["last"], self._is_float).max(initial=0)
             end = order_of(newest, self._is_float)

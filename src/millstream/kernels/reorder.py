@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -32,6 +32,9 @@ class Reorder(Kernel):
     second; which of them have left since then, the frontier tells.
     """
 
+    side: Literal["left", "right"] = "right"
+    """Whether tuples of the frontier's own time and origin must wait (left): others may come before them."""
+
     def __init__(self) -> None:
         self._frontier = BEGINNING
         self._is_float = False
@@ -49,7 +52,7 @@ class Reorder(Kernel):
             tuples = Tuples(tuples.columns, tuples.time, tuples.origin, tuples.number)
         self._frontier = frontier
         self._is_float = tuples.time.dtype == np.float64
-        new = _Run(tuples)
+        new = self._run(tuples)
         ready = [part for part in map(self._take_final, [*self._runs, new]) if len(part)]
         self._runs = [run for run in self._runs if len(run)]
         if len(new):
@@ -58,7 +61,14 @@ class Reorder(Kernel):
             self._merge_runs()
         if not ready:
             return cut(tuples, 0, 0)
-        return ready[0] if len(ready) == 1 else _Run(joined(ready)).tuples
+        return ready[0] if len(ready) == 1 else self._run(joined(ready)).tuples
+
+    def _run(self, tuples: Tuples) -> _Run:
+        return _Run(tuples, self._indices(tuples))
+
+    def _indices(self, tuples: Tuples) -> Integers | None:
+        """The order of tuples; None if they have it."""
+        return ordering(as_order(tuples.time), tuples.origin.astype(np.int64), tuples.number)
 
     def _final(self, run: _Run) -> int:
         """Where the final tuples of a run end."""
@@ -67,7 +77,7 @@ class Reorder(Kernel):
         time = order_of(self._frontier.time, self._is_float)
         before, until = np.searchsorted(run.order, time, "left"), np.searchsorted(run.order, time, "right")
         same = run.tuples.origin[before:until]
-        return max(int(before + np.searchsorted(same, self._frontier.origin, "right")), run.start)
+        return max(int(before + np.searchsorted(same, self._frontier.origin, self.side)), run.start)
 
     def _take_final(self, run: _Run) -> Tuples:
         end = self._final(run)
@@ -79,7 +89,7 @@ class Reorder(Kernel):
         """Keep each run at least twice as long as the next: then there are few, and merging is rare."""
         while len(self._runs) > 1 and len(self._runs[-2]) < 2 * len(self._runs[-1]):
             last = self._runs.pop()
-            self._runs[-1] = _Run(joined([self._runs[-1].rest(), last.rest()]))
+            self._runs[-1] = self._run(joined([self._runs[-1].rest(), last.rest()]))
 
     def snapshot(self) -> Change:
         dropped = self._ledger.drop_before(self._mark())
@@ -100,12 +110,12 @@ class Reorder(Kernel):
         self._fresh = []
         waiting = []
         for name, table in self._ledger.restored(meta, chunks):
-            run = _Run(from_table(table))
+            run = self._run(from_table(table))
             self._is_float = run.tuples.time.dtype == np.float64
             self._ledger.marks[name] = _mark_of(run.tuples)
             run.start = self._final(run)
             waiting.append(run.rest())
-        self._runs = [_Run(joined(waiting))] if waiting else []
+        self._runs = [self._run(joined(waiting))] if waiting else []
 
     def _mark(self) -> Mark:
         """Chunks whose mark is before it have nothing that waits."""
@@ -121,9 +131,8 @@ class Reorder(Kernel):
 class _Run:
     """Tuples in order, of which those before ``start`` are gone."""
 
-    def __init__(self, tuples: Tuples) -> None:
+    def __init__(self, tuples: Tuples, indices: Integers | None) -> None:
         order: Integers = as_order(tuples.time)
-        indices = ordering(order, tuples.origin.astype(np.int64), tuples.number)
         self.tuples = tuples if indices is None else tuples.take(indices)
         self.order = order if indices is None else order[indices]
         self.start = 0

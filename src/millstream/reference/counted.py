@@ -31,7 +31,7 @@ def rows(window: RowWindow, line: Line) -> Reported:
         for wid, _ in sizes.windows([()] * len(members)):
             ranks = sizes.ranks(wid)
             if ranks.stop <= len(members) or ended:
-                time = times[ranks.stop - 1] if ranks.stop <= len(members) else line.newest()
+                time = times[ranks.stop - 1] if ranks.stop <= len(members) else line.closing()
                 report = Report(wid, ranks.start, ranks.stop, wid, time)
                 contents.append((report, members[max(ranks.start, 0) : ranks.stop]))
         for count in _emissions(window, len(members)):

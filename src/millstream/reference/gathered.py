@@ -58,7 +58,7 @@ def predicate(window: PredicateWindow, line: Line) -> Reported:
         for wid, is_open, held in open_and_closed(members):
             last = moment(held[-1])
             if ended or (not is_open and at(last) < line.passed):
-                contents.append((report(wid, held, line.newest() if is_open else last, True), held))
+                contents.append((report(wid, held, line.closing() if is_open else last, True), held))
         for instant in line.emissions(moment(members[0])):
             before = open_and_closed([record for record in members if moment(record) < instant])
             contents += [(report(wid, m, instant, False), m) for wid, is_open, m in before if is_open]

@@ -172,11 +172,16 @@ class Line:
         attribute = TIMESTAMP_ITSELF if self.position is None else self._attribute()
         return self.relation.frontiers.get(attribute, BEGINNING)[0]
 
-    def newest(self) -> Point | None:
-        """The largest timestamp of all; of latent tuples only some have one."""
+    def closing(self) -> Point | None:
+        """The timestamp of what only the end completes: the largest of all, or what was promised before it.
+
+        Of latent tuples only some have one.
+        """
         if self.relation.latent:
             return None
-        return max(moment(record) for record in self.relation.records if not record.is_late)
+        newest = max(moment(record) for record in self.relation.records if not record.is_late)
+        is_promised = self.reached not in (NOTHING, EVERYTHING)
+        return max(newest, self.reached[1]) if is_promised else newest
 
     def has_passed(self, extent: Extent) -> bool:
         """Whether a window is over: its end is reached, or (where it belongs to the window) exceeded."""

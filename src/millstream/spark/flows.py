@@ -19,7 +19,7 @@ from millstream.analysis.expressions import ColumnRef, Expr
 from millstream.analysis.resolved import Output
 from millstream.catalog.entries import Stream
 from millstream.plan import nodes
-from millstream.spark.hidden import KEEP, MARK, SORT, TIME, column, hidden
+from millstream.spark.hidden import COUNTED, KEEP, MARK, SORT, TIME, column, hidden
 from millstream.spark.types import to_spark_type
 
 Step = Callable[["Leg"], "Leg"]
@@ -86,6 +86,12 @@ class Leg:
                     F.when(F.col(MARK).isNull(), holds).otherwise(True) if self.marked else holds
                 )
         return replace(self, frame=frame)
+
+    def counted(self) -> Leg:
+        """Tell the tuples that there are by now from those that were read, before more are left out."""
+        if self.stream is None or KEEP not in self.frame.columns:
+            return self
+        return replace(self, frame=self.frame.withColumn(COUNTED, F.coalesce(F.col(KEEP), F.lit(False))))
 
     def project(self, outputs: Iterable[Output]) -> Leg:
         selected = [self.guarded(F.expr(o.expr.sql)).alias(o.name) for o in outputs]

@@ -8,6 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own custom)
 
 from millstream.stage.spec import (
+    COUNTED,
     FILE,
     KEEP,
     LINE,
@@ -30,6 +31,7 @@ SORT = "__ms_sort"
 _ORDER = (TIME, SORT, ORIGIN, NUMBER, PARTITION, SEGMENT, FILE, ROW)
 
 __all__ = [
+    "COUNTED",
     "FILE",
     "KEEP",
     "LINE",

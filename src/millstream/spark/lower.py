@@ -33,7 +33,7 @@ from millstream.spark.stages import Stages, Wanted
 from millstream.spark.translate import FAILURES, translate
 from millstream.spark.window_joins import needed_of
 from millstream.spark.window_joins import shipment as shipment_of
-from millstream.spark.windows import is_contextual
+from millstream.spark.windows import ends_with_the_input, is_contextual
 
 _HOW = {
     "inner": "inner",
@@ -120,7 +120,7 @@ class Lowerer:
             case nodes.Filter():
                 below = above.wanting(*node.conditions)
                 flow = self._ready(self._lower(node.input, below), node, node.conditions, below)
-                if flow.window is not None and is_contextual(flow.window.window):
+                if _counts_all(flow):
                     return replace(flow, inside=(*flow.inside, *node.conditions))
                 return flow.map(lambda leg: leg.where(node.conditions))
             case nodes.Project():
@@ -295,6 +295,8 @@ class Lowerer:
             # A table has no timestamp of its own: the window's attribute is it.
             time = next(c for c in node.input.schema if c.name == node.window.attribute)
             flow = flow.map(lambda leg: tables.timed(leg, F.expr(time.sql)))
+        if ends_with_the_input(node.window):
+            flow = flow.map(Leg.counted)
         beside = attribute_beside_time(node)
         return replace(flow if beside is None else _along(flow, node, beside), window=node)
 
@@ -371,6 +373,20 @@ class Lowerer:
             return replace(leg, frame=_hidden_last(frame.drop(_MATCHED)))
 
         return streams.map(joined)
+
+
+def _counts_all(flow: Flow) -> bool:
+    """Whether tuples that a condition leaves out still count for the window that it is asked of.
+
+    Of what is read, all times are known to a stage anyway; of what comes from another stage, only those of
+    the tuples that are shipped.
+    """
+    if flow.window is None:
+        return False
+    window = flow.window.window
+    return is_contextual(window) or (
+        ends_with_the_input(window) and any(leg.stream is None for leg in flow.legs)
+    )
 
 
 def _selected(leg: Leg, conditions: tuple[Expr, ...], outputs: tuple[Output, ...]) -> Leg:

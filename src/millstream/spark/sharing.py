@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 (Spark's own custom)
 from millstream.kernels.branches import BRANCH
 from millstream.spark.bundles import Bundle, bundles
 from millstream.spark.flows import Leg
-from millstream.spark.hidden import KEEP, TIME, column, hidden, is_hidden
+from millstream.spark.hidden import COUNTED, KEEP, TIME, column, hidden, is_hidden
 from millstream.spark.host import Route, Stage, shard_ids, stage_streams
 from millstream.spark.reports import Reports
 from millstream.spark.shipping import shipped_columns
@@ -107,8 +107,8 @@ def _beside(frame: DataFrame, leg: Leg, want: Wanted, prefix: str) -> DataFrame:
         c.alias(prefix + name)
         for name, c in shipped_columns(again, want.shipped, want.keys, want.key).items()
     ]
-    if KEEP in again.frame.columns:
-        added.append(F.col(KEEP).alias(prefix + KEEP))
+    own = [name for name in (KEEP, COUNTED) if name in again.frame.columns]
+    added += [F.col(name).alias(prefix + name) for name in own]
     result = again.frame.select(*before, *added)
     return result.select(f"{_READ}.*", *map(column, result.columns))
 

@@ -15,6 +15,7 @@ from millstream.errors import NotExecutableError
 from millstream.kernels.base import KEY, KEY2
 from millstream.spark.flows import Axis, Leg
 from millstream.spark.hidden import (
+    COUNTED,
     FILE,
     KEEP,
     LINE,
@@ -31,7 +32,7 @@ from millstream.spark.hidden import (
 from millstream.spark.promises import promises_of, promises_on
 from millstream.stage.spec import Input, Line
 
-_ARRIVAL = (PARTITION, SEGMENT, FILE, SUBSTREAM, PROMISE, LINE, KEEP)
+_ARRIVAL = (PARTITION, SEGMENT, FILE, SUBSTREAM, PROMISE, LINE, KEEP, COUNTED)
 """What tells the order and the promises of tuples that are still to be judged; some names have numbers."""
 _UNPROMISED = "none"
 """The suffix of columns for an attribute about which nothing is promised: there are none."""
@@ -102,6 +103,7 @@ def packed(
         attribute=own.attribute,
         latent=own.attribute is None and is_latent(stream),
         suffix=own.suffix,
+        counted=COUNTED in result.columns,
         others=tuple(others),
     )
 

@@ -54,7 +54,7 @@ from millstream.spark.windows import (
 )
 from millstream.stage.programs import found
 from millstream.stage.shard import result_schema
-from millstream.stage.spec import Pipeline
+from millstream.stage.spec import ORIGINS_PER_INPUT, Input, Pipeline
 from millstream.uda.compiler import CONTENT, WHOLE_TABLE
 from millstream.windows.spec import LandmarkWindow, RangeWindow, RowWindow
 
@@ -424,6 +424,8 @@ class Stages:
             source = source if generous else source.without_generosity()
             frames.append(frame)
             inputs.append(replace(source, ties=tuple(ties) if leg.staged else (), apart=apart))
+        if ties and not late:
+            kernels = [_settling(ties, inputs), *kernels]
         output = pa.schema([*(inputs[0].columns.field(name) for name in passed), *add])
         pipeline = Pipeline(
             tuple(inputs),
@@ -453,6 +455,14 @@ class Stages:
             self.reports.append((reports, wanted.streams))
             stage = replace(stage, reports=(reports,))
         return stage_stream(stage, wanted.frames, self.control)
+
+
+def _settling(ties: Sequence[str], inputs: Sequence[Input]) -> MakeKernel:
+    """Those with the same time are put in order when all of them are there, which may take micro-batches."""
+    from millstream.kernels.settle import Settle
+
+    firsts = [i * ORIGINS_PER_INPUT for i, source in enumerate(inputs) if source.ties]
+    return partial(Settle, tuple(ties), tuple((first, first + ORIGINS_PER_INPUT - 1) for first in firsts))
 
 
 def nothing(wanted: Wanted) -> DataFrame:

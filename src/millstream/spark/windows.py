@@ -63,6 +63,11 @@ def is_contextual(window: Window) -> bool:
     return isinstance(window, RowWindow | TupleSlideWindow | SessionWindow | PredicateWindow)
 
 
+def ends_with_the_input(window: Window) -> bool:
+    """Whether windows that only the end of the input completes end with the newest tuple of the stream."""
+    return isinstance(window, RowWindow | PredicateWindow | LandmarkWindow)
+
+
 def counts_arrivals(window: Window) -> bool:
     """Whether every so many tuples by arrival end a window: then those count too that are in none."""
     return isinstance(window, TupleSlideWindow) and not window.by_rank

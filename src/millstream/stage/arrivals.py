@@ -21,7 +21,7 @@ from millstream.progress.plain_data import as_data, from_data
 from millstream.progress.tracking import Tracker, Verdict
 from millstream.stage.lines import Followed, Judged, judged, numbered, promises_in
 from millstream.stage.packing import BEFORE, BROKEN, POSITION
-from millstream.stage.spec import NUMBER, ORIGIN, ORIGINS_PER_INPUT, TIME, Input
+from millstream.stage.spec import COUNTED, NUMBER, ORIGIN, ORIGINS_PER_INPUT, TIME, Input
 from millstream.stage.times import has_value, instants, is_float
 
 HEARTBEAT, ENDED = "heartbeat", "end"
@@ -291,6 +291,8 @@ class Arrivals:
         promises = promises_in(whole, self._input.lines)
         if promises is not None:
             counts &= ~promises
+        if self._input.counted:
+            counts &= _mask(whole.column(COUNTED))
         if not counts.all():
             whole = whole.filter(pa.array(counts))
         newest = _largest(whole.column(TIME))

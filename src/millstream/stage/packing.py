@@ -25,6 +25,7 @@ from millstream.kernels.keys import PART, PART2
 from millstream.kernels.numbering import PLACED
 from millstream.progress.tracking import minus, newest_before, smallest
 from millstream.stage.spec import (
+    COUNTED,
     FILE,
     KEEP,
     MARK,
@@ -218,6 +219,7 @@ class Packer:
         """What the shards need for telling which tuples are late."""
         if not self._input.judged_by_piece:
             names = [n for line in self._input.lines for n in (line.column, line.substream, line.promise)]
+            names += [COUNTED] if self._input.counted else []
             piece.all.append(batch.select([name for name in names if name in batch.schema.names]))
             return
         lowest = smallest(time)

@@ -26,7 +26,7 @@ Report = dict[str, Any]
 _LAST_ORIGIN = 2**31 - 1
 _LARGEST = float(np.finfo(np.float64).max)
 
-FORMAT = 2
+FORMAT = 3
 """Number of the state's format: a state with another number is refused."""
 
 
@@ -103,7 +103,9 @@ class Shard:
         promised = replace(promised, own=self._arrivals[0].own)
         result, reached = self._through(tuples, promised)
         newest = [arrivals.newest for arrivals in self._arrivals if arrivals.newest is not None]
-        end = replace(self.frontier, newest=max(newest, default=None))
+        kind = self._pipeline.inputs[0].time_type
+        before_end = reached_time(promised, is_float(kind))
+        end = replace(self.frontier, newest=max(newest, default=None), reached=before_end)
         rest, passed = self._through(self._empty(), end)
         together = joined([part for part in (result, rest) if len(part)])
         return result if together is None else together, reached, passed
@@ -198,6 +200,13 @@ class Shard:
                     if name.startswith(prefix)
                 },
             )
+
+
+def reached_time(promised: Frontier, is_double: bool) -> int | float | None:
+    """What had been promised, unless that was nothing or everything."""
+    if not np.isfinite(promised.time) or (not is_double and promised.time >= np.iinfo(np.int64).max):
+        return None
+    return None if is_double and promised.time >= _LARGEST else promised.time
 
 
 def version_of(meta: bytes) -> int:

@@ -18,6 +18,7 @@ PARTITION = "__ms_partition"
 SUBSTREAM = "__ms_substream"
 PROMISE = "__ms_promise"
 KEEP = "__ms_keep"
+COUNTED = "__ms_counted"
 # What a stage adds to its results: the order of ties, and reports to the driver and to the next stage.
 ORIGIN = "__ms_origin"
 NUMBER = "__ms_number"
@@ -91,6 +92,9 @@ class Input:
     """The other attributes about which something is promised: who breaks that is late too."""
     latent: bool = False
     """Whether TIME is the clock of the micro-batch, after which tuples are stamped one by one."""
+    counted: bool = False
+    """Whether COUNTED says which rows are tuples of the stream that a window is over: where that has been
+    filtered, its newest tuple is not the newest that was read."""
     apart: bool = False
     """Whether kernels want to know what each sub-stream has promised for itself."""
     changes: bool = False
@@ -110,7 +114,8 @@ class Input:
     @property
     def judged_by_piece(self) -> bool:
         """Whether lateness can be told without showing all timestamps to all shards."""
-        return self.promises.slack is not None and not self.others and self.attribute is None
+        plain = not self.others and self.attribute is None and not self.counted
+        return plain and self.promises.slack is not None
 
     def without_generosity(self) -> Input:
         """The same for those who can do nothing with late tuples: to them they are just late."""
