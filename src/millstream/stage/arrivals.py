@@ -108,7 +108,18 @@ class Arrivals:
             return END
         if self._input.chained:
             return min(self._shards_heard.values(), default=BEGINNING)
-        return self._promised
+        return END if self._has_last_word else self._promised
+
+    @property
+    def _has_last_word(self) -> bool:
+        """Whether punctuation has said of every source partition that nothing more will come.
+
+        Windows that only the end completes report then: what is above is told to wait for nothing.
+        """
+        partitions = self._partitions.values()
+        if not self._partitions or len(self._partitions) < self._input.partitions:
+            return False
+        return all(partition.tracker.promised == partition.tracker.highest for partition in partitions)
 
     @property
     def reached(self) -> Frontier:
