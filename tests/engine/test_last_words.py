@@ -37,3 +37,17 @@ def test_the_last_word_completes_open_windows_below_others(window: str) -> None:
     for seed in range(4):
         chance = random.Random(seed)
         same(simulated.run(optimize(plan), inputs, chance, course(chance)), BELOW[window])
+
+
+@pytest.mark.parametrize("window", ["UNBOUNDED SLIDE 2", "LANDMARK START AT 0 SLIDE 2"])
+def test_windows_that_slide_for_ever_stop_at_the_last_word(window: str) -> None:
+    """They slid on to the largest timestamp of all."""
+    script = f"""CREATE STREAM a (k STRING, n BIGINT, p BOOLEAN, t INT) ORDER BY t PUNCTUATED BY (p);
+        SELECT count(*) AS n FROM a [{window}];"""
+    plan = planned(script)
+    inputs = {"a": Arrivals([[Row(dict(zip("knpt", row, strict=True))) for row in GIVEN]])}
+    expected = [(2, 1), (4, 2), (6, 2), (8, 3)]
+    same([(row.time, *row.values) for row in interpreted(plan, inputs).rows], expected)
+    for seed in range(4):
+        chance = random.Random(seed)
+        same(simulated.run(optimize(plan), inputs, chance, course(chance)), expected)

@@ -126,7 +126,8 @@ class Arrivals:
         """The same, without what the end of this input promises: partial results do not come from that."""
         if self._input.chained:
             return min(self._shards_reached.values(), default=BEGINNING)
-        if self._input.stored:
+        if self._input.stored or self._has_last_word:
+            # A promise of everything is the end, and windows that slide for ever would not stop before it.
             return BEGINNING if self.newest is None else Frontier(self.newest, self._base)
         return self._promised
 
