@@ -17,7 +17,7 @@ from millstream.errors import AnalysisError, ExecutionError, RejectedTuplesWarni
 from millstream.runtime.mill import Mill
 from millstream.runtime.registration import Clauses, _entries, _slack
 from millstream.spark.callers_session import check_session
-from millstream.types import INT, TIMESTAMP, Field
+from millstream.types import INT, STRING, TIMESTAMP, Field
 
 FIELDS = (Field("at", TIMESTAMP), Field("v", INT))
 
@@ -65,6 +65,17 @@ def test_clauses_that_do_not_fit(clauses: dict[str, Any], message: str) -> None:
     with pytest.raises(AnalysisError, match=message) as raised:
         entries(**clauses)
     assert raised.value.place is None, "the text that was made of the clauses is not the user's"
+
+
+def test_a_text_as_timestamp_is_to_be_converted() -> None:
+    with pytest.raises(
+        AnalysisError, match="cannot be ordered by 'date_time', which is of type string"
+    ) as raised:
+        _entries("d", (Field("date_time", STRING),), Registered(), Clauses(order_by="date_time"))
+    assert raised.value.hint == (
+        "convert it first: pd.to_datetime(frame['date_time']) in pandas, pc.strptime in Arrow, "
+        "to_timestamp('date_time') in Spark"
+    )
 
 
 def session_with(python: str) -> Any:

@@ -45,7 +45,7 @@ from millstream.runtime.entering import Entrance
 from millstream.runtime.explaining import EXPLAINED
 from millstream.runtime.housekeeping import answer, explanation
 from millstream.runtime.live import LiveRelations
-from millstream.runtime.noting import warn_of
+from millstream.runtime.noting import warn_of, warn_of_settings
 from millstream.runtime.ports import Ports
 from millstream.runtime.query import RunningQuery
 from millstream.runtime.runnable import Runnable
@@ -107,6 +107,8 @@ class Mill:
             lambda: self.catalog, self._frames, self._read_port, self._views, self._live
         )
         self.queries: list[RunningQuery] = []
+        if warns:
+            warn_of_settings(settings or {})
         for key, value in (settings or {}).items():
             self._set(analyse_setting(key, value), Source("<settings>", f"{key}={value}"), (0, len(key) - 1))
 

@@ -18,7 +18,7 @@ from millstream.catalog import Catalog
 from millstream.catalog.entries import Origin, Reader, Registered, Rejected, Stream, Table
 from millstream.errors import AnalysisError, ExecutionError, MillstreamError, did_you_mean
 from millstream.syntax import parse_script
-from millstream.types import Field
+from millstream.types import Field, Kind
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -136,6 +136,13 @@ def _without_watermarks(frame: DataFrame) -> DataFrame:
     return frame.select(*(column(name).alias(name, metadata={}) for name in frame.columns))
 
 
+def _instead_of_text(field: Field) -> str:
+    return (
+        f"convert it first: pd.to_datetime(frame['{field.name}']) in pandas, "
+        f"pc.strptime in Arrow, to_timestamp('{field.name}') in Spark"
+    )
+
+
 def _entries(name: str, fields: tuple[Field, ...], origin: Origin, clauses: Clauses) -> tuple[Stream, ...]:
     """Make the stream and those of its late and bad tuples, checked like CREATE STREAM."""
     text = [f"CREATE STREAM {_quoted(name)} (placeholder INT"]
@@ -148,7 +155,8 @@ def _entries(name: str, fields: tuple[Field, ...], origin: Origin, clauses: Clau
             )
         if not field.type.is_ordered:
             raise AnalysisError(
-                f"a stream cannot be ordered by '{clauses.order_by}', which is of type {field.type}"
+                f"a stream cannot be ordered by '{clauses.order_by}', which is of type {field.type}",
+                hint=_instead_of_text(field) if field.type.kind is Kind.STRING else None,
             )
         text += [f", {_quoted(field.name)} {field.type}) ORDER BY {_quoted(field.name)}"]
     else:

@@ -15,7 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 from py4j.protocol import Py4JError
 
-from millstream.analysis.notes import notes_of
+from millstream.analysis.notes import note_on_setting, notes_of
 from millstream.analysis.statements import Definition, InsertQuery, RunQuery
 from millstream.catalog.entries import Sink
 from millstream.errors import ExecutionError, MillstreamError
@@ -103,6 +103,8 @@ class ScriptRun:
             ) as mill,
             self._at_once(mill),
         ):
+            for setting in filter(None, map(note_on_setting, options.settings)):
+                self._say(f"warning: {setting}")
             statements = mill.analyse(text, name)
             for note in itertools.chain.from_iterable(map(notes_of, statements)):
                 self._say(f"warning: {note.place}: {note}")
