@@ -288,6 +288,11 @@ class Mill:
         """Stop all queries, and Spark too if it was started here. The connection is closed then."""
         self._stopped = True
         for query in self.queries:
+    @property
+    def dropped_lines(self) -> list[str]:
+        """Sentences about the lines of ports that went with this connection when it ended while starting."""
+        return self._ports.dropped
+
             query.close()
         self._live.stop()
         self._cleaner.close()
