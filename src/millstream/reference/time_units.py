@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 
 from millstream.reference.errors import Overflow
 from millstream.reference.points import months_later
 
 _MONTHS = {"month": 1, "quarter": 3, "year": 12}
+_LONGEST_MONTH = 32
 _LENGTHS = {
     "microsecond": timedelta(microseconds=1),
     "millisecond": timedelta(milliseconds=1),
@@ -40,21 +41,27 @@ def units_between(unit: str, first: datetime, last: datetime) -> int:
     >>> units_between("month", datetime(2026, 3, 31), datetime(2026, 1, 31, 1))
     -1
     """
-    if last < first:
-        return -_whole_units(unit, first, last, backwards=True)
-    return _whole_units(unit, first, last, backwards=False)
+    if unit in _MONTHS:
+        return _truncated(_months_between(first, last), _MONTHS[unit])
+    return _truncated(
+        (last - first) // timedelta(microseconds=1), _LENGTHS[unit] // timedelta(microseconds=1)
+    )
 
 
-def _whole_units(unit: str, first: datetime, last: datetime, *, backwards: bool) -> int:
-    earlier, later = (last, first) if backwards else (first, last)
-    if unit not in _MONTHS:
-        return (later - earlier) // _LENGTHS[unit]
-    months = 12 * (later.year - earlier.year) + later.month - earlier.month
-    # Days of the month are compared as they are, also in months that are too short.
-    short = _within_month(later) < _within_month(earlier)
-    return max(0, months - short) // _MONTHS[unit]
+def _months_between(first: datetime, last: datetime) -> int:
+    """Count whole months as Java does: an incomplete last day is taken off before days are compared."""
+    day = last.date()
+    if day > first.date() and last.time() < first.time():
+        day -= timedelta(days=1)
+    elif day < first.date() and last.time() > first.time():
+        day += timedelta(days=1)
+    return _truncated(_numbered(day) - _numbered(first), _LONGEST_MONTH)
 
 
-def _within_month(time: datetime) -> tuple[int, timedelta]:
-    midnight = time.replace(hour=0, minute=0, second=0, microsecond=0)
-    return time.day, time - midnight
+def _numbered(day: date) -> int:
+    """Number days as if every month had the same length."""
+    return (day.year * 12 + day.month) * _LONGEST_MONTH + day.day
+
+
+def _truncated(count: int, size: int) -> int:
+    return count // size if count >= 0 else -(-count // size)
