@@ -221,6 +221,8 @@ class TestWithoutSpark:
         assert translate(error) is error
 
     def test_the_log_is_named_if_there_is_no_better_hint(self) -> None:
+        error = translate(RuntimeError("boom"), log=lambda: None)
+        assert error.hint == "details are in the log of the Spark session"
         error = translate(RuntimeError("boom"), log=lambda: Path("/tmp/spark.log"))
         assert (error.message, error.hint) == ("boom", "details are in /tmp/spark.log")
 

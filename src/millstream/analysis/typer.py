@@ -14,7 +14,7 @@ from sqlglot import exp
 from millstream.analysis import operators, values
 from millstream.analysis.builtins.call import Call
 from millstream.analysis.builtins.rules import result_type
-from millstream.analysis.builtins.times import UNITS, difference_in_units, moved_by_units
+from millstream.analysis.builtins.times import difference_in_units, moved_by_units
 from millstream.analysis.coercion import common_type
 from millstream.analysis.datatypes import from_datatype
 from millstream.analysis.mistakes import Mistakes
@@ -171,7 +171,7 @@ class Typer:
         name = node.name
         arguments = node.expressions
         with_unit = _WITH_UNIT.get(name.lower())
-        if with_unit and len(arguments) == 3 and arguments[0].name.lower() in UNITS:
+        if with_unit and arguments and isinstance(arguments[0], exp.Var):
             return with_unit(self.call(name, node, *arguments[1:]))
         return self._function_type(name, node, *arguments)
 

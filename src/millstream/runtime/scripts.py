@@ -73,12 +73,14 @@ class ScriptRun:
         *,
         say: Say,
         display: Display | None = None,
+        starting: Callable[[], AbstractContextManager[object]] = nullcontext,
         compiling: Compiling = silently,
         stdout: ByteSink | None = None,
     ) -> None:
         self._options = options
         self._say = say
         self._display = display or (lambda queries: nullcontext())
+        self._starting = starting
         self._compiling = compiling
         self._stdout = stdout or sys.stdout.buffer
         self._stopping = threading.Event()
@@ -113,7 +115,8 @@ class ScriptRun:
             asked += [query for m in meanings if isinstance(m, Definition) for _, query in m.views]
             self._bounded = bounded = all(query.facts is None or query.facts.bounded for query in asked)
             self._prepare_output()
-            outcomes = mill.perform_all(statements, self._collects)
+            with self._starting():
+                outcomes = mill.perform_all(statements, self._collects)
             queries = [outcome for outcome in outcomes if isinstance(outcome, RunningQuery)]
             for outcome in outcomes:
                 if isinstance(outcome, str):
@@ -137,7 +140,9 @@ class ScriptRun:
                 return RunEnd.STOPPED
             return RunEnd.ALL_BAD if rejects.all_bad() else RunEnd.COMPLETE
         # Interrupted while it started.
-        return RunEnd.STOPPED if self._bounded else RunEnd.COMPLETE  # type: ignore[unreachable]
+        for warning in mill.dropped_lines:  # type: ignore[unreachable]
+            self._say(f"warning: {warning}")
+        return RunEnd.STOPPED if self._bounded else RunEnd.COMPLETE
 
     @contextmanager
     def _at_once(self, mill: Mill) -> Iterator[None]:
