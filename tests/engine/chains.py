@@ -222,10 +222,10 @@ class Catalog:
         return text.format(s=stream, o=other, **lengths, **bounds)
 
 
-def chain(names: Sequence[str], seed: object) -> Chain:
+def chain(names: Sequence[str], seed: object, kind: type[Catalog] = Catalog) -> Chain:
     """The operators of those names one above the other; the last is the query."""
     chance = random.Random(f"{names} {seed}")
-    catalog = Catalog(chance)
+    catalog = kind(chance)
     texts: list[str] = []
     every = {**OPERATORS, **SHOWN}
     for i, name in enumerate(names):
@@ -235,11 +235,11 @@ def chain(names: Sequence[str], seed: object) -> Chain:
     return Chain(catalog.script, tuple(texts[:-1]), texts[-1], catalog.inputs(), tuple(names))
 
 
-def drawn(seed: int) -> Chain:
+def drawn(seed: int, kind: type[Catalog] = Catalog) -> Chain:
     """A chain of two to four operators."""
     chance = random.Random(seed)
     names = [chance.choice(list(OPERATORS)) for _ in range(chance.randint(1, 3))]
-    return chain([*names, chance.choice([*OPERATORS, *SHOWN])], seed)
+    return chain([*names, chance.choice([*OPERATORS, *SHOWN])], seed, kind)
 
 
 def course(chance: random.Random) -> Course:

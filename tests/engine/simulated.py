@@ -9,19 +9,21 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from tests.engine.frames import Frame, Session, from_arrow, instead_of_spark
+from tests.engine.frames import Column, Frame, Session, from_arrow, instead_of_spark
 from tests.engine.simulation import Hosted, blobs_in
 
 from millstream.analysis.expressions import ColumnRef
-from millstream.catalog.entries import Stream
+from millstream.catalog import Catalog
+from millstream.catalog.entries import Rejected, Stream
 from millstream.plan import nodes
 from millstream.reference import Arrivals, Input, Row
+from millstream.spark.flows import Leg
 from millstream.spark.hidden import NUMBER, PARTITION, SEGMENT, TIME, is_hidden
 from millstream.spark.lower import Lowerer
 from millstream.spark.stages import Stages, Wanted
@@ -90,6 +92,11 @@ class SimulatedStages(Stages):
             results += [t.append_column(BATCH, pa.array([number] * len(t), pa.int64())) for t in made]
         return from_arrow(pa.concat_tables(results))
 
+    def late(self, leg: Leg, names: Sequence[str]) -> Frame:  # type: ignore[override]
+        """Late tuples, read like any stream, in the micro-batches in which they were found."""
+        found: Any = super().late(leg, names)
+        return found.withColumn(SEGMENT, Column(f"`{BATCH}`")).drop(BATCH)  # type: ignore[no-any-return]
+
     def _blobs(
         self, number: int, table: pa.Table, source: StageInput, place: Place
     ) -> list[tuple[int, Blob]]:
@@ -99,6 +106,8 @@ class SimulatedStages(Stages):
             return blobs_in(pack(mine.to_batches(), {"": Packer(source, *place)}))
         mine = table.filter(pc.equal(table.column(SEGMENT), number))
         found = []
+        if PARTITION not in mine.column_names:
+            mine = mine.append_column(PARTITION, pa.array([0] * len(mine), pa.int64()))
         for partition in pc.unique(mine.column(PARTITION)).to_pylist():
             rows = mine.filter(pc.equal(mine.column(PARTITION), partition))
             cut = self.chance.randint(0, len(rows))
@@ -111,31 +120,45 @@ class SimulatedStages(Stages):
 
 
 def run(
-    plan: nodes.Node, inputs: Mapping[str, Input], chance: random.Random, course: Course | None = None
+    plan: nodes.Node,
+    inputs: Mapping[str, Input],
+    chance: random.Random,
+    course: Course | None = None,
+    catalog: Catalog | None = None,
 ) -> Rows:
     """Timestamps and columns of the results of a plan; batches, tasks, shards and failures are drawn.
 
-    Of a given ``course`` only the cuts between micro-batches and the tasks are.
+    Of a given ``course`` only the cuts between micro-batches and the tasks are. The ``catalog`` describes the
+    streams whose late tuples or bad records are read.
     """
-    frame = _lowered(plan, inputs, chance, course)
+    frame = _lowered(plan, inputs, chance, course, catalog)
     # By number, because two columns may have the same name.
     places = [frame.columns.index(TIME), *(i for i, n in enumerate(frame.columns) if not is_hidden(n))]
     return [tuple(row[place] for place in places) for row in frame.rows]
 
 
 def changes(
-    plan: nodes.Node, inputs: Mapping[str, Input], chance: random.Random, course: Course | None = None
+    plan: nodes.Node,
+    inputs: Mapping[str, Input],
+    chance: random.Random,
+    course: Course | None = None,
+    catalog: Catalog | None = None,
 ) -> pa.Table:
     """All columns of the results of a plan, those included that travel along unseen."""
-    return _lowered(plan, inputs, chance, course).toArrow()
+    return _lowered(plan, inputs, chance, course, catalog).toArrow()
 
 
 def _lowered(
-    plan: nodes.Node, inputs: Mapping[str, Input], chance: random.Random, course: Course | None = None
+    plan: nodes.Node,
+    inputs: Mapping[str, Input],
+    chance: random.Random,
+    course: Course | None = None,
+    catalog: Catalog | None = None,
 ) -> Frame:
     course = course or Course(chance.randint(1, 4) + 1)
     arrivals = {name: given for name, given in inputs.items() if isinstance(given, Arrivals)}
-    streams = {n.stream.name: n.stream for n in plan.walk() if isinstance(n, nodes.StreamScan)}
+    read = [_read(n.stream, catalog) for n in plan.walk() if isinstance(n, nodes.StreamScan)]
+    streams = {stream.name: stream for stream in read}
     frames = {name: _frame(stream, arrivals[name], course, chance) for name, stream in streams.items()}
     for node in plan.walk():
         if isinstance(node, nodes.TableScan):
@@ -149,6 +172,15 @@ def _lowered(
             chance=chance,
         )
         return lowerer.lower(plan)  # type: ignore[return-value]
+
+
+def _read(stream: Stream, catalog: Catalog | None) -> Stream:
+    """The stream that is read for another one: of rejected tuples, the one that rejects them."""
+    if not isinstance(stream.origin, Rejected):
+        return stream
+    rejecting = catalog.relation(stream.origin.stream) if catalog else None
+    assert isinstance(rejecting, Stream)
+    return rejecting
 
 
 def _frame(stream: Stream, given: Arrivals, course: Course, chance: random.Random) -> Frame:

@@ -28,7 +28,10 @@ pytestmark = pytest.mark.usefixtures("uncompiled")
 
 SEEDS = 20
 MORE_SEEDS = 3000
-REFUSED = ("UNION of contents of windows takes no stream of tuples",)
+REFUSED = (
+    "UNION of contents of windows takes no stream of tuples",
+    "ACTIVE EXPIRATION needs a timestamp",
+)
 """Messages for chains that make no sense."""
 
 
@@ -37,7 +40,7 @@ def tidy_all_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chunks, "SPARE", 1)
 
 
-def _plan(one: Chain) -> nodes.Node | None:
+def plan_of(one: Chain) -> nodes.Node | None:
     """The plan of a chain, if it makes sense and can be run; rules keep it so."""
     try:
         plan = planned(one.script)
@@ -53,7 +56,7 @@ def _plan(one: Chain) -> nodes.Node | None:
 
 def check(one: Chain, seed: object) -> None:
     """Compare a chain with the oracle, or with itself, where that does not know an operator."""
-    plan = _plan(one)
+    plan = plan_of(one)
     if plan is None or not one.is_settled:
         return
     expected: list[tuple[Any, ...]] | None = None
@@ -95,4 +98,4 @@ def test_more_chains(seed: int) -> None:
 
 
 def test_most_chains_are_run() -> None:
-    assert sum(_plan(drawn(seed)) is not None for seed in range(SEEDS)) > 0.8 * SEEDS
+    assert sum(plan_of(drawn(seed)) is not None for seed in range(SEEDS)) > 0.8 * SEEDS

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -28,7 +29,7 @@ from millstream.plan.executable import why_not
 from millstream.plan.optimize import optimize
 from millstream.plan.varying import CHANGES, VIEW
 from millstream.plan.views import build_view
-from millstream.reference import Arrivals, Row
+from millstream.reference import Arrivals, Input, Row
 from millstream.reference import run as interpreted
 from millstream.reference.values import same_key
 from millstream.runtime.current import CurrentResult
@@ -41,10 +42,15 @@ def tidy_all_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chunks, "SPARE", 1)
 
 
-def compare(view: nodes.RelationToStream, case: Case, chance: random.Random) -> None:
+def compare(
+    view: nodes.RelationToStream,
+    inputs: Mapping[str, Input],
+    chance: random.Random,
+    course: simulated.Course | None = None,
+) -> None:
     """Folds the changes of a view, and compares what is there after each instant."""
-    asked = interpreted(replace(view, kind=CHANGES), case.inputs)
-    changes = simulated.changes(optimize(view) if chance.random() < 0.6 else view, case.inputs, chance)
+    asked = interpreted(replace(view, kind=CHANGES), inputs)
+    changes = simulated.changes(optimize(view) if chance.random() < 0.6 else view, inputs, chance, course)
     kept = CurrentResult(
         changes.schema, sort_keys(changes.column_names), (OP, ID, ID2), hidden(changes.column_names)
     )
@@ -91,7 +97,7 @@ def test_drawn_queries(seed: int) -> None:
     view = replace(plan, kind=VIEW)
     if why_not(view) or why_not(optimize(view)):
         pytest.skip("its result is not maintained")
-    compare(view, case, random.Random(seed))
+    compare(view, case.inputs, random.Random(seed))
 
 
 # ---------------------------------------------------------------- queries by hand
@@ -149,7 +155,7 @@ def test_queries(query: str, windows: tuple[str, str]) -> None:
         chance = random.Random(seed)
         given = {"a": arrivals(chance, "kvt"), "b": arrivals(chance, "kvwt")}
         case = Case(STREAMS, (RETURNING,), (query.format(*windows),), given)
-        compare(view_of(case.script), case, chance)
+        compare(view_of(case.script), case.inputs, chance)
 
 
 def test_a_returned_row_that_stays_is_not_told_again() -> None:

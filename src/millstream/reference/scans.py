@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from millstream.analysis.expressions import ColumnRef
@@ -53,7 +53,10 @@ class Scanned:
     def rejected(self, stream: Stream, reason: str, ended: bool) -> Relation:
         """What LATE INTO or BAD INTO made of the rest: a latent stream."""
         records = self.late if reason == "late" else [self._as_text(*bad) for bad in self.bad]
-        return Relation(self._schema(stream), tuple(records), TIMESTAMP, latent=True, ended=ended)
+        frontiers = _frontiers_by_stamp(records)
+        return Relation(
+            self._schema(stream), tuple(records), TIMESTAMP, latent=True, ended=ended, frontiers=frontiers
+        )
 
     def _schema(self, stream: Stream) -> tuple[ColumnRef, ...]:
         return tuple(ColumnRef(self.alias, f.name, f.type) for f in stream.schema)
@@ -71,7 +74,15 @@ def scan(stream: Stream, arrivals: Arrivals, source: int, alias: str) -> Scanned
         scanned.frontiers[attribute] = min(
             (promise[attribute], (source, i)) for i, promise in enumerate(promises)
         )
+    if stream.timestamp.kind is TimestampKind.LATENT:
+        scanned.frontiers |= _frontiers_by_stamp(scanned.on_time)
     return scanned
+
+
+def _frontiers_by_stamp(records: Sequence[Record]) -> dict[Attribute, Frontier]:
+    """A latent stream is through with its newest stamp, as no two tuples share one."""
+    stamps = [record.stamp for record in records if record.stamp is not None]
+    return {TIMESTAMP_ITSELF: (at(max(stamps) + 1), ())} if stamps else {}
 
 
 def _scan_partition(
