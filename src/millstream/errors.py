@@ -68,7 +68,11 @@ class Place:
 
 
 class MillstreamError(Exception):
-    """Something that a person has to know: a message, a hint on what to do, and a place."""
+    """Something that a person has to know: a message, a hint on what to do, and a place.
+
+    A text may have several mistakes: these are of the first, :attr:`all` has every one, and ``str(error)`` is
+    the text of all of them.
+    """
 
     def __init__(self, message: str, *, hint: str | None = None, span: Span | None = None) -> None:
         message = masked(message)
@@ -148,6 +152,16 @@ def did_you_mean(name: str, known: Iterable[str]) -> str | None:
     "did you mean 'price'?"
     >>> did_you_mean("prise", ["itemID"])
     """
+    alike = closest(name, known, cutoff=0.6)
+    return f"did you mean '{alike}'?" if alike is not None else None
+
+
+def closest(name: str, known: Iterable[str], cutoff: float) -> str | None:
+    """The known word nearest to a wrong one, in any case, if it is at least so near.
+
+    >>> closest("HEDER", ["header", "sep"], cutoff=0.75)
+    'header'
+    """
     spellings = {word.lower(): word for word in known}
-    close = difflib.get_close_matches(name.lower(), spellings, n=1, cutoff=0.6)
-    return f"did you mean '{spellings[close[0]]}'?" if close else None
+    close = difflib.get_close_matches(name.lower(), spellings, n=1, cutoff=cutoff)
+    return spellings[close[0]] if close else None

@@ -7,6 +7,9 @@ import pytest
 from millstream.analysis.notes import notes_of
 from millstream.analysis.statements import analyse
 from millstream.catalog import Catalog
+from millstream.errors import NoteWarning
+from millstream.runtime.mill import Mill
+from millstream.runtime.scripts import RunOptions, ScriptRun
 from millstream.syntax import parse_script
 
 PRELUDE = """
@@ -39,6 +42,10 @@ CAST = "declare 'bidderID' as a number, or write try_cast(bidderID AS DOUBLE)"
 COMPARED = (
     "'bidderID' is of type string and is compared with a number: a value that is no number stops the query; "
     "compare it with a text, or write try_cast(bidderID AS DOUBLE)"
+)
+WEEKS = (
+    "'Y' is the year of a week and 'D' the day of a year, which timestampFormat cannot have; "
+    "write yyyy/MM/dd HH:mm"
 )
 STOPS = "a value that is no number stops the query"
 
@@ -117,6 +124,22 @@ def noted(text: str, prelude: Catalog) -> list[str]:
             MISSPELT,
         ),
         (
+            "CREATE STREAM c (a INT) USING csv OPTIONS (path 'c.csv', heder 'true')",
+            "option 'heder' of format csv is unknown; did you mean 'header'?",
+        ),
+        (
+            "CREATE TABLE c (t TIMESTAMP) USING json OPTIONS (path 'c.json', timestampFormt 'yyyy')",
+            "option 'timestampFormt' of format json is unknown; did you mean 'timestampFormat'?",
+        ),
+        (
+            "CREATE SINK c USING csv OPTIONS (path 'c', HEDER 'true')",
+            "option 'HEDER' of format csv is unknown; did you mean 'header'?",
+        ),
+        (
+            "CREATE STREAM c (t TIMESTAMP) USING csv OPTIONS (path 'c', timestampFormat 'YYYY/MM/DD HH:mm')",
+            WEEKS,
+        ),
+        (
             "CREATE FUNCTION f(x INT) : INT LANGUAGE PYTHON AS 'no_module.part:f'",
             "there is no Python module 'no_module.part' here; put it beside the script, or on PYTHONPATH",
         ),
@@ -143,6 +166,10 @@ def test_what_is_noted(text: str, note: str, prelude: Catalog) -> None:
         "SELECT price FROM Bid WHERE bidderID = '10' AND price > 10",
         "SELECT \"other\", 'itemID' FROM Bid",
         "CREATE STREAM s (a INT) USING com.company.Source OPTIONS (topic 'x')",
+        "CREATE STREAM s (a INT) USING kafka OPTIONS (kafka.bootstrap.servers 'h:9092', partitions '4')",
+        "CREATE STREAM s (a INT) USING csv OPTIONS (path 's', HEADER 'true', dateFormat 'yyyy-DDD')",
+        "CREATE STREAM s (a INT) USING csv OPTIONS (path 's', colour 'blue')",
+        "CREATE STREAM s (a INT) USING iceberg OPTIONS (heder 'true')",
         "SET spark.sql.shuffle.partitions = 4",
         "SET spark.sql.catalog.mine = 'org.company.Catalog'",
         "CREATE FUNCTION f(x INT) : INT LANGUAGE PYTHON AS 'json:f'",
@@ -157,3 +184,19 @@ def test_notes_are_in_the_order_of_the_text(prelude: Catalog) -> None:
     (statement,) = parse_script(text)
     columns = [note.place.column for note in notes_of(analyse(statement, prelude.copy()))]
     assert columns == [8, 21, 70]
+
+
+def test_a_note_on_an_option_is_at_the_option(prelude: Catalog) -> None:
+    text = "CREATE STREAM heder (a INT) USING csv OPTIONS (path 'heder', heder 'true')"
+    (statement,) = parse_script(text)
+    (note,) = notes_of(analyse(statement, prelude.copy()))
+    assert note.place.column == text.rindex("heder") + 1
+
+
+def test_settings_from_outside_of_a_script_are_noted() -> None:
+    said: list[str] = []
+    given = {"spark.sql.shufle.partitions": "3"}
+    ScriptRun(RunOptions(settings=given), say=said.append).run("SHOW STREAMS;", "s.esl")
+    assert said[0] == f"warning: {MISSPELT}"
+    with pytest.warns(NoteWarning, match="Spark has no setting 'spark.sql.shufle.partitions'"):
+        Mill(settings=given)

@@ -37,7 +37,7 @@ def test_rows_are_above_the_status_and_none_is_overwritten(monkeypatch: pytest.M
     monkeypatch.setattr(terminal, "_REFRESH_SECONDS", 0.001)
     screen = Screen()
     shown = Terminal(screen.buffer, screen)
-    with shown.showing([query(rows_in=12, rows_out=12)]):
+    with shown.showing([query(rows={"s": 12}, rows_out=12)]):
         for number in range(50):
             shown.write(f"{number}\n".encode())
             shown.flush()
@@ -49,12 +49,33 @@ def test_rows_are_above_the_status_and_none_is_overwritten(monkeypatch: pytest.M
 
 
 def test_the_status_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    status = terminal.status([query(rows_in=12_345, rows_out=7, late={"s": 3})], terminal.RateMeter(10.0))
+    status = terminal.status([query(rows={"s": 12_345}, rows_out=7, late={"s": 3})], terminal.RateMeter(10.0))
     assert status == "1 running  12,345 rows in  7 out  0 rows/s  late 3  bad 0  Ctrl-C ends"
     monkeypatch.setenv("COLUMNS", "20")
     screen = Screen()
     Terminal(screen.buffer, screen)._draw(status)
     assert screen.lines() == ["1 running  12,34..."]
+
+
+def test_the_status_counts_each_source_once() -> None:
+    read = {"rows": {"s": 61}, "late": {"s": 1}, "bad": {"s": 1}, "rows_in": 61, "rows_out": 5}
+    other = {"rows": {"s": 40, "u": 9}, "rows_in": 49, "bad": {"u": 2}}
+    status = terminal.status([query(**read)] * 3 + [query(**other)], terminal.RateMeter(10.0))
+    assert status == "4 running  70 rows in  15 out  0 rows/s  late 1  bad 3  Ctrl-C ends"
+
+
+def test_a_terminal_shows_that_spark_starts_until_there_is_more_to_say() -> None:
+    screen = Screen()
+    shown = Terminal(screen.buffer, screen)
+    with shown.starting():
+        assert screen.lines() == ["starting Spark ...  Ctrl-C ends"]
+        shown.compiling("top_k", None)
+        shown.compiling("top_k", 1.25)
+    assert screen.lines() == ["compiling top_k ... 1.2 s", ""]
+    err = io.StringIO()
+    with Terminal(io.BytesIO(), err).starting():
+        pass
+    assert err.getvalue() == ""
 
 
 def test_nothing_is_drawn_where_there_is_no_terminal() -> None:

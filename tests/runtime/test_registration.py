@@ -15,9 +15,9 @@ from millstream.catalog import Catalog
 from millstream.catalog.entries import Registered, Stream
 from millstream.errors import AnalysisError, ExecutionError, RejectedTuplesWarning
 from millstream.runtime.mill import Mill
-from millstream.runtime.registration import Clauses, _entries, _slack
+from millstream.runtime.registration import Clauses, _entries, _slack, _with_watermark
 from millstream.spark.callers_session import check_session
-from millstream.types import INT, TIMESTAMP, Field
+from millstream.types import INT, STRING, TIMESTAMP, Field
 
 FIELDS = (Field("at", TIMESTAMP), Field("v", INT))
 
@@ -65,6 +65,67 @@ def test_clauses_that_do_not_fit(clauses: dict[str, Any], message: str) -> None:
     with pytest.raises(AnalysisError, match=message) as raised:
         entries(**clauses)
     assert raised.value.place is None, "the text that was made of the clauses is not the user's"
+
+
+def test_a_text_as_timestamp_is_to_be_converted() -> None:
+    with pytest.raises(
+        AnalysisError, match="cannot be ordered by 'date_time', which is of type string"
+    ) as raised:
+        _entries("d", (Field("date_time", STRING),), Registered(), Clauses(order_by="date_time"))
+    assert raised.value.hint == (
+        "convert it first: pd.to_datetime(frame['date_time']) in pandas, pc.strptime in Arrow, "
+        "to_timestamp('date_time') in Spark"
+    )
+
+
+TIMES = pd.to_datetime(["2026-01-01 00:00:00", "2026-01-01 00:00:07"])
+
+
+def test_the_library_is_known_from_the_beginning() -> None:
+    with ms.connect() as mill:
+        mill.register_stream("s", pd.DataFrame({"k": [1, 2], "v": [3, 4], "t": TIMES}), order_by="t")
+        assert "top_k" in mill.explain("SELECT top_k(k, v, 2) FROM s [UNBOUNDED]")
+
+
+def test_a_column_of_pandas_with_several_types() -> None:
+    with ms.connect() as mill:
+        with pytest.raises(
+            ExecutionError, match="column 'v' of 's' has values of several types: int, str"
+        ) as e:
+            mill.register_stream("s", pd.DataFrame({"k": [1, 2, 3], "v": [1, "two", None]}))
+        assert e.value.hint == "give it one type, as with frame['v'].astype(str) or pd.to_numeric"
+        with pytest.raises(ExecutionError, match="column 'v' of 's' has values of type object that Spark"):
+            mill.register_stream("s", pd.DataFrame({"v": [object()]}))
+        twice = pd.DataFrame([[1, 2]], columns=["a", "a"])
+        with pytest.raises(ExecutionError, match="'s' cannot be made of this DataFrame of pandas: Duplicate"):
+            mill.register_stream("s", twice)
+
+
+def test_a_name_that_is_taken_is_refused_unless_it_is_to_be_replaced() -> None:
+    one, two = (pd.DataFrame({"t": TIMES, name: [1, 2]}) for name in ("one", "two"))
+    with ms.connect() as mill:
+        mill.register_stream("s", one, order_by="t", late_into="tardy")
+        with pytest.raises(AnalysisError, match="the name 's' is taken by a stream") as raised:
+            mill.register_stream("S", two)
+        assert raised.value.hint == "choose another name, or pass replace=True"
+        with pytest.raises(AnalysisError, match="the name 'tardy' is taken by a stream"):
+            mill.register_stream("u", two, order_by="t", late_into="tardy")
+        assert mill.catalog.named("u") is None
+        mill.register_stream("S", two, replace=True)
+        assert "two" in mill.explain("SELECT two FROM s")
+
+
+def test_a_watermark_on_another_column_than_that_of_order_by() -> None:
+    watermarks = {"timestamp": 60_000}
+    with pytest.raises(
+        AnalysisError,
+        match="stream 's': the watermark of the DataFrame is on 'timestamp', but order_by is 'value'",
+    ) as raised:
+        _with_watermark("s", watermarks, Clauses(order_by="value"))
+    assert raised.value.hint is not None
+    assert _with_watermark("s", watermarks, Clauses()) == Clauses("timestamp", timedelta(minutes=1))
+    assert _with_watermark("s", watermarks, Clauses("Timestamp", "1 s")) == Clauses("Timestamp", "1 s")
+    assert _with_watermark("s", {}, Clauses("value")) == Clauses("value")
 
 
 def session_with(python: str) -> Any:

@@ -12,6 +12,8 @@ SCRIPT = """
     CREATE STREAM kept (a INT, t INT) ORDER BY t USING csv OPTIONS (path 'a.csv')
       LATE INTO tardy BAD INTO broken;
     CREATE STREAM dropped (a INT, t INT) ORDER BY t USING parquet OPTIONS (path 'a') LATE DROP;
+    CREATE STREAM generous (a INT, t INT) ORDER BY t USING parquet OPTIONS (path 'a')
+      SLACK 3 GENEROUS LATE DROP;
 """
 
 
@@ -43,6 +45,12 @@ def test_a_clause_that_claims_them_is_named_or_makes_the_warning_superfluous() -
         "1 late tuple in stream dropped (dropped)",
     ]
     assert found.warnings(unclaimed=True) == []
+
+
+def test_late_tuples_of_a_generous_stream_are_not_all_dropped() -> None:
+    assert rejects(Progress(rows={"generous": 9}, late={"generous": 2})).warnings() == [
+        "2 late tuples in stream generous (counted by windows that could still count them, otherwise dropped)"
+    ]
 
 
 def test_a_stream_without_a_good_record() -> None:

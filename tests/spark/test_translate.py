@@ -141,6 +141,20 @@ class TestSources:
         error = failure(lambda: query(reader.csv(str(tmp_path))))
         assert error.message == f"{file} has the header (z, y), and not (a, b)"
 
+    def test_header_of_other_length(self, spark: SparkSession, tmp_path: Path) -> None:
+        file = tmp_path / "a.csv"
+        file.write_text("z,y\n1,2\n")
+        reader = spark.readStream.schema("a INT, b INT, c INT").options(header=True, enforceSchema=False)
+        error = failure(lambda: run(reader.csv(str(tmp_path))))
+        assert error.message == f"{file} has the header (z, y), and not 3 columns"
+
+    def test_pattern_of_weeks(self, spark: SparkSession, tmp_path: Path) -> None:
+        (tmp_path / "a.csv").write_text("2026/01/31\n")
+        reader = spark.readStream.schema("t TIMESTAMP").option("timestampFormat", "YYYY/MM/DD")
+        error = failure(lambda: run(reader.csv(str(tmp_path))))
+        assert error.message == "'Y' in a pattern of dates stands for weeks, which Spark does not read"
+        assert error.hint == "write yyyy for the year, MM for the month and dd for the day"
+
     def test_malformed_record(self, spark: SparkSession, tmp_path: Path) -> None:
         (tmp_path / "a.csv").write_text("1,2\n3,x\n")
         reader = spark.readStream.schema("a INT, b INT").option("mode", "FAILFAST")
@@ -207,6 +221,8 @@ class TestWithoutSpark:
         assert translate(error) is error
 
     def test_the_log_is_named_if_there_is_no_better_hint(self) -> None:
+        error = translate(RuntimeError("boom"), log=lambda: None)
+        assert error.hint == "details are in the log of the Spark session"
         error = translate(RuntimeError("boom"), log=lambda: Path("/tmp/spark.log"))
         assert (error.message, error.hint) == ("boom", "details are in /tmp/spark.log")
 

@@ -6,6 +6,7 @@ from sqlglot import exp
 
 from millstream.analysis.coercion import MAX_PRECISION
 from millstream.errors import AnalysisError
+from millstream.syntax import nodes
 from millstream.syntax.positions import span_of
 from millstream.types import (
     BIGINT,
@@ -68,6 +69,9 @@ _INSTEAD = {_D.DATETIME: "TIMESTAMP", _D.JSON: "STRING or VARIANT", _D.UINT: "BI
 
 def from_datatype(node: exp.DataType) -> Type:
     """The type that is written, or an AnalysisError if Spark has no such type."""
+    if isinstance(node, nodes.UnknownType):
+        word, hint = node.args["word"], node.args.get("hint")
+        raise AnalysisError(f"'{word}' is not a type", span=span_of(node), hint=hint)
     kind = node.this
     if isinstance(kind, exp.Interval):
         return interval_type(kind.args.get("unit"))

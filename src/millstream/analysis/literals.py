@@ -7,6 +7,7 @@ is known whether that can succeed: where it cannot, the query would fail with it
 from __future__ import annotations
 
 import re
+from calendar import monthrange
 
 from sqlglot import exp
 
@@ -19,6 +20,11 @@ _NUMBER = re.compile(
     r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?[df]?|nan|inf|infinity|0x[\da-f.]+p[+-]?\d+)", re.IGNORECASE
 )
 _CONDITION = frozenset({"t", "true", "y", "yes", "1", "f", "false", "n", "no", "0"})
+_YEAR, _MONTH, _DAY = r"[+-]?(?P<year>\d{4,7})", r"(?P<month>\d{1,2})", r"(?P<day>\d{1,2})"
+_CLOCK = (
+    r"(?P<hour>\d{1,2})(?::(?P<minute>\d{1,2})(?::(?P<second>\d{1,2})(?:\.\d*)?)?)?"
+    r"(?P<zone>[^\d:.].*)?"
+)
 _SPECIAL_TIMES = frozenset({"epoch", "now", "today", "tomorrow", "yesterday"})
 
 
@@ -37,8 +43,12 @@ def check_literal(node: exp.Expr, wanted: Type, *, whole: bool = False) -> None:
     raise AnalysisError(
         f"'{shown}' is not {noun}, but stands beside a value of type {wanted}",
         span=span_of(node),
-        hint="write '2026-01-31 07:00:00'" if wanted.is_time else "a column stands without quotes",
+        hint=_written(wanted) if wanted.is_time else "a column stands without quotes",
     )
+
+
+def _written(wanted: Type) -> str:
+    return "write '2026-01-31'" if wanted.kind is Kind.DATE else "write '2026-01-31 07:00:00'"
 
 
 def _cannot_be(text: str, wanted: Type) -> str | None:
@@ -58,6 +68,31 @@ def _cannot_be(text: str, wanted: Type) -> str | None:
     if wanted.kind is Kind.BOOLEAN:
         return None if text.lower() in _CONDITION else "true or false"
     if wanted.is_time:
-        # What else can be read as a time is for Spark to say.
-        return None if re.search(r"\d", text) or text.lower() in _SPECIAL_TIMES else "a time"
+        noun = "a date" if wanted.kind is Kind.DATE else "a time"
+        return None if _is_time(text, wanted.kind) or text.lower() in _SPECIAL_TIMES else noun
     return None
+
+
+def _is_time(text: str, kind: Kind) -> bool:
+    """Whether Spark can read a date or a timestamp; the name of a time zone is for Spark to know.
+
+    >>> [_is_time(text, Kind.TIMESTAMP) for text in ("2015", "2015-3-1T7:30Z", "7:30", "2015-02-29")]
+    [True, True, True, False]
+    >>> _is_time("2015-03-01 noon", Kind.DATE), _is_time("2015-03-01 24:00", Kind.TIMESTAMP_NTZ)
+    (True, False)
+    """
+    if kind is Kind.TIMESTAMP and (clock := re.fullmatch(f"T?(?=\\d+:){_CLOCK}", text)):
+        return _is_clock(clock)
+    behind = r"(?:[ T].*)?" if kind is Kind.DATE else f"(?:[ T]{_CLOCK})?"
+    found = re.fullmatch(rf"{_YEAR}(?:-{_MONTH}(?:-{_DAY}{behind})?)?", text, re.DOTALL)
+    if found is None:
+        return False
+    year, month, day = (int(found[part] or 1) for part in ("year", "month", "day"))
+    # The calendar repeats itself every 400 years, and Python's knows no year 0.
+    in_calendar = 1 <= month <= 12 and 1 <= day <= monthrange(2000 + year % 400, month)[1]
+    return in_calendar and (kind is Kind.DATE or _is_clock(found))
+
+
+def _is_clock(found: re.Match[str]) -> bool:
+    hour, minute, second = (int(found[part] or 0) for part in ("hour", "minute", "second"))
+    return hour < 24 and minute < 60 and second < 60

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import importlib.util
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -20,6 +21,7 @@ from millstream.analysis.expressions import Expr
 from millstream.analysis.from_items import columns_of, facts_of, is_declared
 from millstream.analysis.relations import window_of
 from millstream.analysis.resolved import FromItem, Query, ReadQuery, ReadStream, Select, SetOperation
+from millstream.analysis.source_options import notes_on_options
 from millstream.analysis.statements import (
     AnalysedStatement,
     Definition,
@@ -75,6 +77,7 @@ def _found(statement: AnalysedStatement) -> Iterator[_Found]:
         case Definition(entries) as definition:
             for entry in entries:
                 yield from _on_entry(entry)
+                yield from _on_options(entry, statement)
                 if isinstance(entry, Stream) and isinstance(entry.origin, Derived):
                     derived = entry.origin.definition
                     assert isinstance(derived, Select | SetOperation)
@@ -84,6 +87,11 @@ def _found(statement: AnalysedStatement) -> Iterator[_Found]:
                 yield from _on_query(query, statement.source)
         case Setting(key):
             yield from _on_setting(key)
+
+
+def note_on_setting(key: str) -> str | None:
+    """The note on a setting that is given from outside of a script."""
+    return next((f"{message}; {hint}" for message, hint, _ in _on_setting(key)), None)
 
 
 # ---------------------------------------------------------------- queries
@@ -226,6 +234,25 @@ def _on_entry(entry: object) -> Iterator[_Found]:
 def _on_format(name: str) -> Iterator[_Found]:
     if "." not in name and name.lower() not in FORMATS:
         yield f"format '{name}' is none of Spark's own, so its package has to be installed", None, None
+
+
+def _on_options(entry: object, statement: AnalysedStatement) -> Iterator[_Found]:
+    if isinstance(entry, Stream | Table) and isinstance(entry.origin, Reader):
+        format_, options = entry.origin.format, entry.origin.options
+    elif isinstance(entry, Sink):
+        format_, options = entry.format, entry.options
+    else:
+        return
+    for key, message, hint in notes_on_options(format_, options):
+        yield message, hint, _option_span(key, statement)
+
+
+def _option_span(key: str, statement: AnalysedStatement) -> Span | None:
+    """Where an option stands in a statement: the catalog keeps no places of options."""
+    start, end = statement.span
+    text = statement.source.text[start : end + 1]
+    found = re.search(rf"\bOPTIONS\b.*?(?<!['\w])({re.escape(key)})(?!\w)", text, re.DOTALL | re.IGNORECASE)
+    return (start + found.start(1), start + found.end(1) - 1) if found else None
 
 
 def _is_found(module: str) -> bool:

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from millstream.catalog import Catalog
 
 PREVIOUS = "previous"
+_BEFORE = frozenset({"prev", "prior", "before", "lag", "preceding"})
+"""Words of other languages for the tuple before."""
 ENDS = ("first", "last")
 RUNNING = {"ccount": "count", "csum": "sum", "cavg": "avg", "cmin": "min", "cmax": "max"}
 """Aggregates that have a value with every tuple of a star, and what they are when the star is complete."""
@@ -117,9 +119,17 @@ class PatternTyper:
             raise AnalysisError(
                 f"unknown column '{path[0]}' in '{self.names.relation.alias}'",
                 span=span_of(node),
-                hint=did_you_mean(path[0], self._columns()),
+                hint=self._instead_of(path, node),
             )
         return _part(column.type, path[1:], node)
+
+    def _instead_of(self, path: list[str], node: exp.Column) -> str | None:
+        """A hint about an unknown column of a tuple; before another name it may have been a tuple."""
+        before = path[0].lower() in _BEFORE or did_you_mean(path[0], [PREVIOUS]) is not None
+        if len(path) > 1 and before:
+            tuple_ = f"{node.parts[0].name}.{PREVIOUS}"
+            return f"the tuple before {node.parts[0].name} is {tuple_}: write {tuple_}.{'.'.join(path[1:])}"
+        return did_you_mean(path[0], self._columns())
 
     def _tuple_type(self, node: exp.Expr) -> Type:
         """A tuple; sqlglot cuts ``Y.previous.previous.previous.previous.c`` in the middle, at a tuple."""

@@ -64,6 +64,8 @@ class Scope:
     """The right sides of SEMI and ANTI joins, of which only ON has seen the columns."""
     bound: Callable[[exp.Expr], ColumnRef | None] = lambda node: None
     """The bound of a window that a name means although a column has it, too."""
+    advice: Callable[[exp.Column], str | None] = lambda node: None
+    """A hint about a name that is no column, but something else in the query."""
 
     def add(self, relation: ScopeRelation, node: exp.Expr) -> None:
         if any(relation.alias.lower() == known.alias.lower() for known in (*self.relations, *self.hidden)):
@@ -149,7 +151,7 @@ class Scope:
                 span=span_of(parts[0]),
                 hint=did_you_mean(parts[0].name, [r.alias for r in self.relations]),
             )
-        hint = did_you_mean(parts[0].name, known)
+        hint = self.advice(node) or did_you_mean(parts[0].name, known)
         if hint is None and len(self.relations) == 1:
             hint = _columns_hint(self.relations[0])
         return AnalysisError(f"unknown column '{parts[0].name}'", span=span_of(node), hint=hint)

@@ -30,7 +30,7 @@ from millstream.analysis.result_order import order_of_tuples, order_of_windows
 from millstream.analysis.scope import Scope, ScopeRelation
 from millstream.analysis.stars import expanded, star_of
 from millstream.analysis.stream_clauses import check_order, refuse_clauses, refuse_ranks, window_hint
-from millstream.analysis.window_bounds import WindowBounds, aggregates_anything
+from millstream.analysis.window_bounds import WindowBounds, aggregates_anything, aggregates_in
 from millstream.analysis.windows import StreamFacts
 from millstream.catalog.entries import Aggregate
 from millstream.errors import AnalysisError
@@ -121,7 +121,21 @@ class SelectAnalyser:
         where = self.node.args.get("where")
         if where is None:
             return ()
-        return self.resolver.with_aggregates(None, "in WHERE").conditions(where.this, "WHERE")
+        scope = replace(self.resolver.scope, advice=self._instead_of_alias)
+        return self.resolver.with_aggregates(None, "in WHERE", scope).conditions(where.this, "WHERE")
+
+    def _instead_of_alias(self, node: exp.Column) -> str | None:
+        """A hint for WHERE about a name that SELECT gives."""
+        aliased = (item for item in self.node.expressions if isinstance(item, exp.Alias))
+        value = next((item.this for item in aliased if item.alias.lower() == node.name.lower()), None)
+        if value is None:
+            return None
+        condition = self._written(_condition_around(node))
+        if value.find(exp.Window):
+            return f"WHERE cannot see it: put the query into FROM (...) and write {condition} outside"
+        if aggregates_in(value, self.resolver.catalog):
+            return f"an aggregate is filtered behind GROUP BY: HAVING {condition}"
+        return f"WHERE comes before SELECT: write {self._written(value)} in the place of {node.name}"
 
     def _columns(self) -> tuple[list[Output], tuple[Expr, ...]]:
         self._group_keys()
@@ -433,6 +447,13 @@ class SelectAnalyser:
 def _emits(window: exp.Window) -> bool:
     spec = window.args.get("spec")
     return isinstance(spec, nodes.OverSpec) and spec.args.get("emit") is not None
+
+
+def _condition_around(node: exp.Expr) -> exp.Expr:
+    """The condition that a name stands in, between AND and OR."""
+    while node.parent is not None and not isinstance(node.parent, exp.Connector | exp.Where | exp.Query):
+        node = node.parent
+    return node
 
 
 def _unaliased(item: exp.Expr) -> exp.Expr:

@@ -11,6 +11,11 @@ from millstream.library import shelf
 from millstream.syntax import nodes, parse_script
 
 
+def stock(catalog: Catalog) -> None:
+    """Make the library known in a catalog."""
+    catalog.ship(shipped, shelf.names)
+
+
 def shipped(name: str) -> tuple[Aggregate, ...]:
     """The versions of an aggregate of the library; none if there is no such aggregate."""
     return _made(name) if name in shelf.names() else ()
@@ -20,7 +25,7 @@ def shipped(name: str) -> tuple[Aggregate, ...]:
 def _made(name: str) -> tuple[Aggregate, ...]:
     # What is in the library may use the library, but nothing of the user's.
     catalog = Catalog()
-    catalog.ship(shipped, shelf.names)
+    stock(catalog)
     for statement in parse_script(shelf.text(name), f"library/{name}.esl"):
         assert isinstance(statement.tree, nodes.CreateAggregate), f"{name}.esl has nothing but aggregates"
         catalog.add(analyse_aggregate(statement.tree, catalog, statement.source))

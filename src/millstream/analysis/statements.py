@@ -16,7 +16,7 @@ from millstream.analysis.resolved import Query, Select, SetOperation
 from millstream.analysis.resolver import Resolver
 from millstream.analysis.scope import Scope, ScopeRelation
 from millstream.analysis.set_operations import require_windows
-from millstream.analysis.shipped import shipped
+from millstream.analysis.shipped import stock
 from millstream.analysis.streams import analyse_sink, analyse_stream, analyse_table, columns, refresh_of
 from millstream.catalog import Catalog, kind_of
 from millstream.catalog.entries import (
@@ -38,7 +38,6 @@ from millstream.errors import (
     UnknownNameError,
     did_you_mean,
 )
-from millstream.library import shelf
 from millstream.syntax import ParsedStatement, nodes
 from millstream.syntax.positions import span_of
 from millstream.types import Field, Type
@@ -116,7 +115,7 @@ class AnalysedStatement:
 
 def analyse(statement: ParsedStatement, catalog: Catalog) -> AnalysedStatement:
     """Check a statement; what it defines, drops or sets is in the catalog afterwards."""
-    catalog.ship(shipped, shelf.names)
+    stock(catalog)
     try:
         check_fence(statement, catalog)
         meaning = _StatementAnalyser(catalog, statement.source).meaning(statement.tree)
@@ -179,11 +178,8 @@ class _StatementAnalyser:
             if known is not None and node.args.get("exists"):
                 continue
             if known is not None and not node.args.get("replace"):
-                raise AnalysisError(
-                    f"the name '{known.name}' is taken by {_article(_label(known))}",
-                    span=span_of(node.this),
-                    hint=f"choose another name, or say CREATE OR REPLACE {_label(known).upper()}",
-                )
+                otherwise = f"say CREATE OR REPLACE {_label(known).upper()}"
+                raise name_taken(known, otherwise, span=span_of(node.this))
             kept.append(entry)
         return self._enter(node, kept)
 
@@ -446,6 +442,15 @@ def analyse_setting(key: str, value: str) -> Setting:
 
 def _no_subquery(query: exp.Query, scope: Scope) -> Type:
     raise AnalysisError("a function cannot contain a query", span=span_of(query))
+
+
+def name_taken(known: Entry, otherwise: str, *, span: Span | None = None) -> AnalysisError:
+    """Make the error for a name that an entry has; ``otherwise`` says how to replace the entry."""
+    return AnalysisError(
+        f"the name '{known.name}' is taken by {_article(_label(known))}",
+        span=span,
+        hint=f"choose another name, or {otherwise}",
+    )
 
 
 def _label(entry: Entry) -> str:

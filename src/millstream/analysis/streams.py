@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sqlglot import exp
 
 from millstream.analysis.datatypes import from_datatype
+from millstream.analysis.mistakes import Collecting, Mistakes
 from millstream.analysis.quantities import positive, positive_duration, positive_on
 from millstream.analysis.resolver import Resolver
 from millstream.analysis.scope import Scope, ScopeRelation
+from millstream.analysis.source_options import misspelt_path
 from millstream.catalog import Catalog
 from millstream.catalog.entries import (
     FILE_FORMATS,
@@ -73,11 +76,19 @@ def analyse_stream(node: nodes.CreateStream, catalog: Catalog, source: Source) -
             span=span_of(node.this),
             hint="CREATE STREAM s (a INT, t TIMESTAMP) ORDER BY t USING ..., or CREATE STREAM s AS ...",
         )
-    schema = columns(node.args["columns"])
-    origin = _origin(node)
-    _check_format(origin, schema, node)
-    timestamp = _timestamp(node, schema)
-    promises = _promises(node, schema, timestamp, catalog, source)
+    mistakes = Mistakes()
+    schema = columns(node.args["columns"], mistakes)
+    origin: Origin = Registered()
+    timestamp = LATENT
+    promises: tuple[Promise, ...] = ()
+    with mistakes.collected():
+        origin = _origin(node)
+    with mistakes.collected():
+        _check_format(origin, schema, node)
+    with mistakes.collected():
+        timestamp = _timestamp(node, schema)
+        promises = _promises(node, schema, timestamp, catalog, source)
+    mistakes.check()
     late, bad = node.args.get("late"), node.args.get("bad")
     stream = Stream(
         name=node.name,
@@ -105,7 +116,8 @@ def analyse_stream(node: nodes.CreateStream, catalog: Catalog, source: Source) -
 
 
 def analyse_table(node: nodes.CreateTable) -> Table:
-    schema = columns(node.args["columns"]) if node.args.get("columns") else None
+    mistakes = Mistakes()
+    schema = columns(node.args["columns"], mistakes) if node.args.get("columns") else None
     if node.args.get("format") is None:
         if schema is None:
             raise AnalysisError(
@@ -119,13 +131,18 @@ def analyse_table(node: nodes.CreateTable) -> Table:
                 span=span_of(node.args["refresh"]),
                 hint="add USING format OPTIONS (...)",
             )
+        mistakes.check()
         # Old listings declare tables without saying where they are.
         return Table(node.name, schema, Registered(is_bounded=True))
-    reader = Reader(node.args["format"].name, options(node.args.get("options")))
-    _check_path(reader, node)
+    reader = Reader(node.args["format"].name)
+    with mistakes.collected():
+        reader = replace(reader, options=options(node.args.get("options")))
+        _check_path(reader, node)
     if schema is not None:
-        _check_format(reader, schema, node)
-    elif reader.format.lower() in _ANY_SOURCE:
+        with mistakes.collected():
+            _check_format(reader, schema, node)
+    mistakes.check()
+    if schema is None and reader.format.lower() in _ANY_SOURCE:
         raise AnalysisError(
             f"a {reader.format} table needs its columns", span=span_of(node.this), hint="name them with types"
         )
@@ -149,19 +166,31 @@ def analyse_sink(node: nodes.CreateSink) -> Sink:
     return sink
 
 
-def columns(declared: Sequence[nodes.ColumnDeclaration]) -> tuple[Field, ...]:
-    """Declared columns; the types of old listings may be missing."""
+def columns(
+    declared: Sequence[nodes.ColumnDeclaration], mistakes: Mistakes | None = None
+) -> tuple[Field, ...]:
+    """Declared columns; the types of old listings may be missing.
+
+    A column with a mistake that is collected is there all the same, of a type that is unknown.
+    """
     fields: list[Field] = []
     for column in declared:
-        if any(column.name.lower() == known.name.lower() for known in fields):
-            raise AnalysisError(f"column '{column.name}' is declared twice", span=span_of(column))
-        if column.name.lower().startswith(RESERVED_PREFIX):
-            raise AnalysisError(
-                f"column names that begin with '{RESERVED_PREFIX}' are reserved", span=span_of(column)
-            )
-        kind = column.args.get("kind")
-        fields.append(Field(column.name, from_datatype(kind) if kind is not None else UNKNOWN))
+        type_ = UNKNOWN
+        with Collecting(mistakes):
+            _check_column(column, fields)
+            kind = column.args.get("kind")
+            type_ = from_datatype(kind) if kind is not None else UNKNOWN
+        fields.append(Field(column.name, type_))
     return tuple(fields)
+
+
+def _check_column(column: nodes.ColumnDeclaration, before: Sequence[Field]) -> None:
+    if any(column.name.lower() == known.name.lower() for known in before):
+        raise AnalysisError(f"column '{column.name}' is declared twice", span=span_of(column))
+    if column.name.lower().startswith(RESERVED_PREFIX):
+        raise AnalysisError(
+            f"column names that begin with '{RESERVED_PREFIX}' are reserved", span=span_of(column)
+        )
 
 
 def options(declared: Sequence[nodes.Option] | None) -> Options:
@@ -209,7 +238,9 @@ def _check_path(reader: Reader, node: exp.Expression) -> None:
         raise AnalysisError(
             f"format {reader.format} needs a path",
             span=span_of(node.args["format"]),
-            hint=f"USING {reader.format} OPTIONS (path 'data.{reader.format}')",
+            hint=f"option '{misspelt}': did you mean 'path'?"
+            if (misspelt := misspelt_path(reader.options))
+            else f"USING {reader.format} OPTIONS (path 'data.{reader.format}')",
         )
 
 
@@ -229,7 +260,7 @@ def _check_format(origin: Origin, schema: tuple[Field, ...], node: exp.Expressio
     if not isinstance(origin, Reader):
         return
     for column, declared in zip(schema, node.args["columns"], strict=True):
-        if not column.type.is_known:
+        if declared.args.get("kind") is None:
             raise AnalysisError(
                 f"column '{column.name}' needs a type to be read",
                 span=span_of(declared),

@@ -14,15 +14,15 @@ from sqlglot import exp
 from millstream.analysis import operators, values
 from millstream.analysis.builtins.call import Call
 from millstream.analysis.builtins.rules import result_type
-from millstream.analysis.builtins.times import UNITS, difference_in_units, moved_by_units
+from millstream.analysis.builtins.times import difference_in_units, moved_by_units
 from millstream.analysis.coercion import common_type
 from millstream.analysis.datatypes import from_datatype
 from millstream.analysis.mistakes import Mistakes
 from millstream.analysis.values import field_type
 from millstream.catalog.functions import BARE_FUNCTIONS, builtin, builtin_names
-from millstream.errors import AnalysisError, UnknownNameError, did_you_mean
+from millstream.errors import AnalysisError, UnknownNameError, closest, did_you_mean
 from millstream.syntax import nodes
-from millstream.syntax.phrasebook import FUNCTIONS, WINDOW_FUNCTIONS
+from millstream.syntax.phrasebook import FUNCTIONS, OTHER_NAMES, WINDOW_FUNCTIONS
 from millstream.syntax.positions import span_of
 from millstream.types import BOOLEAN, UNKNOWN, Type
 
@@ -171,7 +171,7 @@ class Typer:
         name = node.name
         arguments = node.expressions
         with_unit = _WITH_UNIT.get(name.lower())
-        if with_unit and len(arguments) == 3 and arguments[0].name.lower() in UNITS:
+        if with_unit and arguments and isinstance(arguments[0], exp.Var):
             return with_unit(self.call(name, node, *arguments[1:]))
         return self._function_type(name, node, *arguments)
 
@@ -198,7 +198,7 @@ class Typer:
                 or FUNCTIONS.get(name.lower())
                 or WINDOW_FUNCTIONS.get(name.lower())
                 or did_you_mean(name, self._names)
-                or did_you_mean(name, sorted(builtin_names())),
+                or _similar_builtin(name),
             )
         return result_type(function, Call(function.name, node, arguments, types, self.lambda_type))
 
@@ -218,6 +218,17 @@ class Typer:
         self.types_of(node.args.get("partition_by") or ())
         self.types_of(part.this for part in (order.expressions if order else ()))
         return self.type_of(node.this)
+
+
+def _similar_builtin(name: str) -> str | None:
+    """A hint that names a function of Spark's, which may be known by another name elsewhere.
+
+    >>> _similar_builtin("avrage"), _similar_builtin("cnt"), _similar_builtin("subst")
+    ("did you mean 'avg'?", "did you mean 'count'?", "did you mean 'substr'?")
+    """
+    known = builtin_names() | OTHER_NAMES.keys()
+    alike = closest(name, sorted(known), cutoff=0.6)
+    return f"did you mean '{OTHER_NAMES.get(alike, alike)}'?" if alike else None
 
 
 def _values(argument: exp.Expr) -> Iterator[exp.Expr]:

@@ -27,14 +27,15 @@ def aggregates_anything(node: exp.Select, catalog: Catalog) -> bool:
     """Whether a SELECT has groups or aggregates that are not over windows of their own."""
     having = node.args.get("having")
     written = [*node.expressions, *([having] if having is not None else [])]
-    return node.args.get("group") is not None or any(_aggregates(part, catalog) for part in written)
+    return node.args.get("group") is not None or any(aggregates_in(part, catalog) for part in written)
 
 
-def _aggregates(node: exp.Expr, catalog: Catalog) -> bool:
+def aggregates_in(node: exp.Expr, catalog: Catalog) -> bool:
+    """Whether an expression has an aggregate in it that is not over a window of its own."""
     if isinstance(node, exp.Query | exp.Window):
         return False
     children = node.iter_expressions()
-    return is_aggregate_call(node, catalog) or any(_aggregates(child, catalog) for child in children)
+    return is_aggregate_call(node, catalog) or any(aggregates_in(child, catalog) for child in children)
 
 
 @dataclass(frozen=True)

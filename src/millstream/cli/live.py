@@ -26,6 +26,8 @@ _FRESH_SECONDS = 1.0
 """How long a row is a new one to the eye."""
 _WIDEST = 40
 """Characters of a column that is not the last."""
+_ALL = ""
+"""Stands for all queries where rates have the names of queries."""
 _NOTHING: Mapping[str, str] = {}
 
 
@@ -62,11 +64,18 @@ class RateMeter:
         """The rate of a query, the last one if it has ended; None until it can be told."""
         if self._window is None:
             return query.progress.rows_in / max(query.seconds, _REFRESH_SECONDS)
-        seen = self._seen.setdefault(query.name, deque())
-        if query.is_active or len(seen) < 2:
+        return self._recent(query.name, query.progress.rows_in, self._window, query.is_active)
+
+    def total(self, rows: int, *, is_active: bool) -> float | None:
+        """Rate of all queries together, which have read so many rows."""
+        return None if self._window is None else self._recent(_ALL, rows, self._window, is_active)
+
+    def _recent(self, name: str, rows: int, window: float, is_active: bool) -> float | None:
+        seen = self._seen.setdefault(name, deque())
+        if is_active or len(seen) < 2:
             now = time.monotonic()
-            seen.append((now, query.progress.rows_in))
-            while now - seen[0][0] > self._window:
+            seen.append((now, rows))
+            while now - seen[0][0] > window:
                 seen.popleft()
         (first, before), (last, after) = seen[0], seen[-1]
         return (after - before) / (last - first) if last - first >= _REFRESH_SECONDS else None

@@ -24,7 +24,8 @@ def run_script(text: str, name: str, options: RunOptions) -> int:
         options,
         say=terminal.say,
         display=terminal.showing,
-        compiling=_compiling,
+        starting=terminal.starting,
+        compiling=terminal.compiling,
         stdout=terminal,
     )
     received: list[int] = []
@@ -47,11 +48,3 @@ def run_script(text: str, name: str, options: RunOptions) -> int:
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
-
-
-def _compiling(name: str, seconds: float | None) -> None:
-    """The first run of an aggregate takes some seconds more, and a person should know what for."""
-    if seconds is None:
-        print(f"compiling {name} ...", end="", file=sys.stderr, flush=True)  # noqa: T201
-    else:
-        print(f" {seconds:.1f} s", file=sys.stderr)  # noqa: T201

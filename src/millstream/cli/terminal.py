@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from typing import BinaryIO, TextIO
 
 from millstream.cli.live import RateMeter, live_progress
+from millstream.runtime.progress import most
 from millstream.runtime.query import RunningQuery
 
 _REFRESH_SECONDS = 0.25
@@ -51,6 +52,27 @@ class Terminal:
         with self._turn:
             self._draw("")
             print(message, file=self._err, flush=True)
+
+    def compiling(self, name: str, seconds: float | None) -> None:
+        """Say what is compiled: the first run of an aggregate takes some seconds more."""
+        with self._turn:
+            self._draw("")
+            said = f"compiling {name} ..." if seconds is None else f" {seconds:.1f} s\n"
+            print(said, end="", file=self._err, flush=True)
+
+    @contextmanager
+    def starting(self) -> Iterator[None]:
+        """Show that Spark and the queries are being started until the context ends, or until more is said."""
+        if not self._err.isatty():
+            yield
+            return
+        with self._turn:
+            self._draw("starting Spark ...  Ctrl-C ends")
+        try:
+            yield
+        finally:
+            with self._turn:
+                self._draw("")
 
     @contextmanager
     def showing(self, queries: Sequence[RunningQuery]) -> Iterator[None]:
@@ -98,16 +120,21 @@ def status(queries: Sequence[RunningQuery], rates: RateMeter) -> str:
     """Describe in one line how far queries have come."""
     running = sum(query.is_active for query in queries)
     progress = [query.progress for query in queries]
-    speed = [rate for query in queries if (rate := rates.rate(query)) is not None]
+    # Queries of one stream read the same rows.
+    rows, late, bad = (
+        sum(most(counts).values())
+        for counts in zip(*((one.rows, one.late, one.bad) for one in progress), strict=True)
+    )
+    speed = rates.total(rows, is_active=running > 0)
     now = datetime.now(UTC)
     lags = [lag for one in progress if (lag := one.lag_seconds(now)) is not None]
     parts = [
         f"{running} running" if running == len(queries) else f"{running} of {len(queries)} running",
-        f"{sum(one.rows_in for one in progress):,} rows in",
+        f"{rows:,} rows in",
         f"{sum(one.rows_out for one in progress):,} out",
-        f"{sum(speed):,.0f} rows/s",
-        f"late {sum(one.late_total for one in progress):,}",
-        f"bad {sum(one.bad_total for one in progress):,}",
+        f"{speed or 0:,.0f} rows/s",
+        f"late {late:,}",
+        f"bad {bad:,}",
         *([f"lag {max(lags):,.1f} s"] if lags else []),
         "Ctrl-C ends",
     ]

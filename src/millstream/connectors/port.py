@@ -63,6 +63,8 @@ class PortListener:
         durable: bool = False,
         on_error: Callable[[int, ExecutionError], None] | None = None,
     ) -> None:
+        self.is_durable = durable
+        """Whether lines are kept for a later run."""
         self._spool = Spool(directory, durable=durable)
         self._server = _listen(port)
         self._port = int(self._server.getsockname()[1])

@@ -31,6 +31,7 @@ _NOT_KEPT = frozenset({Kind.VARIANT, Kind.YEAR_MONTH_INTERVAL})
 
 
 _THIS_PATTERN = "this pattern: "
+_ON_BOUNDS = "a condition on the bounds of a window in"
 
 _MANY = 1_000_000
 """Instants of emission before everything repeats; more would take much memory."""
@@ -126,7 +127,7 @@ def _window_aggregate(node: nodes.WindowAggregate) -> str | None:
         return f"a join between the window {windowed.window} and its aggregate"
     for clause, condition in _asked_of_content(node.input):
         if not set(windowed.bounds).isdisjoint(condition.columns()):
-            return f"a condition on the bounds of a window in {clause}"
+            return f"{_ON_BOUNDS} {clause}"
     return next(filter(None, map(_aggregate, node.aggregates)), None)
 
 
@@ -197,6 +198,8 @@ def in_words(reason: str) -> str:
     """A sentence for people; of patterns it is said what in them cannot be run."""
     if reason.startswith(_THIS_PATTERN):
         return f"this pattern cannot be searched for: {reason.removeprefix(_THIS_PATTERN)}"
+    if reason.startswith(_ON_BOUNDS):
+        return f"{reason} cannot be run: the bounds are known to HAVING, so write it there"
     return f"{reason} cannot be run by this version of Millstream yet"
 
 
@@ -207,5 +210,7 @@ def require_executable(plan: nodes.Node, query: Query) -> None:
         raise NotExecutableError(
             in_words(reason),
             span=query.span,
-            hint="`millstream check` and EXPLAIN LOGICAL work on the whole language",
+            hint=None
+            if reason.startswith(_ON_BOUNDS)
+            else "`millstream check` and EXPLAIN LOGICAL work on the whole language",
         )

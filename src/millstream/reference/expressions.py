@@ -21,9 +21,10 @@ from millstream.reference.arithmetic import absolute, compute, negated
 from millstream.reference.casts import cast, try_cast
 from millstream.reference.errors import NotInterpreted
 from millstream.reference.logic import COMPARISONS, both, compared, either, equal, is_among, negation
+from millstream.reference.time_units import moved_by_units, units_between
 from millstream.reference.values import MICROSECOND, Months, Value, order_key
 from millstream.syntax import parse_expression
-from millstream.types import BOOLEAN, STRING, Kind, Type
+from millstream.types import BIGINT, BOOLEAN, STRING, TIMESTAMP, TIMESTAMP_NTZ, Kind, Type
 
 Row = Sequence[Value]
 Function = Callable[[Row], Value]
@@ -235,6 +236,37 @@ class _Compiler:
         value = self.converted(node.expressions[0], STRING)
         return lambda row: None if (found := value(row)) is None else change(found)
 
+    def moved(self, node: exp.Anonymous) -> Function:
+        unit, amount, time = self._with_unit(node)
+        count, start = self.converted(amount, BIGINT), self.converted(time, self.type_of(node))
+
+        def later(row: Row) -> Value:
+            by, at = count(row), start(row)
+            return None if by is None or at is None else moved_by_units(unit, by, at)
+
+        return later
+
+    def difference(self, node: exp.Anonymous) -> Function:
+        unit, *times = self._with_unit(node)
+        if unit == "dayofyear":
+            # Spark refuses it when the first row comes.
+            raise NotInterpreted(f"the function '{node.name}' in days of the year")
+        # Spark counts on timestamps of the session's zone, which is UTC.
+        wanted = TIMESTAMP_NTZ if all(self.type_of(t) == TIMESTAMP_NTZ for t in times) else TIMESTAMP
+        first, last = (self.converted(time, wanted) for time in times)
+
+        def units(row: Row) -> Value:
+            a, b = first(row), last(row)
+            return None if a is None or b is None else units_between(unit, a, b)
+
+        return units
+
+    def _with_unit(self, node: exp.Anonymous) -> tuple[str, exp.Expr, exp.Expr]:
+        if not isinstance(node.expressions[0], exp.Var):
+            raise NotInterpreted(f"the function '{node.name}' without a unit")
+        unit, first, second = node.expressions
+        return unit.name.lower(), first, second
+
     def unary(self, change: Callable[[Value, Type], Value], node: exp.Expr, operand: exp.Expr) -> Function:
         value, given, result = self.function(operand), self.type_of(operand), self.type_of(node)
         return lambda row: change(cast(value(row), given, result), result)
@@ -287,6 +319,8 @@ _CALLS: dict[str, Callable[[_Compiler, exp.Anonymous], Function]] = {
     "mod": lambda compiler, node: compiler.arithmetic(
         "%", node.expressions[0], node.expressions[1], compiler.type_of(node)
     ),
+    **dict.fromkeys(("dateadd", "date_add", "timestampadd"), _Compiler.moved),
+    **dict.fromkeys(("datediff", "date_diff", "timestampdiff"), _Compiler.difference),
     "upper": lambda compiler, node: compiler.text(str.upper, node),
     "lower": lambda compiler, node: compiler.text(str.lower, node),
     "length": lambda compiler, node: compiler.text(len, node),

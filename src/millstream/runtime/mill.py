@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from millstream.analysis.resolved import Query
 from millstream.analysis.scripts import analyse_script
+from millstream.analysis.shipped import stock
 from millstream.analysis.statements import (
     AnalysedStatement,
     Definition,
@@ -19,6 +20,7 @@ from millstream.analysis.statements import (
     RunQuery,
     Setting,
     analyse_setting,
+    name_taken,
 )
 from millstream.catalog import Catalog
 from millstream.catalog.entries import (
@@ -45,7 +47,7 @@ from millstream.runtime.entering import Entrance
 from millstream.runtime.explaining import EXPLAINED
 from millstream.runtime.housekeeping import answer, explanation
 from millstream.runtime.live import LiveRelations
-from millstream.runtime.noting import warn_of
+from millstream.runtime.noting import warn_of, warn_of_settings
 from millstream.runtime.ports import Ports
 from millstream.runtime.query import RunningQuery
 from millstream.runtime.runnable import Runnable
@@ -83,6 +85,7 @@ class Mill:
         warns: bool = True,
     ) -> None:
         self.catalog = Catalog(elsewhere=self._table_of_spark, allow_python=allow_python, allow=allow)
+        stock(self.catalog)
         if spark is not None:
             from millstream.spark.callers_session import check_session
 
@@ -107,6 +110,8 @@ class Mill:
             lambda: self.catalog, self._frames, self._read_port, self._views, self._live
         )
         self.queries: list[RunningQuery] = []
+        if warns:
+            warn_of_settings(settings or {})
         for key, value in (settings or {}).items():
             self._set(analyse_setting(key, value), Source("<settings>", f"{key}={value}"), (0, len(key) - 1))
 
@@ -201,6 +206,7 @@ class Mill:
         late_into: str | None = None,
         bad_into: str | None = None,
         ends: bool = False,
+        replace: bool = False,
     ) -> None:
         """Make a streaming DataFrame, or rows of pandas or Arrow, a stream of the catalog.
 
@@ -214,10 +220,15 @@ class Mill:
             late_into: The name of a stream of its late tuples.
             bad_into: The name of a stream of its bad records.
             ends: Whether the DataFrame's input ends, as files do that are not added to.
+            replace: Whether names that are taken are given to these streams; otherwise that is an error.
         """
         from millstream.runtime.registration import Clauses, stream_of
 
         clauses = Clauses(order_by, slack, late_into, bad_into, ends)
+        for wanted in (name, late_into, bad_into):
+            known = self.catalog.named(wanted) if wanted and not replace else None
+            if known is not None:
+                raise name_taken(known, "pass replace=True")
         entries, behind = stream_of(name, frame, clauses, self._spool_directory)
         if behind is not None:
             self._frames[name.lower()] = behind
@@ -278,6 +289,11 @@ class Mill:
     def port_warnings(self) -> list[str]:
         """Sentences about what was refused or lost at ports."""
         return self._ports.warnings
+
+    @property
+    def dropped_lines(self) -> list[str]:
+        """Sentences about the lines of ports that went with this connection when it ended while starting."""
+        return self._ports.dropped
 
     @property
     def corrupt_files(self) -> list[str]:

@@ -5,9 +5,15 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 
-from millstream.analysis.notes import notes_of
+from millstream.analysis.notes import note_on_setting, notes_of
 from millstream.analysis.statements import AnalysedStatement
 from millstream.errors import NoteWarning
+
+
+def warn_of_settings(keys: Iterable[str]) -> None:
+    """Warn about settings that are probably misspelt, at the line that makes the object that calls this."""
+    for note in filter(None, map(note_on_setting, keys)):
+        warnings.warn(note, NoteWarning, stacklevel=3)
 
 
 def warn_of(statements: Iterable[AnalysedStatement]) -> None:

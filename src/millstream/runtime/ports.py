@@ -33,6 +33,8 @@ class Ports:
         self._listeners: dict[int, PortListener] = {}
         self._directories: dict[int, Path] = {}
         self._queries: dict[int, list[RunningQuery]] = {}
+        self._received: dict[int, int] = {}
+        """Lines of ports that are closed and whose lines are not kept."""
         self._told: set[int] = set()
         """Ports whose errors have ended a query, which reports them."""
 
@@ -87,6 +89,17 @@ class Ports:
         """Sentences about what was refused or lost at ports."""
         return [warning for listener in self._listeners.values() for warning in listener.warnings]
 
+    @property
+    def dropped(self) -> list[str]:
+        """Sentences about lines that no checkpoint keeps, for ports closed while queries were starting."""
+        sentences: list[str] = []
+        for port, count in self._received.items():
+            lines, were = ("line", "was") if count == 1 else ("lines", "were")
+            # A query that had been started already may have read some of them.
+            not_read = "may not have been" if self._queries.get(port) else f"{were} not"
+            sentences.append(f"{count:,} {lines} received by port {port} {not_read} processed")
+        return sentences
+
     def close(self) -> None:
         """Stop listening. Raises the first error that no query has reported."""
         errors: list[ExecutionError] = []
@@ -95,6 +108,8 @@ class Ports:
                 listener.close()
             except ExecutionError as error:
                 errors += [] if port in self._told else [error]
+            if not listener.is_durable and listener.received:
+                self._received[port] = listener.received
         self._listeners.clear()
         if errors:
             raise errors[0]

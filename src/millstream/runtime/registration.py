@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from decimal import Decimal
@@ -18,9 +18,10 @@ from millstream.catalog import Catalog
 from millstream.catalog.entries import Origin, Reader, Registered, Rejected, Stream, Table
 from millstream.errors import AnalysisError, ExecutionError, MillstreamError, did_you_mean
 from millstream.syntax import parse_script
-from millstream.types import Field
+from millstream.types import Field, Kind
 
 if TYPE_CHECKING:
+    import pandas as pd
     from pyspark.sql import DataFrame, SparkSession
 
 Slack = str | int | float | Decimal | timedelta
@@ -61,18 +62,31 @@ def stream_of(
     from millstream.spark.types import fields_of
 
     watermarks = {f.name: f.metadata[_WATERMARK] for f in frame.schema.fields if _WATERMARK in f.metadata}
-    order_by = clauses.order_by or next(iter(watermarks), None)
-    slack = clauses.slack
-    delay = next((d for column, d in watermarks.items() if column.lower() == (order_by or "").lower()), 0)
-    if slack is None and delay:
-        slack = timedelta(milliseconds=delay)
     entries = _entries(
         name,
         fields_of(frame.schema),
         Registered(is_bounded=clauses.ends),
-        replace(clauses, order_by=order_by, slack=slack),
+        _with_watermark(name, watermarks, clauses),
     )
     return entries, _without_watermarks(frame) if watermarks else frame
+
+
+def _with_watermark(name: str, watermarks: Mapping[str, int], clauses: Clauses) -> Clauses:
+    """Take timestamp and slack from the watermark of a DataFrame, given in milliseconds by column."""
+    if not watermarks:
+        return clauses
+    order_by = clauses.order_by or next(iter(watermarks))
+    column = next((column for column in watermarks if column.lower() == order_by.lower()), None)
+    if column is None:
+        marked = next(iter(watermarks))
+        raise AnalysisError(
+            f"stream '{name}': the watermark of the DataFrame is on '{marked}', but order_by is '{order_by}'",
+            hint=f"order by '{marked}', or register the DataFrame as it is before withWatermark",
+        )
+    slack = clauses.slack
+    if slack is None and watermarks[column]:
+        slack = timedelta(milliseconds=watermarks[column])
+    return replace(clauses, order_by=order_by, slack=slack)
 
 
 def table_of(name: str, frame: Any, spark: Callable[[], SparkSession]) -> tuple[Table, DataFrame]:
@@ -104,7 +118,7 @@ def _arrow(name: str, frame: Any) -> pa.Table:
         case pa.RecordBatch():
             table = pa.Table.from_batches([frame])
         case pd.DataFrame():
-            table = pa.Table.from_pandas(frame, preserve_index=False)
+            table = _from_pandas(name, frame)
         case _:
             raise ExecutionError(
                 f"'{name}' cannot be made of a {type(frame).__name__}",
@@ -112,6 +126,38 @@ def _arrow(name: str, frame: Any) -> pa.Table:
             )
     columns = [_micros(column) for column in table.columns]
     return pa.table(columns, names=table.column_names)
+
+
+def _from_pandas(name: str, frame: pd.DataFrame) -> pa.Table:
+    import pandas as pd
+
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    except (pa.ArrowException, ValueError, TypeError) as error:
+        for i, title in enumerate(frame.columns):
+            column = frame.iloc[:, i]
+            try:
+                pa.Array.from_pandas(column)
+            except (pa.ArrowException, ValueError, TypeError) as reason:
+                found = sorted(
+                    {type(v).__name__ for v in column if not pd.api.types.is_scalar(v) or pd.notna(v)}
+                )
+                raise _unreadable(name, str(title), found, reason) from None
+        raise ExecutionError(f"'{name}' cannot be made of this DataFrame of pandas: {error}") from None
+
+
+def _unreadable(name: str, column: str, types: Sequence[str], reason: Exception) -> ExecutionError:
+    """Explain that a column of pandas has no type of Spark's."""
+    if len(types) > 1:
+        return ExecutionError(
+            f"column '{column}' of '{name}' has values of several types: {', '.join(types)}",
+            hint=f"give it one type, as with frame['{column}'].astype(str) or pd.to_numeric",
+        )
+    of = f" of type {types[0]}" if types else ""
+    return ExecutionError(
+        f"column '{column}' of '{name}' has values{of} that Spark has no type for: {reason}",
+        hint="convert the column to numbers, texts or times, or leave it out",
+    )
 
 
 def _micros(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -136,6 +182,13 @@ def _without_watermarks(frame: DataFrame) -> DataFrame:
     return frame.select(*(column(name).alias(name, metadata={}) for name in frame.columns))
 
 
+def _instead_of_text(field: Field) -> str:
+    return (
+        f"convert it first: pd.to_datetime(frame['{field.name}']) in pandas, "
+        f"pc.strptime in Arrow, to_timestamp('{field.name}') in Spark"
+    )
+
+
 def _entries(name: str, fields: tuple[Field, ...], origin: Origin, clauses: Clauses) -> tuple[Stream, ...]:
     """Make the stream and those of its late and bad tuples, checked like CREATE STREAM."""
     text = [f"CREATE STREAM {_quoted(name)} (placeholder INT"]
@@ -148,7 +201,8 @@ def _entries(name: str, fields: tuple[Field, ...], origin: Origin, clauses: Clau
             )
         if not field.type.is_ordered:
             raise AnalysisError(
-                f"a stream cannot be ordered by '{clauses.order_by}', which is of type {field.type}"
+                f"a stream cannot be ordered by '{clauses.order_by}', which is of type {field.type}",
+                hint=_instead_of_text(field) if field.type.kind is Kind.STRING else None,
             )
         text += [f", {_quoted(field.name)} {field.type}) ORDER BY {_quoted(field.name)}"]
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
-from millstream.catalog.entries import NO_TIMESTAMP, Relation, Stream
+from millstream.catalog.entries import NO_TIMESTAMP, Relation, SlackPromise, Stream
 from millstream.runtime.bad_records import diagnosis
 from millstream.runtime.progress import Progress, most
 
@@ -74,7 +74,7 @@ class Rejects:
             if claimed and unclaimed:
                 continue
             if claimed and entry is not None:
-                advice = f" (now in {entry.late_into})" if entry.late_into else " (dropped)"
+                advice = _claimed(entry)
             elif entry is not None and count > _MANY * rows.get(stream, 0):
                 advice = (
                     f", most of its {rows.get(stream, 0)}: is the input sorted by another column than "
@@ -91,6 +91,16 @@ class Rejects:
 
     def _most(self, what: str) -> dict[str, int]:
         return most(getattr(progress, what) for progress in self.progress)
+
+
+def _claimed(entry: Stream) -> str:
+    """Where the late tuples of a stream went, by its clauses."""
+    if entry.late_into:
+        return f" (now in {entry.late_into})"
+    generous = any(isinstance(promise, SlackPromise) and promise.generous for promise in entry.promises)
+    return (
+        " (counted by windows that could still count them, otherwise dropped)" if generous else " (dropped)"
+    )
 
 
 def _plural(noun: str, count: int) -> str:

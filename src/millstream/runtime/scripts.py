@@ -15,7 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 from py4j.protocol import Py4JError
 
-from millstream.analysis.notes import notes_of
+from millstream.analysis.notes import note_on_setting, notes_of
 from millstream.analysis.statements import Definition, InsertQuery, RunQuery
 from millstream.catalog.entries import Sink
 from millstream.errors import ExecutionError, MillstreamError
@@ -73,12 +73,14 @@ class ScriptRun:
         *,
         say: Say,
         display: Display | None = None,
+        starting: Callable[[], AbstractContextManager[object]] = nullcontext,
         compiling: Compiling = silently,
         stdout: ByteSink | None = None,
     ) -> None:
         self._options = options
         self._say = say
         self._display = display or (lambda queries: nullcontext())
+        self._starting = starting
         self._compiling = compiling
         self._stdout = stdout or sys.stdout.buffer
         self._stopping = threading.Event()
@@ -103,6 +105,8 @@ class ScriptRun:
             ) as mill,
             self._at_once(mill),
         ):
+            for setting in filter(None, map(note_on_setting, options.settings)):
+                self._say(f"warning: {setting}")
             statements = mill.analyse(text, name)
             for note in itertools.chain.from_iterable(map(notes_of, statements)):
                 self._say(f"warning: {note.place}: {note}")
@@ -111,7 +115,8 @@ class ScriptRun:
             asked += [query for m in meanings if isinstance(m, Definition) for _, query in m.views]
             self._bounded = bounded = all(query.facts is None or query.facts.bounded for query in asked)
             self._prepare_output()
-            outcomes = mill.perform_all(statements, self._collects)
+            with self._starting():
+                outcomes = mill.perform_all(statements, self._collects)
             queries = [outcome for outcome in outcomes if isinstance(outcome, RunningQuery)]
             for outcome in outcomes:
                 if isinstance(outcome, str):
@@ -135,7 +140,9 @@ class ScriptRun:
                 return RunEnd.STOPPED
             return RunEnd.ALL_BAD if rejects.all_bad() else RunEnd.COMPLETE
         # Interrupted while it started.
-        return RunEnd.STOPPED if self._bounded else RunEnd.COMPLETE  # type: ignore[unreachable]
+        for warning in mill.dropped_lines:  # type: ignore[unreachable]
+            self._say(f"warning: {warning}")
+        return RunEnd.STOPPED if self._bounded else RunEnd.COMPLETE
 
     @contextmanager
     def _at_once(self, mill: Mill) -> Iterator[None]:

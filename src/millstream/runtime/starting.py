@@ -129,13 +129,13 @@ def compile_all(pipelines: Sequence[Pipeline], compiling: Compiling) -> None:
 
 def explained(error: BaseException, source: Source, span: Span) -> MillstreamError:
     """An error in our words, at its place in the text or else at all of it."""
-    from millstream.spark.session import log_file
+    from millstream.spark.session import log_with_details
     from millstream.spark.translate import translate
 
     if isinstance(error, MillstreamError) and error.place is not None:
         return error
     text = source.text[span[0] : span[1] + 1]
-    translated = translate(error, text=text, log=log_file)
+    translated = translate(error, text=text, log=log_with_details)
     inner = translated.span
     inside = inner is not None and not isinstance(error, MillstreamError)
     translated.span = (span[0] + inner[0], span[0] + inner[1]) if inside and inner else inner or span

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 import pyspark
@@ -161,6 +162,30 @@ def _wrong_header(failure: Failure) -> Explanation:
     )
 
 
+def _header_of_other_length(failure: Failure) -> Explanation:
+    """Spark gives the numbers of columns only; the names are in the file."""
+    numbers = re.search(r"Header length: (\d+), schema size: (\d+)", failure.text)
+    file = re.search(r"CSV file: (.*)$", failure.text, re.MULTILINE)
+    if numbers is None or file is None:
+        return _essence(failure)
+    path = _local(file[1].strip())
+    header = _first_line(path) or f"{numbers[1]} columns"
+    return (
+        f"{path} has the header ({header}), and not {numbers[2]} columns",
+        "declare the columns that the header names, in its order",
+    )
+
+
+def _first_line(path: str) -> str:
+    """The first line of a file that can be read here."""
+    try:
+        with Path(path).open(encoding="utf-8", errors="replace") as file:
+            line = file.readline(LONGEST_TEXT)
+    except OSError:
+        return ""
+    return ", ".join(name.strip().strip('"') for name in line.split(","))
+
+
 def _bad_record(failure: Failure) -> Explanation:
     return (
         f"a record is not in the schema: {_cut(failure.get('badRecord') or failure.text)}",
@@ -228,6 +253,15 @@ def _too_much_at_once(failure: Failure) -> Explanation:
     )
 
 
+def _week_in_pattern(failure: Failure) -> Explanation:
+    letter = re.search(r"week-based character: (\w)", failure.text)
+    which = f"'{letter[1]}'" if letter else "a letter"
+    return (
+        f"{which} in a pattern of dates stands for weeks, which Spark does not read",
+        "write yyyy for the year, MM for the month and dd for the day",
+    )
+
+
 def _message(pattern: str, hint: str | None = None) -> Callable[[Failure], Explanation]:
     """An explanation that needs the failure's parameters only."""
 
@@ -288,6 +322,8 @@ _NAMES: Mapping[str, Callable[[Failure], Explanation]] = {
 
 _WORDS: Mapping[str, Callable[[Failure], Explanation]] = {
     "CSV header does not conform to the schema": _wrong_header,
+    "column in CSV header is not equal to number of fields": _header_of_other_length,
+    "All week-based patterns are unsupported": _week_in_pattern,
     "No space left on device": _advise("free some space on that disk"),
     "Disk quota exceeded": _advise("free some space, or ask for a larger quota"),
     "Permission denied": _advise("check who owns the file or directory, and who may use it"),

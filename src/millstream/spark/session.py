@@ -39,6 +39,8 @@ from millstream.spark.translate import translate
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from py4j.java_gateway import JavaGateway
+
 OLDEST_JAVA = 17
 """What PySpark 4.3 was compiled for: any older Java refuses to load it."""
 
@@ -93,6 +95,15 @@ _LONGEST_DIRECTORY = 60
 """The path of a Unix socket has at most 107 characters, and Spark's names for them have 42."""
 
 _tuning = threading.RLock()
+
+
+class _Launched:
+    """The JVM that was started here, whose output is in the log file."""
+
+    gateway: JavaGateway | None = None
+
+
+_launched = _Launched()
 
 _LOG4J = """\
 rootLogger.level = warn
@@ -166,6 +177,13 @@ def log_file() -> Path:
     return path
 
 
+def log_with_details() -> Path | None:
+    """Find the log to name in an error; None if it is empty, or another one: that of a caller's session."""
+    if SparkContext._gateway is None or SparkContext._gateway is not _launched.gateway:
+        return None
+    return log_file() if _log_file().stat().st_size else None
+
+
 def _start(settings: Mapping[str, str]) -> None:
     """Start the JVM and a Spark context in it, with their output in the log file."""
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
@@ -177,6 +195,7 @@ def _start(settings: Mapping[str, str]) -> None:
         if SparkContext._gateway is None:
             with _log_file().open("ab") as log, _temporary_files_here():
                 gateway = launch_gateway(conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
+            _launched.gateway = gateway
         with _own_interrupt_handler():
             context = SparkContext(conf=conf, gateway=gateway)
         keep_forgetting(context)

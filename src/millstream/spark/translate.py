@@ -38,13 +38,14 @@ _LONGEST_CHAIN = 20
 
 
 def translate(
-    error: BaseException, *, text: str | None = None, log: Callable[[], Path] | None = None
+    error: BaseException, *, text: str | None = None, log: Callable[[], Path | None] | None = None
 ) -> MillstreamError:
     """What to tell a person about an exception that came out of Spark.
 
     With the `text` that was given to Spark, the error's span is a place in that text; without it, the
     span is what Spark says, which is relative to the expression or statement that Spark was given. If
-    nothing better can be advised, the hint names the `log`, which is asked for only then.
+    nothing better can be advised, the hint names the `log`, which is asked for only then and is
+    None where Spark writes its log elsewhere.
 
     An exception in foreachBatch arrives here as text only, if it is taken from the query: catch it
     inside the function and translate it there.
@@ -57,7 +58,7 @@ def translate(
             return failure.raised
     message, hint = explain(chain)
     if hint is None and log is not None:
-        hint = f"details are in {log()}"
+        hint = f"details are in {log() or 'the log of the Spark session'}"
     spans = [failure.span for failure in chain if failure.span is not None]
     return ExecutionError(message, hint=hint, span=spans[-1] if spans else None)
 

@@ -49,19 +49,32 @@ class AggregateParser(QueryParser):
             self._body(node)
         return self.spanned(node, first)
 
-    def column_declaration(self) -> nodes.ColumnDeclaration:
-        """``price DOUBLE``, or just ``price`` in old listings."""
+    def column_declaration(self, *, collected: bool = False) -> nodes.ColumnDeclaration:
+        """``price DOUBLE``, or just ``price`` in old listings.
+
+        With ``collected``, a type that there is not is left to the analysis, which collects mistakes.
+        """
         first = self.current
         node = nodes.ColumnDeclaration(this=self.name("a column"))
         if not self.at(",", ")") and not self.at_end:
             if not self.at(*COLUMNS):
-                node.set("kind", self.datatype())
+                unknown = self._unknown_type() if collected else None
+                node.set("kind", unknown or self.datatype())
             if self.at(*COLUMNS):
                 self.fail(
                     f"did not expect {self.found()} in the declaration of a column",
                     hint=COLUMNS[self.current.key],
                 )
         return self.spanned(node, first)
+
+    def _unknown_type(self) -> exp.DataType | None:
+        """A word that stands in the place of a type, alone."""
+        token = self.current
+        if token.kind is not Kind.WORD or self.is_type(token) or self.peek().key not in (",", ")"):
+            return None
+        hint = self.hint_of_type(token)
+        self.advance()
+        return self.spanned(nodes.UnknownType(this=exp.DType.UNKNOWN, word=token.raw, hint=hint), token)
 
     def _parameters(self) -> list[nodes.ColumnDeclaration]:
         if self.at("(") and self.peek().key == ")":

@@ -32,6 +32,8 @@ class CallParser(OverParser):
             return self.spanned(node, first)
         arguments = self._arguments(name)
         self.close(opening)
+        if len(parts) == 1:
+            arguments = _with_unit(name.name, arguments)
         node = exp.Anonymous(this=name if name.quoted else name.name, expressions=arguments)
         node = self.spanned(node, name)
         # sqlglot keeps a qualified function as dots that lead to the call.
@@ -238,6 +240,30 @@ _SPECIAL_CALLS: dict[str, Callable[[CallParser, str], exp.Expr]] = {
     "OVERLAY": CallParser._overlay,
     "TRIM": CallParser._trim,
 }
+
+
+_OF_UNITS = frozenset(("DATEADD", "DATE_ADD", "TIMESTAMPADD", "DATEDIFF", "DATE_DIFF", "TIMESTAMPDIFF"))
+"""Functions of three arguments of which the first is a unit of time."""
+_UNITS = frozenset(
+    {
+        *("MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR"),
+        *("DAY", "DAYOFYEAR", "WEEK", "MONTH", "QUARTER", "YEAR"),
+    }
+)
+
+
+def _with_unit(name: str, arguments: list[exp.Expr]) -> list[exp.Expr]:
+    """Make the first argument of ``datediff(MINUTE, a, b)`` a keyword, which it is in Spark: not a column."""
+    if name.upper() not in _OF_UNITS or len(arguments) != 3:
+        return arguments
+    unit, *others = arguments
+    if not isinstance(unit, exp.Column) or unit.table or unit.this.args.get("quoted"):
+        return arguments
+    if unit.name.upper() not in _UNITS:
+        return arguments
+    keyword = exp.Var(this=unit.name)
+    set_span(keyword, span_of(unit) or (0, 0))
+    return [keyword, *others]
 
 
 def _bound(node: exp.Expr, names: set[str]) -> exp.Expr:

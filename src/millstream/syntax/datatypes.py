@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from sqlglot import exp
 
 from millstream.syntax.operators import OperatorParser
 from millstream.syntax.phrasebook import TYPES
 from millstream.syntax.tokens import Kind
+
+if TYPE_CHECKING:
+    from millstream.syntax.tokens import Token
 
 INTERVAL_UNITS = frozenset(
     unit + plural
@@ -50,9 +55,7 @@ class DataTypeParser(OperatorParser):
         if name not in _TYPES:
             if first.kind is not Kind.WORD:
                 self.fail_expecting("a type")
-            known = TYPES.get(name)
-            hint = self.similar(_TYPES) if known is None else f"write {known}"
-            self.fail(f"{self.found()} is not a type", hint=hint)
+            self.fail(f"{self.found()} is not a type", hint=self.hint_of_type(first))
         self.enter()
         self.advance()
         if name in _SIMPLE:
@@ -75,6 +78,14 @@ class DataTypeParser(OperatorParser):
             node.set("collate", exp.Column(this=self.name("a collation")))
         self.leave()
         return self.spanned(node, first)
+
+    def is_type(self, token: Token) -> bool:
+        return token.key in _TYPES
+
+    def hint_of_type(self, token: Token) -> str | None:
+        """A hint for a word that is no type: the type of another name, or of nearly this one."""
+        known = TYPES.get(token.key)
+        return self.similar(_TYPES, token) if known is None else f"write {known}"
 
     def _sizes(self, most: int) -> list[exp.DataTypeParam]:
         opening = self.open("(")

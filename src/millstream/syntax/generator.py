@@ -65,6 +65,9 @@ class EslGenerator(PlainSqlGenerator):
     def createview_sql(self, expression: nodes.CreateView) -> str:
         return self.created(expression, "VIEW") + self.clause(expression, "query", "AS")
 
+    def unknowntype_sql(self, node: nodes.UnknownType) -> str:
+        return str(node.args["word"])
+
     def columndeclaration_sql(self, expression: nodes.ColumnDeclaration) -> str:
         return f"{self.sql(expression, 'this')} {self.sql(expression, 'kind')}".rstrip()
 

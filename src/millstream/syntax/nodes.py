@@ -62,6 +62,12 @@ class CreateView(Statement):
     arg_types = {"this": True, "query": True, "replace": False, "exists": False}
 
 
+class UnknownType(exp.DataType):
+    """A word in the place of a column's type that is no type."""
+
+    arg_types = {**exp.DataType.arg_types, "word": True, "hint": False}
+
+
 class ColumnDeclaration(exp.Expression):
     """A column or parameter; old listings leave the type out."""
 

@@ -166,6 +166,26 @@ FUNCTIONS = {
 }
 """Other functions that are not Spark's."""
 
+OTHER_NAMES = {
+    "average": "avg",
+    "cnt": "count",
+    "total": "sum",
+    "maximum": "max",
+    "minimum": "min",
+    "stdev": "stddev",
+    "std_dev": "stddev",
+    "standard_deviation": "stddev",
+    "variance_pop": "var_pop",
+    "count_distinct": "count(DISTINCT x)",
+    "group_concat": "listagg",
+    "ifelse": "if",
+    "strlen": "length",
+    "to_date_time": "to_timestamp",
+    "todatetime": "to_timestamp",
+    "to_datetime": "to_timestamp",
+}
+"""Functions of Spark's that people know by another name, which may be misspelt, too."""
+
 BESIDE_OVER = {
     "lag": "the tuple before is the first of two: first(price) OVER (PARTITION BY k ROWS 1 PRECEDING)",
     "lead": "a pattern sees the tuple that follows: FROM s PARTITION BY k AS (X, Y)",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from millstream.syntax.phrasebook import WINDOW_FUNCTIONS
 from millstream.syntax.relations import RelationParser
 from millstream.syntax.tokens import Kind
 
@@ -208,6 +209,7 @@ class QueryParser(RelationParser):
             group.set("all", True)
         else:
             group.set("expressions", self.listed(self._grouping))
+            self._refuse_name(group.expressions[-1])
         if self.at("WITH") and self.peek().key in ("ROLLUP", "CUBE"):
             self.advance()
             token = self.advance()
@@ -216,6 +218,15 @@ class QueryParser(RelationParser):
         elif self.at_words("GROUPING", "SETS"):
             group.set("grouping_sets", [self._grouping()])
         return self.spanned(group, first)
+
+    def _refuse_name(self, key: exp.Expr) -> None:
+        """Refuse AS behind a key; most often the key is a window of Spark's."""
+        if not self.at("AS"):
+            return
+        window = WINDOW_FUNCTIONS.get(key.name.lower()) if isinstance(key, exp.Anonymous) else None
+        if window is not None:
+            self.fail_at(f"{key.name}(...) is not part of ESL", key, hint=window)
+        self.fail("a key of GROUP BY has no name", hint="name it in SELECT: SELECT a + b AS c ... GROUP BY c")
 
     def _grouping(self) -> exp.Expr:
         first = self.current

@@ -123,7 +123,7 @@ class EslParser(AggregateParser):
         exists = self.if_not_exists()
         node = nodes.CreateStream(this=self.name("the stream"), exists=exists)
         if self.at("("):
-            node.set("columns", self.wrapped(self.column_declaration))
+            node.set("columns", self.wrapped(lambda: self.column_declaration(collected=True)))
         while not self.at_end:
             if self.at("AS"):
                 node.set("query", self._as_query())
@@ -201,7 +201,7 @@ class EslParser(AggregateParser):
         exists = self.if_not_exists()
         node = nodes.CreateTable(this=self.name("the table"), exists=exists)
         if self.at("("):
-            node.set("columns", self.wrapped(self.column_declaration))
+            node.set("columns", self.wrapped(lambda: self.column_declaration(collected=True)))
         while not self.at_end:
             if self.at("AS"):
                 node.set("query", self._as_query())

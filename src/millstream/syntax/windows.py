@@ -72,6 +72,9 @@ class WindowParser(CallParser):
         window.set("kind", token.key)
         if token.key in ("RANGE", "ROWS", "TUMBLE"):
             window.set("range", self.quantity(token.key))
+        elif token.key == "SESSION" and self.current.kind is Kind.NUMBER:
+            unit = self.peek().text if self.peek().key in INTERVAL_UNITS else "MINUTES"
+            self.fail_expecting("GAP behind SESSION", hint=f"write SESSION GAP {self.current.text} {unit}")
 
     def _boundary(self, window: nodes.StreamWindow, clause: Token) -> None:
         side = clause.key.lower()

@@ -21,14 +21,6 @@ from millstream.types import (
     decimal,
 )
 
-UNITS = frozenset(
-    {
-        *("microsecond", "millisecond", "second", "minute", "hour"),
-        *("day", "dayofyear", "week", "month", "quarter", "year"),
-    }
-)
-"""Units that may be the first argument of dateadd and datediff."""
-
 _YEARS = ("year", "y", "years", "yr", "yrs")
 _MONTHS = ("month", "mon", "mons", "months")
 _DAYS = ("day", "d", "days")
