@@ -24,8 +24,8 @@ from millstream.reference.casts import cast
 from millstream.reference.errors import NotInterpreted
 from millstream.reference.expressions import compiled, holds
 from millstream.reference.lifetimes import Slides, Varying, is_final_at
-from millstream.reference.points import EVERYTHING, NOTHING, Instant, Point
-from millstream.reference.relations import TIMESTAMP_ITSELF, Record, Relation
+from millstream.reference.points import EVERYTHING, Instant, Point
+from millstream.reference.relations import BEGINNING, TIMESTAMP_ITSELF, Record, Relation, slowest
 from millstream.reference.values import Value, same_key
 from millstream.types import STRING, Type
 
@@ -171,8 +171,8 @@ def to_stream(
         records += [Record(row, instant, (source, number)) for number, row in enumerate(rows)]
         before = now
     schema = (ColumnRef("", "op", STRING), *node.schema) if kind == CHANGES else node.schema
-    reached = min((window.reached for window in windows), default=NOTHING)
-    return Relation(schema, records, time_type, ended=ended, frontiers={TIMESTAMP_ITSELF: (reached, ())})
+    reached = slowest((window.reached, ()) for window in windows) if windows else BEGINNING
+    return Relation(schema, records, time_type, ended=ended, frontiers={TIMESTAMP_ITSELF: reached})
 
 
 def _order(node: nodes.RelationToStream, *, is_sliding: bool) -> Callable[[Rows], list[Values]]:
