@@ -127,6 +127,15 @@ def test_last_words_of_sub_streams_end_no_stream(window: str, keys: str) -> None
     _as_interpreted(script, {"a": [[*mixed, LATE[3]]]})
 
 
+@pytest.mark.parametrize("window", ["UNBOUNDED SLIDE 2", "LANDMARK START AT 0 SLIDE 2", "RANGE 9 SLIDE 3"])
+@pytest.mark.parametrize("last", [len(LATE), len(LATE) - 2])
+def test_all_of_a_window_comes_at_every_slide_that_progress_has_reached(window: str, last: int) -> None:
+    """The tuples that a query does not want make progress too."""
+    script = f"""{A.format(per="")} CREATE STREAM d AS SELECT n, t FROM a WHERE n < 6;
+        SELECT RSTREAM n FROM d [{window}];"""
+    _as_interpreted(script, {"a": [LATE[:last]]})
+
+
 def _as_interpreted(
     script: str, given: dict[str, list[list[tuple[object, ...]]]]
 ) -> list[tuple[object, ...]]:
