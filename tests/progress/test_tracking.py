@@ -81,6 +81,16 @@ def test_promises_of_a_sub_stream_bind_that_sub_stream():
     assert late(Punctuated(per=True), 5, 5, 3, 3, streams="baab", promises=".!..") == "..L."
 
 
+@pytest.mark.parametrize("cut", range(6))
+def test_the_promise_before_the_last_word_is_known_however_the_pieces_are_cut(cut: int) -> None:
+    tracker = Tracker(Promises((Punctuated(), Heartbeats())))
+    times, promises = [1, 6, 20, None, 30, 7], [False, False, True, True, True, False]
+    for piece in (slice(0, cut), slice(cut, None)):
+        tracker.show(_piece(times[piece], [], promises[piece]))
+    tracker.heartbeat(40)
+    assert (tracker.promised, tracker.timed) == (HIGHEST, 20)
+
+
 def test_a_promise_without_a_time_ends_its_sub_stream():
     tracker = Tracker(Promises((Punctuated(per=True),)))
     verdict = tracker.show(_piece([1, None, 9, 2], [0, 0, 0, 1], [False, True, False, False]))

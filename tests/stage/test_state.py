@@ -76,8 +76,9 @@ def test_no_attribute_is_forgotten() -> None:
     source = shard()._pipeline.inputs[0]
     arrivals = Arrivals(source, 0)
     given = {"_input", "_base"}
-    written = {"_partitions", "_shards_heard", "_shards_reached", "_ended", "_streams", "_stamp"}
-    assert vars(arrivals).keys() - given == written | {
+    written = {"_partitions", "_ended", "_streams", "_stamp"}
+    of_shards = {"_shards_heard", "_shards_reached", "_shards_spoke_last"}
+    assert vars(arrivals).keys() - given == written | of_shards | {
         "rows",
         "late",
         "seen",
@@ -98,12 +99,12 @@ def test_keys_are_part_of_the_format_whatever_attributes_are_called() -> None:
         "format", "version", "frontier", "arrivals", "kernels", "chunks",
     }  # fmt: skip
     assert Arrivals(shard()._pipeline.inputs[0], 0).as_data().keys() == {
-        "partitions", "heard", "reached", "ended", "streams", "stamp",
+        "partitions", "heard", "reached", "spoke_last", "ended", "streams", "stamp",
         "rows", "late", "seen", "bad", "newest", "newest_stamp",
     }  # fmt: skip
     clauses = (InOrder(), RowSlack(3), OrderedPer(), Punctuated(), Punctuated(per=True), Heartbeats())
     tracker = Tracker(Promises(clauses), False).as_data()
-    assert tracker.keys() == {"promised", "clauses"}
+    assert tracker.keys() == {"promised", "timed", "clauses"}
     assert [set(clause) for clause in tracker["clauses"]] == [
         {"promised", "newest"},
         {"promised", "ranked"},

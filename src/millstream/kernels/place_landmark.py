@@ -71,6 +71,7 @@ class _LandmarkPlacing(Placing):
         self._reached = LEAST
         self._ended = False
         self._newest: int | float | None = None
+        self._closing: int | float | None = None
 
     @property
     def _start(self) -> int | float | None:
@@ -129,6 +130,8 @@ class _LandmarkPlacing(Placing):
         if frontier.is_end:
             self._ended = True
             self._newest = frontier.newest
+            # Partial results may have come after the newest tuple: the last result is not older than these.
+            self._closing = frontier.newest if self._ticks is None else frontier.closing
             last = self._last_of_all()
         elif end is not None and frontier.time >= end:
             last = self._final
@@ -150,6 +153,8 @@ class _LandmarkPlacing(Placing):
             ends, complete = self._ticks.ends(np.array([after]))
             if not complete[0]:
                 after = self._visit(self._ticks.instants_of(ends)[0].item())
+        elif self._end is None:
+            after = max(after, self._done + 1)
         return max(min(after, self._final), self._done)
 
     def edges(self, visits: Integers, partitions: Codes) -> Edges:
@@ -176,10 +181,10 @@ class _LandmarkPlacing(Placing):
             if spec.slide is None and self._end is None:
                 # The end of the input is the only end that there is.
                 last = visits == self._done
-                newest = 0 if self._newest is None else self._newest
+                closing = 0 if self._closing is None else self._closing
                 complete = complete | last
-                instants = np.where(last, newest, instants)
-                stamps = np.where(last, newest, stamps)
+                instants = np.where(last, closing, instants)
+                stamps = np.where(last, closing, stamps)
             keep = complete | (visits <= self._reached)
         start: Array | None = None if self._start is None else np.full(len(visits), self._start, stamps.dtype)
         shown = complete if spec.emit is not None else None
@@ -187,9 +192,13 @@ class _LandmarkPlacing(Placing):
         return Edges(start, instants, wid, stamps, shown, keep)
 
     def passes(self, frontier: Frontier) -> Frontier:
-        """Where the end of the input is the only end, its result may be as old as the stream."""
-        alone = self._ticks is None and self._end is None
-        return BEGINNING if alone and not frontier.is_end else super().passes(frontier)
+        """Where the end of the input is the only end, its result may be as old as the stream.
+
+        With partial results it may be as old as the frontier, and come after all others of that time.
+        """
+        if frontier.is_end or self._end is not None or self._spec.slide is not None:
+            return super().passes(frontier)
+        return BEGINNING if self._ticks is None else Frontier(frontier.time, -1)
 
     def first_open(self, partitions: Codes) -> Integers:
         return np.full(len(partitions), self._done + 1)

@@ -76,9 +76,11 @@ class Tracker:
     is_float: bool = False
     parts: list[Any] = field(init=False)
     promised: Any = field(init=False)
+    timed: Any = field(init=False)
+    """The same without the last word of the source partition, which has no time."""
 
     def __post_init__(self) -> None:
-        self.promised = self.lowest
+        self.promised = self.timed = self.lowest
         self.parts = [_follower(clause, self.is_float) for clause in self.promises.clauses]
 
     @property
@@ -105,6 +107,10 @@ class Tracker:
         if piece.promises is not None:
             late &= ~piece.promises
         self._settle()
+        if self.promised == self.highest:
+            # The last word is none of the promises before it, and what follows it promises nothing.
+            before = promised[promised < self.highest]
+            self.timed = before[-1].item() if len(before) else self.timed
         return Verdict(late, promised)
 
     def judge(self, time: Times, *, broken: Mask | None = None, newest: Times | None = None) -> Verdict:
@@ -142,17 +148,24 @@ class Tracker:
 
     def as_data(self) -> dict[str, Any]:
         """The state as plain data: what has been promised, and the state of each clause in their order."""
-        return {"promised": as_data(self.promised), "clauses": [part.as_data() for part in self.parts]}
+        return {
+            "promised": as_data(self.promised),
+            "timed": as_data(self.timed),
+            "clauses": [part.as_data() for part in self.parts],
+        }
 
     def restore(self, data: Mapping[str, Any]) -> None:
         """Become the tracker whose state was written."""
         self.promised = from_data(data["promised"])
+        self.timed = from_data(data["timed"])
         for part, written in zip(self.parts, data["clauses"], strict=True):
             part.restore(written)
 
     def _settle(self) -> None:
         self.promised = max([self.promised, *(part.promised for part in self.parts)])
         self.promised = float(self.promised) if self.is_float else int(self.promised)
+        if self.promised < self.highest:
+            self.timed = self.promised
 
 
 def _follower(clause: object, is_float: bool) -> Any:

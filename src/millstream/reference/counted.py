@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 from millstream.quantity import Rows
-from millstream.reference.points import EVERYTHING, Point
+from millstream.reference.points import Point, is_everything
 from millstream.reference.relations import BEGINNING, Record, Report, moment
 from millstream.reference.reports import Line, Reported
 from millstream.types import TIMESTAMP
@@ -22,7 +22,7 @@ def rows(window: RowWindow, line: Line) -> Reported:
     """
     relation = line.relation
     sizes = RowSliding(window.range.count, window.slide.count)
-    ended = line.passed == EVERYTHING
+    ended = is_everything(line.passed)
     contents: list[tuple[Report, list[Record]]] = []
     for members in line.partitions(line.by_arrival() if window.by_arrival else line.on_time()):
         times: list[Point | None] = [None] * len(members)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from millstream.analysis.expressions import Expr
 from millstream.reference.expressions import holds
-from millstream.reference.points import EVERYTHING, Point, at
+from millstream.reference.points import Point, at, is_everything
 from millstream.reference.relations import Record, Report, moment
 from millstream.reference.reports import Line, Reported
 from millstream.windows.predicate import Predicate
@@ -44,7 +44,7 @@ def predicate(window: PredicateWindow, line: Line) -> Reported:
     starts = holds(window.start_when, line.relation.schema)
     ends = holds(window.end_when, line.relation.schema)
     contents: Contents = []
-    ended = line.passed == EVERYTHING
+    ended = is_everything(line.passed)
 
     def open_and_closed(members: list[Record]) -> list[tuple[int, bool, list[Record]]]:
         episodes = Predicate().extents([(starts(r.values), ends(r.values)) for r in members])

@@ -24,8 +24,8 @@ from millstream.reference.casts import cast
 from millstream.reference.errors import NotInterpreted
 from millstream.reference.expressions import compiled, holds
 from millstream.reference.lifetimes import Slides, Varying, is_final_at
-from millstream.reference.points import EVERYTHING, NOTHING, Instant, Point
-from millstream.reference.relations import TIMESTAMP_ITSELF, Record, Relation
+from millstream.reference.points import EVERYTHING, Instant, Point, before_last_word
+from millstream.reference.relations import BEGINNING, TIMESTAMP_ITSELF, Record, Relation, slowest
 from millstream.reference.values import Value, same_key
 from millstream.types import STRING, Type
 
@@ -157,7 +157,8 @@ def to_stream(
     in_order = _order(nodes.RelationToStream(node, kind), is_sliding=bool(sliding))
     records: list[Record] = []
     before: dict[Any, Values] = {}
-    for instant in _instants(changes, sliding, final):
+    reached = slowest((window.reached, ()) for window in windows) if windows else BEGINNING
+    for instant in _instants(changes, sliding, final, before_last_word(reached[0])):
         now = dict(states.at(node, instant))
         entered = in_order([(what, row) for what, row in now.items() if what not in before])
         left = in_order([(what, row) for what, row in before.items() if what not in now])
@@ -171,8 +172,7 @@ def to_stream(
         records += [Record(row, instant, (source, number)) for number, row in enumerate(rows)]
         before = now
     schema = (ColumnRef("", "op", STRING), *node.schema) if kind == CHANGES else node.schema
-    reached = min((window.reached for window in windows), default=NOTHING)
-    return Relation(schema, records, time_type, ended=ended, frontiers={TIMESTAMP_ITSELF: (reached, ())})
+    return Relation(schema, records, time_type, ended=ended, frontiers={TIMESTAMP_ITSELF: reached})
 
 
 def _order(node: nodes.RelationToStream, *, is_sliding: bool) -> Callable[[Rows], list[Values]]:
@@ -196,10 +196,13 @@ def _moments(record: Record) -> tuple[Point, ...]:
     return () if known is None else (known,)
 
 
-def _instants(changes: Sequence[Point], sliding: Sequence[Slides], final: Instant) -> Iterator[Point]:
+def _instants(
+    changes: Sequence[Point], sliding: Sequence[Slides], final: Instant, reached: Instant
+) -> Iterator[Point]:
     """When the result is evaluated: whenever an input changes or, if any slides, at slides.
 
-    The first slide at or behind the last change sees it, and nothing changes after that.
+    The first slide at or behind the last change sees it, and nothing changes after that. Slides go on as far
+    as progress had been made before the input ended.
     """
     if not changes:
         return
@@ -209,7 +212,9 @@ def _instants(changes: Sequence[Point], sliding: Sequence[Slides], final: Instan
         behind = min(
             (point for slides in sliding if (point := slides.following(last)) is not None), default=last
         )
-        instants = sorted({point for slides in sliding for point in slides.between(first, behind)})
+        last = max(behind, reached[1]) if reached[0] == 0 else behind
+        found = {point for slides in sliding for point in slides.between(first, last)}
+        instants = sorted(point for point in found if point <= behind or is_final_at(point, reached))
     yield from (instant for instant in instants if is_final_at(instant, final))
 
 

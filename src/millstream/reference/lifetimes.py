@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import Any
 
 from millstream.reference.errors import NotInterpreted
-from millstream.reference.points import EVERYTHING, Instant, Point, at, leaving
+from millstream.reference.points import NOTHING, Instant, Point, at, before_last_word, leaving
 from millstream.reference.relations import Record, in_order, moment
 from millstream.reference.reports import Line
 from millstream.types import Kind, Type
@@ -102,7 +102,7 @@ class Varying:
     final: Instant
     """Everything before this instant is final."""
     reached: Instant
-    """The same, without what the end of the input promises."""
+    """The same, without what the end of the input promises; its last word is kept."""
     slides: Slides | None = None
 
     def state(self, instant: Point) -> list[Record]:
@@ -128,10 +128,10 @@ def _range(window: RangeWindow, line: Line) -> Varying:
     tuples = line.placed(_on_time(line))
     if window.slide is None:
         lived = [Lifetime(record, place, leaving(place + size, line.type)) for record, place in tuples]
-        return Varying(tuple(lived), line.passed, line.reached)
+        return Varying(tuple(lived), line.passed, line.promised)
     slides = Multiples(line.length(window.slide), line.instant(window.origin) or 0)
     lived = [Lifetime(r, _known(slides.after(place)), slides.after(place + size)) for r, place in tuples]
-    return Varying(_alive(lived), _with_end(line.passed), _with_end(line.reached), slides)
+    return Varying(_alive(lived), _with_end(line.passed), _with_end(line.promised), slides)
 
 
 def _landmark(window: LandmarkWindow, line: Line) -> Varying:
@@ -143,16 +143,16 @@ def _landmark(window: LandmarkWindow, line: Line) -> Varying:
     ]
     if window.slide is None:
         lived = tuple(Lifetime(record, place, None) for record, place in tuples)
-        return Varying(lived, line.passed, line.reached)
+        return Varying(lived, line.passed, line.promised)
     slides = Multiples(line.length(window.slide), 0, start, end)
     lived = tuple(Lifetime(record, _known(slides.after(place)), None) for record, place in tuples)
-    return Varying(lived, _with_end(line.passed), _with_end(line.reached), slides)
+    return Varying(lived, _with_end(line.passed), _with_end(line.promised), slides)
 
 
 def _now(window: NowWindow, line: Line) -> Varying:
     tuples = line.placed(_on_time(line))
     lived = [Lifetime(record, place, _next_instant(place, line.type)) for record, place in tuples]
-    return Varying(tuple(lived), line.passed, line.reached)
+    return Varying(tuple(lived), line.passed, line.promised)
 
 
 def _rows(window: RowWindow, line: Line) -> Varying:
@@ -183,7 +183,7 @@ def _rows(window: RowWindow, line: Line) -> Varying:
                 lived.append(Lifetime(record, enters, leaves))
         instants |= {times[i] for i in range(step - 1, len(times), step)}
     slides = Listed(tuple(instants)) if step > 1 else None
-    return Varying(_alive(lived), line.passed, line.reached, slides)
+    return Varying(_alive(lived), line.passed, line.promised, slides)
 
 
 _KINDS: dict[type[Window], Callable[[Any, Line], Varying]] = {
@@ -211,7 +211,9 @@ def _known(slide: Point | None) -> Point:
 
 def _with_end(promise: Instant) -> Instant:
     """A half-open extent is final when its end is reached: so is that instant itself."""
-    return promise if promise == EVERYTHING or promise[0] < 0 else (0, promise[1] + Fraction(1, 10**12))
+    if before_last_word(promise) == NOTHING:
+        return promise
+    return (promise[0], promise[1] + Fraction(1, 10**12))
 
 
 def _next_instant(point: Point, type_: Type) -> Point:

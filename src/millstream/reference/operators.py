@@ -19,6 +19,7 @@ from millstream.reference.relations import (
     Record,
     Relation,
     attribute_of,
+    slowest,
 )
 from millstream.reference.values import Value, same_key
 from millstream.types import TIMESTAMP, Type
@@ -162,7 +163,7 @@ def _frontiers(node: StreamUnion, left: Relation, right: Relation) -> dict[Attri
     columns = zip(left.schema, right.schema, node.schema, strict=True)
     pairs += [(attribute_of(a), attribute_of(b), attribute_of(c)) for a, b, c in columns]
     return {
-        new: min(left.frontiers[a], right.frontiers[b])
+        new: slowest([left.frontiers[a], right.frontiers[b]])
         for a, b, new in pairs
         if a in left.frontiers and b in right.frontiers
     }

@@ -21,7 +21,6 @@ from millstream.reference.errors import NotInterpreted
 from millstream.reference.expressions import Function, compiled
 from millstream.reference.points import Point, at, earlier, length
 from millstream.reference.relations import (
-    BEGINNING,
     TIMESTAMP_ITSELF,
     Record,
     Relation,
@@ -198,7 +197,7 @@ def _early(
     elif call.emit_every is not None:
         assert call.slide is not None
         slide, every = _length(call.slide, relation), _length(call.emit_every, relation)
-        reached, _ = relation.frontiers.get(TIMESTAMP_ITSELF, BEGINNING)
+        reached, _ = relation.before_end().frontier(TIMESTAMP_ITSELF)
         for slot in slots:
             instant = (slot.number * slide // every + 1) * every
             while instant < (slot.number + 1) * slide and at(instant) <= reached:

@@ -49,7 +49,7 @@ def matches(node: nodes.PatternMatch, relation: Relation, catalog: Catalog) -> R
     )
     found: list[tuple[int, Taken]] = []
     waiting: list[Record] = []
-    before_the_end = replace(relation, ended=False)
+    before_the_end = relation.before_end()
     for positions in _partitions(node, tuples, relation):
         history = [tuples[i] for i in positions]
         taken, _ = search.run(history, ended=relation.ended)

@@ -27,11 +27,33 @@ NOTHING: Instant = (-1, 0)
 EVERYTHING: Instant = (1, 0)
 """After every point: the promise that the end of the input makes."""
 
+_LAST_WORD = EVERYTHING[0] - NOTHING[0]
+
 _DAY = 86_400_000_000
 
 
 def at(point: Point) -> Instant:
     return (0, point)
+
+
+def last_word(before: Instant) -> Instant:
+    """A promise of everything that comes before the end of the input, and what had been promised before it.
+
+    >>> last_word(NOTHING) == EVERYTHING
+    True
+    >>> is_everything(last_word(at(20))), before_last_word(last_word(at(20))) == at(20)
+    (True, True)
+    """
+    return (before[0] + _LAST_WORD, before[1])
+
+
+def is_everything(promise: Instant) -> bool:
+    return promise[0] >= EVERYTHING[0]
+
+
+def before_last_word(promise: Instant) -> Instant:
+    """The promise without a last word."""
+    return (promise[0] - _LAST_WORD, promise[1]) if is_everything(promise) else promise
 
 
 def to_point(value: Value, type_: Type) -> Point | None:

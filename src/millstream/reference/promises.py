@@ -47,7 +47,17 @@ from millstream.catalog.entries import (
 from millstream.quantity import Duration, Quantity, Rows
 from millstream.reference.errors import NotInterpreted
 from millstream.reference.expressions import holds
-from millstream.reference.points import EVERYTHING, NOTHING, Instant, Point, at, earlier, to_point
+from millstream.reference.points import (
+    EVERYTHING,
+    NOTHING,
+    Instant,
+    Point,
+    at,
+    earlier,
+    is_everything,
+    last_word,
+    to_point,
+)
 from millstream.reference.values import Value, same_key
 from millstream.types import Type
 
@@ -198,7 +208,11 @@ class Promised:
         return True
 
     def renew(self, heartbeat: Instant = NOTHING) -> None:
-        self.promise = max(self.promise, self.rule.progress(), heartbeat)
+        """Promise what there is to promise; nothing counts after the last word."""
+        if is_everything(self.promise):
+            return
+        renewed = max(self.promise, self.rule.progress(), heartbeat)
+        self.promise = last_word(self.promise) if is_everything(renewed) else renewed
 
 
 def promised_attributes(stream: Stream) -> dict[str, Promised]:

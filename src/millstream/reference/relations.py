@@ -9,7 +9,17 @@ from typing import Any
 from millstream.analysis.expressions import ColumnRef
 from millstream.reference.errors import NotInterpreted
 from millstream.reference.expressions import column_key
-from millstream.reference.points import EVERYTHING, NOTHING, Instant, Point, at, to_point
+from millstream.reference.points import (
+    EVERYTHING,
+    NOTHING,
+    Instant,
+    Point,
+    at,
+    before_last_word,
+    is_everything,
+    last_word,
+    to_point,
+)
 from millstream.reference.values import Value
 from millstream.types import Type
 
@@ -25,6 +35,16 @@ to come have at least the point that it promised, and so they stand behind every
 """
 BEGINNING: Frontier = (NOTHING, ())
 END: Frontier = (EVERYTHING, ())
+
+
+def slowest(frontiers: Iterable[Frontier]) -> Frontier:
+    """How far all are together: as far as the slowest of those that have not said their last word.
+
+    When all have, any of them may have been the last, and so the furthest promise before it counts.
+    """
+    given = list(frontiers)
+    waited_for = [frontier for frontier in given if not is_everything(frontier[0])]
+    return min(waited_for) if waited_for else max(given)
 
 
 @dataclass(frozen=True)
@@ -101,6 +121,11 @@ class Relation:
         """How far an attribute is final; where nothing is promised, only the end of the input makes it so."""
         return END if self.ended else self.frontiers.get(attribute, BEGINNING)
 
+    def before_end(self) -> Relation:
+        """The same before the input ended, or before its last word."""
+        frontiers = {a: (before_last_word(promise), rest) for a, (promise, rest) in self.frontiers.items()}
+        return replace(self, ended=False, frontiers=frontiers)
+
     def changed(self, records: Iterable[Record], schema: Sequence[ColumnRef] | None = None) -> Relation:
         """Other records with the same promises about them."""
         return replace(self, records=tuple(records), schema=self.schema if schema is None else tuple(schema))
@@ -129,7 +154,8 @@ class Relation:
     def held_back(self, waiting: Sequence[Record]) -> Relation:
         """The same, promising no more than tuples allow that may still become results."""
         frontiers = dict(self.frontiers)
-        for attribute, (instant, _) in self.frontiers.items():
+        for attribute, (promise, _) in self.frontiers.items():
+            instant = before_last_word(promise)
             position = next((i for i, c in enumerate(self.schema) if attribute_of(c) == attribute), None)
             points = [
                 moment(record)
@@ -139,7 +165,7 @@ class Relation:
             ]
             least = min((at(point) for point in points if point is not None), default=instant)
             if least < instant:
-                frontiers[attribute] = (least, ())
+                frontiers[attribute] = (last_word(least) if is_everything(promise) else least, ())
         return replace(self, frontiers=frontiers)
 
     def column(self, name: str) -> int:

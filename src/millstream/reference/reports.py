@@ -15,12 +15,13 @@ from millstream.quantity import Quantity
 from millstream.reference.errors import NotInterpreted
 from millstream.reference.expressions import constant
 from millstream.reference.points import (
-    EVERYTHING,
     NOTHING,
     Instant,
     Point,
     at,
+    before_last_word,
     from_point,
+    is_everything,
     length,
     rounding,
     to_point,
@@ -165,7 +166,12 @@ class Line:
 
     @property
     def reached(self) -> Instant:
-        """What had been promised when the input ended; the rows of a table come in order."""
+        """What had been promised when the input ended, or when its last word came."""
+        return before_last_word(self.promised)
+
+    @property
+    def promised(self) -> Instant:
+        """What the input promises itself, its last word too; the rows of a table come in order."""
         if self.relation.time_type is None:
             places = [place for _, place in self.placed(self.relation.records)]
             return at(max(places)) if places else NOTHING
@@ -180,8 +186,7 @@ class Line:
         if self.relation.latent:
             return None
         newest = max(moment(record) for record in self.relation.records if not record.is_late)
-        is_promised = self.reached not in (NOTHING, EVERYTHING)
-        return max(newest, self.reached[1]) if is_promised else newest
+        return newest if self.reached == NOTHING else max(newest, self.reached[1])
 
     def has_passed(self, extent: Extent) -> bool:
         """Whether a window is over: its end is reached, or (where it belongs to the window) exceeded."""
@@ -199,8 +204,6 @@ class Line:
         every = self.window.emit_every
         if every is None:
             return
-        if self.reached == EVERYTHING:
-            raise NotInterpreted("EMIT EVERY where punctuation has ended the stream before its input ends")
         step = self.written(every)
 
         def instant(number: int) -> Point:
@@ -214,7 +217,7 @@ class Line:
     def up_to_here(self, *, with_end: bool) -> Frontier:
         """How far results that are stamped with the ends of their windows are final before the input ends."""
         # Of half-open windows those that end at the promise are out; of closed ones others may end there.
-        return (self.reached, () if with_end else (math.inf,))
+        return (self.promised, () if with_end else (math.inf,))
 
     def _frontier(self) -> Frontier:
         return self.relation.frontier(TIMESTAMP_ITSELF if self.position is None else self._attribute())
@@ -226,5 +229,5 @@ class Line:
 
 def _has_passed(promise: Instant, extent: Extent) -> bool:
     if extent.end is None:
-        return promise == EVERYTHING
+        return is_everything(promise)
     return promise > at(extent.end) if extent.with_end else promise >= at(extent.end)

@@ -18,6 +18,7 @@ from millstream.reference.relations import (
     Record,
     Relation,
     attribute_of,
+    slowest,
 )
 from millstream.reference.texts import record_text
 from millstream.reference.values import Value
@@ -71,7 +72,7 @@ def scan(stream: Stream, arrivals: Arrivals, source: int, alias: str) -> Scanned
     scanned = Scanned(stream, alias)
     promises = [_scan_partition(scanned, arrivals, (source, i)) for i in range(len(arrivals.partitions))]
     for attribute in promises[0] if promises else ():
-        scanned.frontiers[attribute] = min(
+        scanned.frontiers[attribute] = slowest(
             (promise[attribute], (source, i)) for i, promise in enumerate(promises)
         )
     if stream.timestamp.kind is TimestampKind.LATENT:

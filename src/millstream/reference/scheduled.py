@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import replace
 
-from millstream.reference.points import EVERYTHING, Point, at
+from millstream.reference.points import Point, at, is_everything
 from millstream.reference.relations import BEGINNING, Record, Report
 from millstream.reference.reports import Line, Placed, Reported
 from millstream.types import Kind
@@ -61,7 +61,10 @@ def landmark(window: LandmarkWindow, line: Line) -> Reported:
     contents: Contents = []
     if inside:
         last = max(place for _, place in inside)
-        if not scheduled and line.passed == EVERYTHING:
+        if window.emit_every is not None and line.reached > at(last):
+            # No result is older than partial results before it.
+            last = line.reached[1]
+        if not scheduled and is_everything(line.passed):
             report = Report(0, start, line.value(last), 0, last)
             contents.append((report, [record for record, _ in inside]))
         for wid, end in _ends(marks, line, [place for _, place in tuples]) if scheduled else ():
@@ -75,20 +78,21 @@ def landmark(window: LandmarkWindow, line: Line) -> Reported:
             if not scheduled or (instant < end and instant != marks.extent(wid - 1).end):
                 report = Report(wid, start, line.value(end), wid, instant, False)
                 contents.append((report, _content(line, inside, Extent(marks.start, instant))))
-    frontier = line.up_to_here(with_end=False) if scheduled else BEGINNING
-    return Reported(contents, line.type, frontier)
+    if not scheduled and window.emit_every is None:
+        return Reported(contents, line.type, BEGINNING)
+    return Reported(contents, line.type, line.up_to_here(with_end=not scheduled))
 
 
 def _ends(marks: Landmark, line: Line, places: list[Point]) -> list[tuple[int, Point]]:
     """The ends that punctuation has passed and, once the input has ended, the first after the last tuple."""
     windows = marks.windows(places)
-    reached = line.reached if line.reached != EVERYTHING else at(max(places))
+    reached = line.reached
     stop = max(windows.stop, marks.ending_after(reached[1]) + 1 if reached >= at(max(places)) else 0)
     found = []
     for wid in range(windows.start, stop):
         extent = marks.extent(wid)
         assert extent.end is not None
-        if at(extent.end) <= reached or (wid < windows.stop and line.passed == EVERYTHING):
+        if at(extent.end) <= reached or (wid < windows.stop and is_everything(line.passed)):
             found.append((wid, extent.end))
     return found
 

@@ -85,6 +85,8 @@ class Arrivals:
         self._partitions: dict[int, _Partition] = {}
         self._shards_heard: dict[str, Frontier] = {}
         self._shards_reached: dict[str, Frontier] = {}
+        self._shards_spoke_last = False
+        """Whether the end of the stage before is the last word of its inputs."""
         self._ended = False
         self.rows = 0
         """Tuples of this shard."""
@@ -108,16 +110,42 @@ class Arrivals:
             return END
         if self._input.chained:
             return min(self._shards_heard.values(), default=BEGINNING)
-        return self._promised
+        return END if self._has_last_word else self._promised
+
+    @property
+    def _has_last_word(self) -> bool:
+        """Whether punctuation has said of every source partition that nothing more will come.
+
+        Windows that only the end completes report then: what is above is told to wait for nothing.
+        """
+        if self._input.chained:
+            return self._shards_spoke_last
+        partitions = self._partitions.values()
+        if not self._partitions or len(self._partitions) < self._input.partitions:
+            return False
+        return all(partition.tracker.promised == partition.tracker.highest for partition in partitions)
 
     @property
     def reached(self) -> Frontier:
         """The same, without what the end of this input promises: partial results do not come from that."""
+        if self._has_last_word:
+            return END
         if self._input.chained:
             return min(self._shards_reached.values(), default=BEGINNING)
         if self._input.stored:
             return BEGINNING if self.newest is None else Frontier(self.newest, self._base)
         return self._promised
+
+    @property
+    def before_last_word(self) -> Frontier:
+        """The furthest that this input can be before all source partitions have said their last word.
+
+        A partition that has said it is not waited for, so each of them may be the one that is left over.
+        """
+        if self._input.chained:
+            return min(self._shards_reached.values(), default=BEGINNING)
+        timed = (Frontier(p.tracker.timed, self._base + n) for n, p in self._partitions.items())
+        return max(timed, default=BEGINNING)
 
     @property
     def _promised(self) -> Frontier:
@@ -158,6 +186,7 @@ class Arrivals:
             ],
             "heard": {shard: frontier_as_data(heard) for shard, heard in self._shards_heard.items()},
             "reached": {shard: frontier_as_data(heard) for shard, heard in self._shards_reached.items()},
+            "spoke_last": self._shards_spoke_last,
             "ended": self._ended,
             "streams": list(self._streams),
             "stamp": self._stamp,
@@ -173,6 +202,7 @@ class Arrivals:
                 followed.restore(written)
         self._shards_heard = {shard: frontier_from_data(heard) for shard, heard in data["heard"].items()}
         self._shards_reached = {shard: frontier_from_data(heard) for shard, heard in data["reached"].items()}
+        self._shards_spoke_last = data["spoke_last"]
         self._ended = data["ended"]
         self._streams = {stream: number for number, stream in enumerate(data["streams"])}
         self._stamp = data["stamp"]
@@ -375,8 +405,11 @@ class Arrivals:
         if mark.get("kind") == ENDED:
             self._ended = True
         elif self._input.chained:
-            self._shards_heard[mark["shard"]] = END if mark["end"] else self._frontier_of(mark["frontier"])
-            self._shards_reached[mark["shard"]] = self._frontier_of(mark["reached"])
+            shard = mark["shard"]
+            if self._shards_heard.get(shard) != END:
+                self._shards_reached[shard] = self._frontier_of(mark["reached"])
+            self._shards_heard[shard] = END if mark["end"] else self._frontier_of(mark["frontier"])
+            self._shards_spoke_last = mark["last_word"]
             # Every shard of a stage reports in every batch, so all have been heard of at once.
             self._ended = all(heard == END for heard in self._shards_heard.values())
         else:

@@ -80,6 +80,7 @@ class Shard:
             "frontier": _written(frontier),
             "reached": _written(reached),
             "end": self.frontier == END,
+            "last_word": all(arrivals.reached == END for arrivals in self._arrivals),
             **counted,
             "newest": [_newest(a, s) for a, s in zip(self._arrivals, inputs, strict=True)],
             "state_rows": sum(k.rows for k in self._kernels) + sum(a.state_rows for a in self._arrivals),
@@ -99,7 +100,7 @@ class Shard:
         if before.is_end or not self.frontier.is_end:
             result, passed = self._through(tuples, replace(self.frontier, own=self._arrivals[0].own))
             return result, passed, passed
-        promised = max(before, min(arrivals.reached for arrivals in self._arrivals))
+        promised = max(before, self._reached)
         promised = replace(promised, own=self._arrivals[0].own)
         result, reached = self._through(tuples, promised)
         newest = [arrivals.newest for arrivals in self._arrivals if arrivals.newest is not None]
@@ -109,6 +110,12 @@ class Shard:
         rest, passed = self._through(self._empty(), end)
         together = joined([part for part in (result, rest) if len(part)])
         return result if together is None else together, reached, passed
+
+    @property
+    def _reached(self) -> Frontier:
+        """How far all inputs together were before the end; it does not matter who said the last word last."""
+        reached = min(arrivals.reached for arrivals in self._arrivals)
+        return max(arrivals.before_last_word for arrivals in self._arrivals) if reached == END else reached
 
     def _through(self, tuples: Tuples, frontier: Frontier) -> tuple[Tuples, Frontier]:
         """Through all kernels."""
