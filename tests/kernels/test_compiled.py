@@ -22,8 +22,8 @@ CONSTANTS = (bool, int, float, str, bytes, tuple)
 
 def compiled(package=kernels):
     """All compiled functions of a package, with the modules that have them."""
-    for module in pkgutil.iter_modules(package.__path__):
-        loaded = importlib.import_module(f"{package.__name__}.{module.name}")
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        loaded = importlib.import_module(module.name)
         for value in vars(loaded).values():
             if isinstance(value, Dispatcher):
                 yield loaded, value
