@@ -68,11 +68,11 @@ soak: java venv ## the long tests: every program compiled, many kills, millions 
 # Compiled once, and not by each of the processes that run tests.
 kernels: venv
 	@echo "== kernels"
-	@$(BIN)/python -c "from millstream.stage.warming import warm_up; warm_up(print)"
+	@$(BIN)/python -c "from millstream.stage.precompile_stages import warm_up; warm_up(print)"
 
 archive: java kernels
 	@echo "== class archive"
-	@$(WITH_JAVA) $(BIN)/python -m millstream.runtime.archive
+	@$(WITH_JAVA) $(BIN)/python -m millstream.runtime.build_class_archive
 
 lint: venv ## style, types and import direction
 	@echo "== ruff"
@@ -104,4 +104,4 @@ java:
 clean: ## remove the virtual environments, caches and what Spark left behind
 	rm -rf .venv .ci/venv build dist artifacts metastore_db spark-warehouse derby.log \
 	  .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
-	find src tests benchmarks -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+	find src oracle tests benchmarks -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true

@@ -19,18 +19,17 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from tests.syntax.slips import VOCABULARY, by_kind, confused, raw_tokens, slipped
-from tests.uda.bodies import aggregate_text, summing_text
-from tests.uda.keyed_bodies import keyed_text
-
-from millstream.analysis.statements import analyse
+from millstream.analysis.definitions.statement_analyzer import analyse
 from millstream.catalog import Catalog
-from millstream.cli.checking import planned, query_of
+from millstream.cli.check_command import planned, query_of
 from millstream.errors import MillstreamError
-from millstream.plan.executable import why_not
-from millstream.plan.programs import programs_of
+from millstream.plan.generated_programs import programs_of
+from millstream.plan.refusals import why_not
 from millstream.syntax import parse_script
 from soak.report import Finding
+from tests.codegen.udas.bodies import aggregate_text, summing_text
+from tests.codegen.udas.keyed_bodies import keyed_text
+from tests.syntax.slips import VOCABULARY, by_kind, confused, raw_tokens, slipped
 
 _ROOT = Path(__file__).parent.parent
 _SLOW_SECONDS = 1.0

@@ -11,10 +11,9 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from soak.report import Finding, differences
 from tests.recovery.bids import EPOCH, Bid, from_csv, text, write, write_file
 from tests.recovery.processes import Child
-
-from soak.report import Finding, differences
 
 RANGE_SECONDS = 60
 SLIDE_SECONDS = 10

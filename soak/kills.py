@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
-from tests.recovery import sinks
-from tests.recovery.processes import QUICK, Child, Runs, processes
 
 from soak.disturbed import FLUSH_ITEM, QUERIES, SCRIPT, SINKS, Bids, Rows, answers, shown
 from soak.report import Finding, differences
 from soak.sender import Sender
+from tests.recovery import sinks
+from tests.recovery.processes import QUICK, Child, Runs, processes
 
 _KINDS = {"worker": 50, "driver": 16, "parent": 9, "jvm": 9, "SIGTERM": 8, "SIGINT": 8}
 """Disturbances and how often each of them comes. A run survives the death of a worker, so these are quick."""

@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
-from tests.recovery import sinks
 
 import millstream as ms
 from soak.report import Finding
+from tests.recovery import sinks
 
 KEYS = 1000
 PER_SECOND = 1000

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import is_hypothesis_test, settings
+
 from tests.scheduling import Recorder, longest_first, recorded
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ settings.load_profile("ci")
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """An embedded Spark, started for the first test that asks for it. Mark such tests with `spark`."""
-    from millstream.spark.session import embedded_session
+    from millstream.spark.session.session import embedded_session
 
     # Tests are short: code compiled quickly is worth more to them than code compiled well.
     session = embedded_session(settings={"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"})

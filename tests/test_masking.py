@@ -2,11 +2,11 @@
 
 import pytest
 
-from millstream.analysis.statements import DescribeOne, ExplainQuery, ShowList, analyse
+from millstream.analysis.definitions.statement_analyzer import DescribeOne, ExplainQuery, ShowList, analyse
 from millstream.catalog import Catalog
 from millstream.errors import AnalysisError, MillstreamError
 from millstream.masking import masked
-from millstream.runtime.housekeeping import answer, explanation
+from millstream.runtime.show import answer, explanation
 from millstream.syntax import parse_script
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from benchmarks.aggregates.kernels import base, catalog_of
 from benchmarks.experiments.section import Claim, Figures, Section, Size
 from benchmarks.windows.chains import AT_ONCE
-from millstream.kernels.base import Frontier, Kernel, Tuples
+from millstream.kernels.core.kernel import Frontier, Kernel, Tuples
 from millstream.types import INT, TIMESTAMP
 
 ROWS, REPEATS = 10_000_000, 1

@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from millstream.kernels import arrow
-from millstream.kernels.base import Change, Frontier, Kernel, Tuples
-from millstream.kernels.columns import Column
-from millstream.kernels.keys import KeyTable
+from millstream.kernels.core import arrow_buffers
+from millstream.kernels.core.column_codec import Column
+from millstream.kernels.core.kernel import Change, Frontier, Kernel, Tuples
+from millstream.kernels.core.key_table import KeyTable
 
 Codes = npt.NDArray[np.int32]
 Integers = npt.NDArray[np.int64]
@@ -170,7 +170,7 @@ class AverageByHand(ByHand):
         where = _average(codes, values, valid, self._rings, self._known, self._states, out, present)
         if where >= 0:
             raise OverflowError(f"the sum does not fit at tuple {where}")
-        return arrow.build(pa.float64(), out, present != 0)
+        return arrow_buffers.build(pa.float64(), out, present != 0)
 
 
 class FrequencyByHand(ByHand):
@@ -198,4 +198,4 @@ class FrequencyByHand(ByHand):
             out,
             present,
         )
-        return arrow.build(pa.int64(), out, present != 0)
+        return arrow_buffers.build(pa.int64(), out, present != 0)

@@ -12,14 +12,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from benchmarks.experiments.section import Claim, Figures, Section, Size
-from millstream.analysis.bodies import bodies_of
-from millstream.analysis.shipped import shipped
+from millstream.analysis.definitions.library_aggregates import shipped
+from millstream.analysis.udas.body_elaborator import bodies_of
 from millstream.catalog import Catalog
-from millstream.library import shelf
+from millstream.codegen.udas import uda_compiler
+from millstream.ir.typed_nodes import Body
+from millstream.library import bundled_aggregates
+from millstream.program.program import Program
 from millstream.types import STRING
-from millstream.uda import compiler
-from millstream.uda.checked import Body
-from millstream.uda.program import Program
 
 ROWS, REPEATS = 0, 1
 COLD, CACHED = 10, 0.5
@@ -60,7 +60,7 @@ def _in_a_process(cache: str, *names: str) -> dict[str, float]:
 
 def seconds(names: Sequence[str]) -> dict[str, float]:
     """Of the programs of these names, or of all."""
-    from millstream.kernels.user_warm import prepare
+    from millstream.kernels.udas.precompile_program import prepare
 
     found = {}
     for name, program in list(_programs()):
@@ -74,17 +74,17 @@ def seconds(names: Sequence[str]) -> dict[str, float]:
 def _programs() -> Iterator[tuple[str, Program]]:
     """Every version of every aggregate as queries mostly call it, under a name that says so."""
     catalog = Catalog()
-    catalog.ship(shipped, shelf.names)
-    for name in shelf.names():
+    catalog.ship(shipped, bundled_aggregates.names)
+    for name in bundled_aggregates.names():
         entries = shipped(name)
         types = [p.type if p.type.is_known else STRING for p in entries[0].parameters]
         bodies = bodies_of(name, types, catalog)
         if isinstance(bodies.base, Body):
             blocking = any(entry.blocking for entry in entries if not entry.window)
-            mode = compiler.CONTENT if blocking else compiler.BASE
-            yield name, compiler.compiled(bodies.base, mode)
+            mode = uda_compiler.CONTENT if blocking else uda_compiler.BASE
+            yield name, uda_compiler.compiled(bodies.base, mode)
         if isinstance(bodies.window, Body):
-            yield f"{name} OVER", compiler.compiled(bodies.window, compiler.ROWS)
+            yield f"{name} OVER", uda_compiler.compiled(bodies.window, uda_compiler.ROWS)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from benchmarks.aggregates.by_hand import ByHand, Bytes, Codes, Integers
-from millstream.kernels import arrow
+from millstream.kernels.core import arrow_buffers
 
 TABLES = 3
 EMPTY = -1
@@ -115,7 +115,7 @@ class FrequencyWithHashTables(ByHand):
                 present[part],
             )
             done = part.stop
-        return arrow.build(pa.int64(), out, present != 0)
+        return arrow_buffers.build(pa.int64(), out, present != 0)
 
 
 def _tables(least: int) -> tuple[Integers, Integers, npt.NDArray[np.int64]]:

@@ -16,8 +16,8 @@ from benchmarks.experiments.lines import Panel, draw
 from benchmarks.experiments.section import Claim, Figures, Section, Size
 from benchmarks.windows.chains import AT_ONCE, Batch, process, timed
 from millstream.catalog import Catalog
-from millstream.kernels.base import Frontier, Kernel, Tuples
-from millstream.kernels.over import OverAggregate
+from millstream.kernels.core.kernel import Frontier, Kernel, Tuples
+from millstream.kernels.over.over_aggregate import OverAggregate
 from millstream.kernels.specs import AggregateSpec, OverSpec
 from millstream.types import BIGINT
 

@@ -15,12 +15,12 @@ from benchmarks.experiments.lines import Panel, draw
 from benchmarks.experiments.section import Claim, Figures, Section, Size
 from benchmarks.slides.figures import SLIDES, WINDOW
 from benchmarks.windows.chains import AT_ONCE
-from millstream.kernels.base import Frontier, Kernel, Tuples
+from millstream.codegen.udas import uda_compiler
+from millstream.kernels.core.kernel import Frontier, Kernel, Tuples
 from millstream.kernels.specs import PaneSpec, UserOverSpec
-from millstream.kernels.user_over import UserOver
+from millstream.kernels.udas.over_uda import UserOver
+from millstream.program.program import Program
 from millstream.types import BIGINT
-from millstream.uda import compiler
-from millstream.uda.program import Program
 
 ROWS, REPEATS = 1_000_000, 1
 PANES, TUPLES = "panes and deltas", "deltas"
@@ -84,10 +84,10 @@ def _kernel(slide: int, way: str) -> Kernel:
     catalog = catalog_of(BODY)
     pane = math.gcd(slide, WINDOW)
     if way == TUPLES or pane == 1:
-        user = spec_of(catalog, "total", [BIGINT], ["v"], compiler.ROWS)
+        user = spec_of(catalog, "total", [BIGINT], ["v"], uda_compiler.ROWS)
         return UserOver([UserOverSpec(user, rows=WINDOW - 1, slide=slide)])
-    user = spec_of(catalog, "total", [BIGINT], ["v"], compiler.RANGE)
-    filling = spec_of(catalog, "total", [BIGINT], ["v"], compiler.TUMBLE).program
+    user = spec_of(catalog, "total", [BIGINT], ["v"], uda_compiler.RANGE)
+    filling = spec_of(catalog, "total", [BIGINT], ["v"], uda_compiler.TUMBLE).program
     assert isinstance(filling, Program)
     panes = PaneSpec(filling, pane, WINDOW // pane, slide // pane)
     return UserOver([UserOverSpec(user, panes=panes)])

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from benchmarks.engine.data import BUILD, ROWS_PER_HOUR, START, Shape, columns
 from benchmarks.growth.running import run
-from millstream.runtime.progress import Progress
+from millstream.runtime.queries.query_progress import Progress
 
 KEYS = 1_000
 ROWS_PER_FILE = 125_000

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pyarrow as pa
 
-from millstream.kernels.base import Frontier, Tuples
-from millstream.kernels.over import OverAggregate
+from millstream.kernels.core.kernel import Frontier, Tuples
+from millstream.kernels.over.over_aggregate import OverAggregate
 from millstream.kernels.specs import AggregateSpec, OverSpec
 
 WINDOW = 1_000

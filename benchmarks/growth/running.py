@@ -9,7 +9,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 import millstream as ms
-from millstream.runtime.progress import Progress
+from millstream.runtime.queries.query_progress import Progress
 
 STREAM = """
     CREATE STREAM s (k INT, ts TIMESTAMP, v DOUBLE) ORDER BY ts

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from millstream.analysis.statements import AnalysedStatement, analyse
+from millstream.analysis.definitions.statement_analyzer import AnalysedStatement, analyse
 from millstream.catalog import Catalog
-from millstream.kernels.pattern import PatternMatch
+from millstream.codegen.patterns.pattern_compiler import compiled
+from millstream.codegen.patterns.shared_conditions import Common
+from millstream.ir.pattern import Pattern
+from millstream.kernels.patterns.pattern_match import PatternMatch
 from millstream.kernels.specs import PatternSpec
-from millstream.pattern.common import Common
-from millstream.pattern.compiler import compiled
-from millstream.pattern.form import Pattern
 from millstream.plan import nodes
 from millstream.plan.builder import build
+from millstream.program.program import Program
 from millstream.syntax import parse_script
-from millstream.uda.program import Program
 
 
 def form_of(script: str) -> Pattern:

@@ -13,8 +13,8 @@ import pyarrow as pa
 from benchmarks.experiments.lines import Panel, draw
 from benchmarks.experiments.section import Claim, Figures, Section, Size
 from benchmarks.patterns.kernels import form_of, kernel_of
-from millstream.kernels.base import KEY, Frontier, Tuples
-from millstream.kernels.pattern import PatternMatch
+from millstream.kernels.core.kernel import KEY, Frontier, Tuples
+from millstream.kernels.patterns.pattern_match import PatternMatch
 
 ROWS, REPEATS = 10_000_000, 1
 PARTITIONS = (1, 1_000)

@@ -20,10 +20,10 @@ from benchmarks.patterns.examples import EXAMPLES, JUMP, ON_REAL_PRICES, STRICTL
 from benchmarks.patterns.kernels import form_of, kernel_of
 from benchmarks.patterns.sequential import Sequential
 from benchmarks.windows.chains import AT_ONCE
-from millstream.kernels.base import END, KEY, Frontier, Tuples
-from millstream.kernels.pattern import PatternMatch
-from millstream.kernels.typed import arrow_type
-from millstream.pattern.form import Pattern
+from millstream.ir.pattern import Pattern
+from millstream.kernels.core.arrow_types import arrow_type
+from millstream.kernels.core.kernel import END, KEY, Frontier, Tuples
+from millstream.kernels.patterns.pattern_match import PatternMatch
 
 ROWS, REPEATS = 2_000_000, 3
 NAIVE, OPS, OURS = "naive", "OPS", "side by side"

@@ -15,11 +15,11 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from millstream.pattern.form import End, Pattern, Place
-from millstream.pattern.ops import Failure, facts_of, resumes
+from millstream.inference.ops_shift_next import Failure, facts_of, resumes
+from millstream.ir import typed_nodes
+from millstream.ir.pattern import End, Pattern, Place
+from millstream.ir.typed_nodes import Expr
 from millstream.types import DOUBLE
-from millstream.uda import checked
-from millstream.uda.checked import Expr
 
 Columns = tuple[npt.NDArray[Any], ...]
 Codes = dict[str, int]
@@ -177,20 +177,20 @@ class _Source:
 
     def _value(self, expr: Expr) -> str:
         match expr:
-            case checked.Constant(str() as text):
+            case typed_nodes.Constant(str() as text):
                 return str(self._codes.get(text, -1))
-            case checked.Constant(Decimal() as number):
+            case typed_nodes.Constant(Decimal() as number):
                 return repr(float(number))
-            case checked.Constant(number):
+            case typed_nodes.Constant(number):
                 return repr(number)
-            case checked.Column(scan, index):
+            case typed_nodes.Column(scan, index):
                 return f"c[{index}][{self._position(self._form.places[scan])}]"
-            case checked.Cast(argument, type_):
+            case typed_nodes.Cast(argument, type_):
                 value = self._value(argument)
                 return f"float({value})" if type_ == DOUBLE else value
-            case checked.Grouped(index):
+            case typed_nodes.Grouped(index):
                 return self._counted(index)
-            case checked.Call(name, (a, b)) if name in _OPERATORS:
+            case typed_nodes.Call(name, (a, b)) if name in _OPERATORS:
                 return f"({self._value(a)} {_OPERATORS[name]} {self._value(b)})"
         raise NotImplementedError(f"{expr} is not in the patterns of the papers")
 
@@ -214,9 +214,9 @@ class _Source:
         return f"(starts[{element + 1}] - starts[{element}])"
 
 
-def _columns(condition: Expr) -> list[checked.Column]:
-    return [part for part in checked.walk(condition) if isinstance(part, checked.Column)]
+def _columns(condition: Expr) -> list[typed_nodes.Column]:
+    return [part for part in typed_nodes.walk(condition) if isinstance(part, typed_nodes.Column)]
 
 
 def _has_measures(condition: Expr) -> bool:
-    return any(isinstance(part, checked.Grouped) for part in checked.walk(condition))
+    return any(isinstance(part, typed_nodes.Grouped) for part in typed_nodes.walk(condition))

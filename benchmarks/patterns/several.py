@@ -16,15 +16,15 @@ from benchmarks.patterns.examples import CLICKS, QUOTES, RELAXED, double_bottom
 from benchmarks.patterns.kernels import form_of, spec_of
 from benchmarks.patterns.search import batches_of
 from benchmarks.windows.chains import AT_ONCE
-from millstream.kernels.base import Frontier, Kernel, Tuples
-from millstream.kernels.branches import BRANCH, Branch
-from millstream.kernels.pattern import PatternMatch, PatternMatches
+from millstream.codegen.patterns.pattern_compiler import compiled, compiled_to_share
+from millstream.codegen.patterns.shared_conditions import common
+from millstream.ir.pattern import Pattern
+from millstream.kernels.core.arrow_types import arrow_type
+from millstream.kernels.core.kernel import Frontier, Kernel, Tuples
+from millstream.kernels.patterns.pattern_match import PatternMatch, PatternMatches
+from millstream.kernels.patterns.tagged_rows import BRANCH, Branch
 from millstream.kernels.specs import PatternSpec
-from millstream.kernels.typed import arrow_type
-from millstream.kernels.user_machine import returned_fields
-from millstream.pattern.common import common
-from millstream.pattern.compiler import compiled, compiled_to_share
-from millstream.pattern.form import Pattern
+from millstream.kernels.udas.compiled_machine import returned_fields
 
 ROWS, REPEATS = 2_000_000, 7
 ALONE, CODED, SHARED = "by itself", "partitions and columns", "answers too"

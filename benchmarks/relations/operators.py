@@ -19,20 +19,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from benchmarks.relations.traces import PROTOCOLS, SCHEMA, Integers
-from millstream.kernels.base import KEY, Change, Frontier, Kernel, Tuples
-from millstream.kernels.changes import RowChanges
-from millstream.kernels.copies import Copies
-from millstream.kernels.group_changes import GroupChanges
-from millstream.kernels.growing_groups import GrowingGroups
-from millstream.kernels.join_changes import JoinChanges
-from millstream.kernels.maintained import SIDE
-from millstream.kernels.place_landmark import Landmark
-from millstream.kernels.place_sliding import Sliding
-from millstream.kernels.reorder import Reorder
+from millstream.kernels.core.kernel import KEY, Change, Frontier, Kernel, Tuples
+from millstream.kernels.core.reorder import Reorder
+from millstream.kernels.relational.append_only_groups import GrowingGroups
+from millstream.kernels.relational.append_only_join import WindowJoin
+from millstream.kernels.relational.changelog import RowChanges
+from millstream.kernels.relational.group_aggregate import GroupChanges
+from millstream.kernels.relational.incremental_relation import SIDE
+from millstream.kernels.relational.inner_join import JoinChanges
+from millstream.kernels.relational.lifetimes import RowStay, Slides, Stay
+from millstream.kernels.relational.set_operations import Copies
 from millstream.kernels.specs import AggregateSpec, CopiesSpec, GroupSpec, JoinSpec, PairSpec, WindowSpec
-from millstream.kernels.stays import RowStay, Slides, Stay
-from millstream.kernels.window_join import WindowJoin
-from millstream.kernels.windows import WindowAggregate
+from millstream.kernels.windows.landmark_assigner import Landmark
+from millstream.kernels.windows.sliding_assigner import Sliding
+from millstream.kernels.windows.window_aggregate import WindowAggregate
 
 HOSTS = ("protocol", "local_host", "remote_host")
 AGGREGATES = {

@@ -16,9 +16,9 @@ from benchmarks.relations.by_hand import JoinByHand, worth
 from benchmarks.relations.operators import Operator, join, rows
 from benchmarks.relations.traces import REMOTE_HOSTS, SESSIONS, Integers, first_sessions, halves
 from benchmarks.relations.waves import CYCLES, arrivals, rate_of
-from millstream.kernels.base import Tuples
-from millstream.kernels.changes import Changes
-from millstream.kernels.maintained import OP
+from millstream.kernels.core.kernel import Tuples
+from millstream.kernels.relational.changelog import Changes
+from millstream.kernels.relational.incremental_relation import OP
 
 ROWS, REPEATS = SESSIONS, 1
 TENTHS = (1, 5, 10, 20, 50, 100)

@@ -15,7 +15,7 @@ from benchmarks.experiments.section import Claim, Figures, Section, Size
 from benchmarks.relations.operators import Operator, Window, distinct, join, rows, sliding
 from benchmarks.relations.traces import first_sessions
 from benchmarks.relations.waves import Part
-from millstream.kernels.stays import Stay
+from millstream.kernels.relational.lifetimes import Stay
 
 ROWS, REPEATS = 1_800_000, 1
 MINUTES, EARLY = 60, 10

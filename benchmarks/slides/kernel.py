@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.slides.figures import SLIDES, WINDOW, Point
-from millstream.kernels.base import Frontier, Tuples
-from millstream.kernels.over import OverAggregate
+from millstream.kernels.core.kernel import Frontier, Tuples
+from millstream.kernels.over.over_aggregate import OverAggregate
 from millstream.kernels.specs import AggregateSpec, OverSpec, SlideSpec
 
 AT_ONCE = 100_000

@@ -10,7 +10,7 @@ from benchmarks.engine.contract import FILES
 from benchmarks.engine.data import Shape, make
 from benchmarks.growth.running import run
 from benchmarks.slides.figures import SLIDES, WINDOW, Point
-from millstream.runtime.progress import Progress
+from millstream.runtime.queries.query_progress import Progress
 
 KEYS = 10
 QUERY = "SELECT k, ts, sum(v) OVER (ROWS {} PRECEDING SLIDE {}) AS total FROM s"

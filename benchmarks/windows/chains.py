@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from millstream.kernels.base import Frontier, Kernel, Tuples
+from millstream.kernels.core.kernel import Frontier, Kernel, Tuples
 
 AT_ONCE = 100_000
 """Tuples of a batch: about what a micro-batch gives to a shard."""

@@ -16,10 +16,10 @@ from benchmarks.experiments.lines import Panel, draw
 from benchmarks.experiments.section import Claim, Figures, Section, Size
 from benchmarks.windows.buffering import Buckets, Buffering, Doubles
 from benchmarks.windows.chains import AT_ONCE
-from millstream.kernels.base import Frontier, Tuples
-from millstream.kernels.place_rows import Rows
+from millstream.kernels.core.kernel import Frontier, Tuples
 from millstream.kernels.specs import AggregateSpec, WindowSpec
-from millstream.kernels.windows import WindowAggregate
+from millstream.kernels.windows.row_assigner import Rows
+from millstream.kernels.windows.window_aggregate import WindowAggregate
 
 ROWS, REPEATS = 1_000_000, 3
 RANGE = 4_000

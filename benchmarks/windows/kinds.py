@@ -13,17 +13,17 @@ from benchmarks.experiments.lines import Panel, draw
 from benchmarks.experiments.section import Claim, Figures, Section, Size
 from benchmarks.windows.chains import AT_ONCE, batches, timed
 from benchmarks.windows.disorder import Integers
-from millstream.kernels.base import Kernel
-from millstream.kernels.over import OverAggregate
-from millstream.kernels.place_landmark import Landmark
-from millstream.kernels.place_rows import Rows
-from millstream.kernels.place_runs import Runs
-from millstream.kernels.place_sliding import Sliding
-from millstream.kernels.place_tuples import TupleSlide
-from millstream.kernels.placing import Placing
-from millstream.kernels.reorder import Reorder
+from millstream.kernels.core.kernel import Kernel
+from millstream.kernels.core.reorder import Reorder
+from millstream.kernels.over.over_aggregate import OverAggregate
 from millstream.kernels.specs import AggregateSpec, OverSpec, SlideSpec, WindowSpec
-from millstream.kernels.windows import WindowAggregate
+from millstream.kernels.windows.landmark_assigner import Landmark
+from millstream.kernels.windows.row_assigner import Rows
+from millstream.kernels.windows.session_predicate_assigner import Runs
+from millstream.kernels.windows.sliding_assigner import Sliding
+from millstream.kernels.windows.tuple_slide_assigner import TupleSlide
+from millstream.kernels.windows.window_aggregate import WindowAggregate
+from millstream.kernels.windows.window_assigner import Placing
 
 ROWS, REPEATS = 1_000_000, 3
 SLIDE = 10

@@ -12,13 +12,13 @@ import pyarrow as pa
 from benchmarks.experiments.lines import Panel, draw
 from benchmarks.experiments.section import Claim, Figures, Section, Size
 from benchmarks.windows.chains import batches, process
-from millstream.kernels.base import Kernel
-from millstream.kernels.over import OverAggregate
-from millstream.kernels.place_rows import Rows
-from millstream.kernels.place_sliding import Sliding
-from millstream.kernels.reorder import Reorder
+from millstream.kernels.core.kernel import Kernel
+from millstream.kernels.core.reorder import Reorder
+from millstream.kernels.over.over_aggregate import OverAggregate
 from millstream.kernels.specs import AggregateSpec, OverSpec, SlideSpec, WindowSpec
-from millstream.kernels.windows import WindowAggregate
+from millstream.kernels.windows.row_assigner import Rows
+from millstream.kernels.windows.sliding_assigner import Sliding
+from millstream.kernels.windows.window_aggregate import WindowAggregate
 
 ROWS, REPEATS = 500_000, 1
 WINDOW = 40_000

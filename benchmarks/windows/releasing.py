@@ -14,12 +14,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from benchmarks.windows.disorder import Disordered, Integers
-from millstream.kernels.base import Frontier, Tuples
-from millstream.kernels.place_sliding import Sliding
+from millstream.kernels.core.kernel import Frontier, Tuples
 from millstream.kernels.specs import AggregateSpec, WindowSpec
-from millstream.kernels.windows import WindowAggregate
-from millstream.progress.clauses import InOrder, Promises, Punctuated
-from millstream.progress.tracking import Piece, Tracker
+from millstream.kernels.windows.sliding_assigner import Sliding
+from millstream.kernels.windows.window_aggregate import WindowAggregate
+from millstream.progress.disorder_clauses import InOrder, Promises, Punctuated
+from millstream.progress.watermark_tracker import Piece, Tracker
 
 LEAST = np.iinfo(np.int64).min
 AGGREGATES = (AggregateSpec("count", None, "n", pa.int64()), AggregateSpec("avg", "v", "mean", pa.float64()))

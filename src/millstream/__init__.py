@@ -26,7 +26,7 @@ from millstream.errors import (
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from millstream.runtime.mill import Mill
+    from millstream.runtime.connection import Mill
 
 __all__ = [
     "AnalysisError",
@@ -60,7 +60,7 @@ def connect(
     path schemes and databases that they may use nevertheless.
     """
     # Imported here so that `import millstream` costs nothing.
-    from millstream.runtime.mill import Mill
+    from millstream.runtime.connection import Mill
 
     kept = Path(checkpoint) if checkpoint else None
     return Mill(

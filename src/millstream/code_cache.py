@@ -24,7 +24,7 @@ from millstream.files import is_trusted, private_directory
 
 PACKAGE = Path(__file__).resolve().parent
 
-_MARKS = (b"numba", b"millstream.jit", b"uda.registry")
+_MARKS = (b"numba", b"millstream.jit", b"program.jit_registry")
 """A source that contains one of them defines compiled functions, or constants that become part of some."""
 
 _NEWEST = 4

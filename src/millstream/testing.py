@@ -19,9 +19,9 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
-from millstream.runtime.formats import encode
-from millstream.runtime.mill import Mill
-from millstream.runtime.query import RunningQuery
+from millstream.runtime.connection import Mill
+from millstream.runtime.queries.running_query import RunningQuery
+from millstream.runtime.results.output_formats import encode
 
 EMPTY_TEXT = "''"
 Rows = list[tuple[str, ...]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from millstream.analysis.aggregates import analyse_aggregate
+from millstream.analysis.definitions.create_aggregate import analyse_aggregate
 from millstream.catalog import Catalog
 from millstream.catalog.entries import Aggregate, Registered, ScalarFunction, Stream, Table
 from millstream.syntax import nodes, parse_script

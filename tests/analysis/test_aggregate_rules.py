@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 
 import pytest
+
+from millstream.errors import AnalysisError
+from millstream.syntax import parse_script
 from tests.analysis.defining import (
     DECAY,
     FIND_PATTERN,
@@ -12,9 +15,6 @@ from tests.analysis.defining import (
     MYMAX,
     define,
 )
-
-from millstream.errors import AnalysisError
-from millstream.syntax import parse_script
 
 # ---------------------------------------------------------------- what bodies may say
 

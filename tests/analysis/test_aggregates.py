@@ -6,6 +6,16 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from millstream.analysis.definitions.create_aggregate import AggregateBody, analyse_aggregate
+from millstream.analysis.definitions.statement_analyzer import RunQuery, analyse
+from millstream.analysis.udas.body_statements import inserted_rows
+from millstream.catalog import Catalog
+from millstream.catalog.entries import Aggregate
+from millstream.errors import AnalysisError
+from millstream.syntax import nodes, parse_script
+from millstream.types import BIGINT, UNKNOWN, Field
+from tests import python_aggregates
 from tests.analysis.defining import (
     BIDDER_WCOUNT,
     DECAY,
@@ -19,16 +29,6 @@ from tests.analysis.defining import (
     a_catalog,
     define,
 )
-from tests.uda import python_aggregates
-
-from millstream.analysis.aggregates import AggregateBody, analyse_aggregate
-from millstream.analysis.body_statements import inserted_rows
-from millstream.analysis.statements import RunQuery, analyse
-from millstream.catalog import Catalog
-from millstream.catalog.entries import Aggregate
-from millstream.errors import AnalysisError
-from millstream.syntax import nodes, parse_script
-from millstream.types import BIGINT, UNKNOWN, Field
 
 LISTINGS = Path(__file__).parents[1] / "syntax" / "listings"
 
@@ -115,12 +115,12 @@ def test_rows_of_values_may_stand_in_one_more_pair_of_parentheses() -> None:
 
 
 def in_python(name: str, kind: str = "AGGREGATE") -> Aggregate:
-    return define(f"{kind} f(x BIGINT) : BIGINT LANGUAGE PYTHON AS 'tests.uda.python_aggregates:{name}'")
+    return define(f"{kind} f(x BIGINT) : BIGINT LANGUAGE PYTHON AS 'tests.python_aggregates:{name}'")
 
 
 def test_an_aggregate_in_python_is_blocking_but_not_its_window_version() -> None:
     entry = in_python("MySum")
-    assert entry.python == "tests.uda.python_aggregates:MySum"
+    assert entry.python == "tests.python_aggregates:MySum"
     assert entry.blocking
     assert not in_python("MySum", "WINDOW AGGREGATE").blocking
     assert in_python("middle").blocking

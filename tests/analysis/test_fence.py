@@ -2,8 +2,8 @@
 
 import pytest
 
-from millstream.analysis.fence import check_fence
-from millstream.analysis.statements import analyse
+from millstream.analysis.definitions.fence import check_fence
+from millstream.analysis.definitions.statement_analyzer import analyse
 from millstream.catalog import Catalog
 from millstream.errors import AnalysisError
 from millstream.syntax import parse_script

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from millstream.analysis.definitions.statement_analyzer import analyse
 from millstream.analysis.notes import notes_of
-from millstream.analysis.statements import analyse
 from millstream.catalog import Catalog
 from millstream.errors import NoteWarning
-from millstream.runtime.mill import Mill
-from millstream.runtime.scripts import RunOptions, ScriptRun
+from millstream.runtime.connection import Mill
+from millstream.runtime.script_run import RunOptions, ScriptRun
 from millstream.syntax import parse_script
 
 PRELUDE = """

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from millstream.analysis.aggregates import analyse_aggregate
-from millstream.analysis.queries import analyse_query
-from millstream.analysis.resolved import PatternClause, Select
+from millstream.analysis.definitions.create_aggregate import analyse_aggregate
+from millstream.analysis.queries.query_analyzer import analyse_query
+from millstream.analysis.queries.resolved_query import PatternClause, Select
 from millstream.catalog import Catalog
 from millstream.catalog.entries import Registered, Stream, Table, Timestamp, TimestampKind
 from millstream.errors import AnalysisError

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from millstream.analysis.scripts import analyse_script
-from millstream.analysis.statements import AnalysedStatement
+from millstream.analysis.definitions.script_analyzer import analyse_script
+from millstream.analysis.definitions.statement_analyzer import AnalysedStatement
 from millstream.catalog import Catalog
 from millstream.errors import MillstreamError, NotExecutableError
 

@@ -3,7 +3,7 @@
 import pytest
 from sqlglot import exp
 
-from millstream.analysis.literals import check_literal
+from millstream.analysis.types.literal_checks import check_literal
 from millstream.errors import AnalysisError
 from millstream.types import DATE, TIMESTAMP, TIMESTAMP_NTZ
 

@@ -9,7 +9,7 @@ import pytest
 
 from millstream import __version__
 from millstream.cli import main
-from millstream.cli.demo import DEMOS
+from millstream.cli.demo_command import DEMOS
 
 SCRIPT = """\
 CREATE STREAM Bid (itemID INT, price DOUBLE, t TIMESTAMP) ORDER BY t USING csv OPTIONS (path 'bids.csv');

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from millstream.cli.checking import check_script, explain_script
+from millstream.cli.check_command import check_script, explain_script
 from millstream.errors import AnalysisError, EslSyntaxError
 
 PRELUDE = """
@@ -73,7 +73,7 @@ def test_a_plan_that_is_too_deep_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
     def too_deep(*_: object) -> None:
         raise RecursionError
 
-    monkeypatch.setattr("millstream.plan.planning.optimize", too_deep)
+    monkeypatch.setattr("millstream.plan.planner.optimize", too_deep)
     with pytest.raises(AnalysisError, match="too many streams and subqueries"):
         check_script(f"{PRELUDE}SELECT a FROM s;", "deep.esl")
 

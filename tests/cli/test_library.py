@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from millstream.cli import main
-from millstream.library import shelf
+from millstream.library import bundled_aggregates
 
 
 def shown(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
@@ -22,7 +22,7 @@ def test_all_aggregates_are_listed_in_a_line_each(
 ) -> None:
     assert shown(monkeypatch) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines] == list(shelf.names())
+    assert [line.split()[0] for line in lines] == list(bundled_aggregates.names())
     assert any(line.endswith("  The k items with the highest scores, the highest first.") for line in lines)
 
 
@@ -30,7 +30,7 @@ def test_the_script_of_one_is_shown_whatever_the_case(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert shown(monkeypatch, "Top_K") == 0
-    assert capsys.readouterr().out == shelf.text("top_k")
+    assert capsys.readouterr().out == bundled_aggregates.text("top_k")
 
 
 def test_a_wrong_name_gets_a_hint(

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from tests.recovery.processes import QUICK
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]

@@ -9,7 +9,7 @@ import pytest
 
 from millstream.cli import terminal
 from millstream.cli.terminal import Terminal
-from millstream.runtime.progress import Progress
+from millstream.runtime.queries.query_progress import Progress
 
 
 class Screen(io.StringIO):

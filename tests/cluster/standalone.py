@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyspark
+
 from tests.recovery.processes import Child, Process
 
 HOST = "127.0.0.1"

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from tests.cluster.standalone import HOST, cluster
 from tests.recovery.bids import QUERIES, bids, declared, expected, from_directory, write
 from tests.recovery.processes import QUICK, Runs

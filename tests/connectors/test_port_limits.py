@@ -16,13 +16,13 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from tests.connectors.test_port import lines, send, spooled, wait_until
 
 from millstream import files
 from millstream.connectors import spool
 from millstream.connectors.port import PortListener
 from millstream.connectors.spool import Spool
 from millstream.errors import ExecutionError
+from tests.connectors.test_port import lines, send, spooled, wait_until
 
 
 def connected(listener: PortListener) -> socket.socket:

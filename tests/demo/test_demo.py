@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from millstream.cli.checking import check_script
-from millstream.cli.demo import run_demo
+from millstream.cli.check_command import check_script
+from millstream.cli.demo_command import run_demo
 from millstream.demo.bundle import PORTS, auction_demo
 from millstream.errors import MillstreamError
-from millstream.runtime.mill import Mill
+from millstream.runtime.connection import Mill
 
 
 def test_an_unknown_demo_is_an_error_that_lists_the_demos() -> None:

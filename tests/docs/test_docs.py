@@ -33,15 +33,21 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from millstream.analysis.resolved import Query
-from millstream.analysis.statements import AnalysedStatement, ExplainQuery, InsertQuery, RunQuery, analyse
+from millstream.analysis.definitions.statement_analyzer import (
+    AnalysedStatement,
+    ExplainQuery,
+    InsertQuery,
+    RunQuery,
+    analyse,
+)
+from millstream.analysis.queries.resolved_query import Query
 from millstream.catalog import Catalog
 from millstream.cli.app import run_app
 from millstream.errors import MillstreamError
 from millstream.plan.builder import build
-from millstream.plan.executable import why_not
 from millstream.plan.optimize import optimize
-from millstream.runtime.mill import Mill
+from millstream.plan.refusals import why_not
+from millstream.runtime.connection import Mill
 from millstream.syntax import nodes, parse_script
 
 if TYPE_CHECKING:
@@ -54,7 +60,7 @@ DOCUMENTS = sorted(
 EXAMPLES = sorted((ROOT / "examples").glob("*.esl"))
 LATER = sorted((ROOT / "examples" / "later").glob("*.esl"))
 
-SHOWN_ONLY = frozenset({"millstream demo", "python -m millstream.runtime.archive"})
+SHOWN_ONLY = frozenset({"millstream demo", "python -m millstream.runtime.build_class_archive"})
 """Commands in consoles that are not run here; what they do is tested elsewhere."""
 FILE_NAME = re.compile(r"[\w-]+\.(esl|csv|json|py)")
 FENCE = re.compile(r"^(?P<indent> *)(?P<fence>`{3,}|~{3,})(?P<info>.*)$")
@@ -286,7 +292,7 @@ class Terminal:
             patch.setattr(sys, "stdout", screen)
             patch.setattr(sys, "stderr", screen)
             if self._spark is not None:
-                patch.setattr("millstream.runtime.scripts.Mill", functools.partial(_mill, self._spark))
+                patch.setattr("millstream.runtime.script_run.Mill", functools.partial(_mill, self._spark))
             with pytest.raises(SystemExit) as ended:
                 run_app()
         self.exit_code = int(ended.value.code or 0)

@@ -11,10 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from oracle import Arrivals, Input, Row
 from tests.engine.relational import TIMES, Drawing
 from tests.engine.simulated import Course
-
-from millstream.reference import Arrivals, Input, Row
 
 AGGREGATES = """
 CREATE AGGREGATE running(x BIGINT) : BIGINT {

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from millstream.kernels import user_machine
-from millstream.uda.loading import plain_functions
+from millstream.kernels.udas import compiled_machine
+from millstream.program.jit_loader import plain_functions
 
 
 @pytest.fixture(scope="module")
 def uncompiled() -> Iterator[None]:
     """Users' aggregates run as Python runs their programs: compiling takes seconds for each body."""
     patch = pytest.MonkeyPatch()
-    patch.setattr(user_machine, "functions", plain_functions)
+    patch.setattr(compiled_machine, "functions", plain_functions)
     yield
     patch.undo()

@@ -18,44 +18,41 @@ import pytest
 from pyspark.sql import types as T  # noqa: N812 (Spark's own custom)
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
-from millstream.analysis.expressions import ColumnRef, Expr
-from millstream.analysis.typer import Typer
-from millstream.reference import expressions
-from millstream.reference.expressions import compiled
-from millstream.spark import (
-    aggregates,
-    flows,
-    hidden,
-    lower,
-    maintained,
-    patterns,
-    relations,
-    shipping,
-    sources,
-    stages,
-    user_aggregates,
-    window_joins,
-    windows,
+from millstream.analysis.queries.resolved_expression import ColumnRef, Expr
+from millstream.analysis.types.expression_types import Typer
+from millstream.spark.lowering import frames, input_frames, translator
+from millstream.spark.planning import (
+    aggregate_columns,
+    append_only_join_stage,
+    change_columns,
+    pattern_stage,
+    relation_stages,
+    stage_builder,
+    uda_columns,
+    window_stage,
 )
-from millstream.spark.types import from_spark_type, to_spark_type
+from millstream.spark.session.spark_types import from_spark_type, to_spark_type
+from millstream.spark.sources import hidden_columns, stream_sources
 from millstream.syntax import parse_expression
 from millstream.types import BIGINT, Type
+from oracle.values import expressions
+from oracle.values.expressions import compiled
 
 Row = tuple[Any, ...]
 _MODULES = (
-    aggregates,
-    flows,
-    hidden,
-    lower,
-    maintained,
-    patterns,
-    relations,
-    shipping,
-    sources,
-    stages,
-    user_aggregates,
-    window_joins,
-    windows,
+    aggregate_columns,
+    frames,
+    hidden_columns,
+    translator,
+    relation_stages,
+    pattern_stage,
+    change_columns,
+    input_frames,
+    stream_sources,
+    stage_builder,
+    uda_columns,
+    append_only_join_stage,
+    window_stage,
 )
 
 

@@ -6,13 +6,12 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
+from millstream.plan.optimize import optimize
+from millstream.plan.refusals import why_not
+from oracle import Arrivals, Input, Row
+from oracle import run as interpreted
 from tests.engine import simulated
 from tests.engine.test_maintained_queries import planned
-
-from millstream.plan.executable import why_not
-from millstream.plan.optimize import optimize
-from millstream.reference import Arrivals, Input, Row
-from millstream.reference import run as interpreted
 
 Rows = Sequence[tuple[Any, ...]]
 

@@ -10,14 +10,14 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from tests.reference.generate import Case
 
-from millstream.analysis.statements import analyse
+from millstream.analysis.definitions.statement_analyzer import analyse
 from millstream.catalog import Catalog
 from millstream.catalog.entries import Stream, Table
-from millstream.reference import Arrivals, Input, Row
-from millstream.runtime.mill import Mill
+from millstream.runtime.connection import Mill
 from millstream.syntax import parse_script
+from oracle import Arrivals, Input, Row
+from tests.oracle.generate import Case
 
 Rows = list[tuple[Any, ...]]
 
@@ -70,7 +70,7 @@ def _schemas(script: str) -> dict[str, pa.Schema]:
     from pyspark.sql.pandas.types import to_arrow_schema
     from pyspark.sql.types import StructField, StructType
 
-    from millstream.spark.types import to_spark_type
+    from millstream.spark.session.spark_types import to_spark_type
 
     catalog = Catalog()
     for statement in parse_script(script):

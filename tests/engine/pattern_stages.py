@@ -11,23 +11,23 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import types as T  # noqa: N812 (Spark's own custom)
-from tests.engine.without_spark import Stage, Value
 
-from millstream.analysis.expressions import ColumnRef, Expr
-from millstream.kernels.base import KEY, Kernel
-from millstream.kernels.branches import BRANCH, Branch, branch_name, branched_schema
-from millstream.kernels.pattern import PatternMatch, PatternMatches
-from millstream.kernels.reorder import Reorder
-from millstream.kernels.typed import arrow_type
+from millstream.analysis.queries.resolved_expression import ColumnRef, Expr
+from millstream.kernels.core.arrow_types import arrow_type
+from millstream.kernels.core.kernel import KEY, Kernel
+from millstream.kernels.core.reorder import Reorder
+from millstream.kernels.patterns.pattern_match import PatternMatch, PatternMatches
+from millstream.kernels.patterns.tagged_rows import BRANCH, Branch, branch_name, branched_schema
 from millstream.plan import nodes
-from millstream.plan.patterns import PatternSearch, taken_apart
-from millstream.reference import Arrivals
-from millstream.reference.expressions import compiled, holds
-from millstream.spark.patterns import Search, search_of
-from millstream.spark.promises import promises_of
-from millstream.spark.searches import together
-from millstream.stage.spec import Input, Pipeline
+from millstream.plan.pattern_parts import PatternSearch, taken_apart
+from millstream.spark.planning.pattern_group import together
+from millstream.spark.planning.pattern_stage import Search, search_of
+from millstream.spark.planning.stream_disorder import promises_of
+from millstream.stage.pipeline import Input, Pipeline
 from millstream.types import TIMESTAMP, Type
+from oracle import Arrivals
+from oracle.values.expressions import compiled, holds
+from tests.engine.without_spark import Stage, Value
 
 RowValues = Sequence[Any]
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import duckdb
 
-from millstream.reference import Arrivals, Row
+from oracle import Arrivals, Row
 
 COLUMNS = ("n", "k", "v", "t")
 STREAMS = ("a", "b", "c")

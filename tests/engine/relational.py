@@ -9,9 +9,8 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from tests.reference.generate import Case, StreamDeclaration, TableDeclaration
-
-from millstream.reference import Arrivals, Row
+from oracle import Arrivals, Row
+from tests.oracle.generate import Case, StreamDeclaration, TableDeclaration
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 KEYS = {

@@ -15,22 +15,22 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from tests.engine.frames import Column, Frame, Session, from_arrow, instead_of_spark
-from tests.engine.simulation import Hosted, blobs_in
 
-from millstream.analysis.expressions import ColumnRef
+from millstream.analysis.queries.resolved_expression import ColumnRef
 from millstream.catalog import Catalog
 from millstream.catalog.entries import Rejected, Stream
 from millstream.plan import nodes
-from millstream.reference import Arrivals, Input, Row
-from millstream.spark.flows import Leg
-from millstream.spark.hidden import NUMBER, PARTITION, SEGMENT, TIME, is_hidden
-from millstream.spark.lower import Lowerer
-from millstream.spark.stages import Stages, Wanted
-from millstream.stage.arrivals import ENDED, Blob
-from millstream.stage.packing import Packer, note, pack
-from millstream.stage.spec import Input as StageInput
+from millstream.spark.lowering.frames import Leg
+from millstream.spark.lowering.translator import Lowerer
+from millstream.spark.planning.stage_builder import Stages, Wanted
+from millstream.spark.sources.hidden_columns import NUMBER, PARTITION, SEGMENT, TIME, is_hidden
+from millstream.stage.input_progress import ENDED, Blob
+from millstream.stage.packer import Packer, note, pack
+from millstream.stage.pipeline import Input as StageInput
 from millstream.types import BIGINT
+from oracle import Arrivals, Input, Row
+from tests.engine.frames import Column, Frame, Session, from_arrow, instead_of_spark
+from tests.engine.simulation import Hosted, blobs_in
 
 BATCH = f"{NUMBER}_of_batch"
 """The micro-batch that a row has come out of; named such that it travels from stage to stage."""

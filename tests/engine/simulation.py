@@ -14,10 +14,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from millstream.stage.arrivals import ENDED, HEARTBEAT, Blob
-from millstream.stage.packing import FULL_ROWS, Packer, note, pack
+from millstream.stage.input_progress import ENDED, HEARTBEAT, Blob
+from millstream.stage.packer import FULL_ROWS, Packer, note, pack
+from millstream.stage.pipeline import MARK, PARTITION, SEGMENT, Pipeline
 from millstream.stage.shard import Shard
-from millstream.stage.spec import MARK, PARTITION, SEGMENT, Pipeline
 
 
 @dataclass(frozen=True)

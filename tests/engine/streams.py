@@ -8,9 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 from hypothesis import strategies as st
-from tests.engine.simulation import Arrival
 
-from millstream.progress.clauses import (
+from millstream.progress.disorder_clauses import (
     Clause,
     Heartbeats,
     InOrder,
@@ -19,8 +18,9 @@ from millstream.progress.clauses import (
     Punctuated,
     RowSlack,
 )
-from millstream.reference import Arrivals, Row
-from millstream.stage.spec import KEEP, PROMISE, SUBSTREAM, TIME
+from millstream.stage.pipeline import KEEP, PROMISE, SUBSTREAM, TIME
+from oracle import Arrivals, Row
+from tests.engine.simulation import Arrival
 
 BIG = 2**63 - 1
 

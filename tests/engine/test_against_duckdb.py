@@ -7,11 +7,11 @@ from collections import Counter
 from typing import Any
 
 import pytest
+
+from millstream.plan.optimize import optimize
+from millstream.plan.refusals import why_not
 from tests.engine import plain_sql, simulated
 from tests.engine.test_maintained_queries import planned
-
-from millstream.plan.executable import why_not
-from millstream.plan.optimize import optimize
 
 SEEDS = range(80)
 

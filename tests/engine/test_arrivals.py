@@ -7,11 +7,11 @@ import random
 import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from millstream.stage.pipeline import Input, Pipeline
+from oracle import answer
 from tests.engine.simulation import Simulation
 from tests.engine.streams import Source, sources
-
-from millstream.reference import answer
-from millstream.stage.spec import Input, Pipeline
 
 
 def _no_kernels() -> list[object]:

@@ -6,14 +6,14 @@ import random
 from decimal import Decimal
 
 import pytest
+
+from millstream.plan.optimize import optimize
+from millstream.plan.refusals import why_not
+from oracle import run as interpreted
 from tests.engine import simulated
 from tests.engine.little import check, stream
 from tests.engine.test_invariants import same
 from tests.engine.test_maintained_queries import planned
-
-from millstream.plan.executable import why_not
-from millstream.plan.optimize import optimize
-from millstream.reference import run as interpreted
 
 TENTHS = [(i + 1, i / 10) for i in range(8)]
 LARGEST = 1.7976931348623157e308

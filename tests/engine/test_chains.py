@@ -11,18 +11,18 @@ import random
 from typing import Any
 
 import pytest
+
+from millstream.errors import AnalysisError
+from millstream.kernels.core import state_chunks
+from millstream.plan import nodes
+from millstream.plan.optimize import optimize
+from millstream.plan.refusals import why_not
+from oracle import NotInterpreted
+from oracle import run as interpreted
 from tests.engine import simulated
 from tests.engine.chains import OPERATORS, SHOWN, Chain, chain, course, drawn
 from tests.engine.test_invariants import same
 from tests.engine.test_maintained_queries import planned
-
-from millstream.errors import AnalysisError
-from millstream.kernels import chunks
-from millstream.plan import nodes
-from millstream.plan.executable import why_not
-from millstream.plan.optimize import optimize
-from millstream.reference import NotInterpreted
-from millstream.reference import run as interpreted
 
 pytestmark = pytest.mark.usefixtures("uncompiled")
 
@@ -37,7 +37,7 @@ REFUSED = (
 
 @pytest.fixture(autouse=True)
 def tidy_all_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chunks, "SPARE", 1)
+    monkeypatch.setattr(state_chunks, "SPARE", 1)
 
 
 def plan_of(one: Chain) -> nodes.Node | None:

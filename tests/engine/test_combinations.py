@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.engine.test_invariants import same
-from tests.engine.without_spark import planned, staged
 
 from millstream.errors import AnalysisError
 from millstream.plan import nodes
-from millstream.plan.executable import why_not
-from millstream.plan.strategies import strategy
-from millstream.reference import Arrivals, Heartbeat, Row, run
+from millstream.plan.aggregate_strategies import strategy
+from millstream.plan.refusals import why_not
+from oracle import Arrivals, Heartbeat, Row, run
+from tests.engine.test_invariants import same
+from tests.engine.without_spark import planned, staged
 
 pytestmark = pytest.mark.usefixtures("uncompiled")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from tests.engine.test_versions import ACTIVE, CELLS, LEAVING, answers, created, script
 
 pytestmark = pytest.mark.slow

@@ -15,31 +15,31 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+
+from millstream.analysis.definitions.statement_analyzer import RunQuery, analyse
+from millstream.catalog import Catalog
+from millstream.kernels.core import state_chunks
+from millstream.kernels.relational.incremental_relation import ID, ID2, OP
+from millstream.plan import nodes
+from millstream.plan.optimize import optimize
+from millstream.plan.refusals import why_not
+from millstream.plan.relation_variance import CHANGES, VIEW
+from millstream.plan.views import build_view
+from millstream.runtime.results.materialized_result import CurrentResult
+from millstream.spark.sources.hidden_columns import TIME, hidden, sort_keys
+from millstream.syntax import parse_script
+from oracle import Arrivals, Input, Row
+from oracle import run as interpreted
+from oracle.values.values import same_key
 from tests.engine import simulated
 from tests.engine.test_invariants import same
 from tests.engine.test_maintained_queries import SEEDS, STREAMS, arrivals, planned, runnable
-from tests.reference.generate import Case
-
-from millstream.analysis.statements import RunQuery, analyse
-from millstream.catalog import Catalog
-from millstream.kernels import chunks
-from millstream.kernels.maintained import ID, ID2, OP
-from millstream.plan import nodes
-from millstream.plan.executable import why_not
-from millstream.plan.optimize import optimize
-from millstream.plan.varying import CHANGES, VIEW
-from millstream.plan.views import build_view
-from millstream.reference import Arrivals, Input, Row
-from millstream.reference import run as interpreted
-from millstream.reference.values import same_key
-from millstream.runtime.current import CurrentResult
-from millstream.spark.hidden import TIME, hidden, sort_keys
-from millstream.syntax import parse_script
+from tests.oracle.generate import Case
 
 
 @pytest.fixture(autouse=True)
 def tidy_all_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chunks, "SPARE", 1)
+    monkeypatch.setattr(state_chunks, "SPARE", 1)
 
 
 def compare(

@@ -10,10 +10,10 @@ import random
 from decimal import Decimal
 
 import pytest
-from tests.engine.test_maintained_queries import STREAMS, arrivals, compare, planned
-from tests.reference.generate import Case, StreamDeclaration
 
-from millstream.reference import Arrivals, Row
+from oracle import Arrivals, Row
+from tests.engine.test_maintained_queries import STREAMS, arrivals, compare, planned
+from tests.oracle.generate import Case, StreamDeclaration
 
 DERIVED = (
     "SELECT k, count(*) AS n FROM a [TUMBLE 3] GROUP BY k HAVING count(*) > 2",

@@ -9,14 +9,14 @@ from __future__ import annotations
 import random
 
 import pytest
+
+from millstream.plan.optimize import optimize
+from oracle import Arrivals, Row
+from oracle import run as interpreted
 from tests.engine import simulated
 from tests.engine.chains import course
 from tests.engine.test_invariants import same
 from tests.engine.test_maintained_queries import planned
-
-from millstream.plan.optimize import optimize
-from millstream.reference import Arrivals, Row
-from millstream.reference import run as interpreted
 
 GIVEN = [("x", 5, 1), ("x", 1, 3), ("z", 6, 6), ("z", 0, 10)]
 SCRIPT = """

@@ -6,16 +6,16 @@ import random
 
 import pyarrow as pa
 import pytest
-from tests.engine.simulation import Simulation
 
-from millstream.kernels.place_sliding import Sliding
-from millstream.kernels.reorder import Reorder
+from millstream.kernels.core.reorder import Reorder
 from millstream.kernels.specs import AggregateSpec, WindowSpec
-from millstream.kernels.windows import WindowAggregate
-from millstream.progress.clauses import InOrder, Promises, RowSlack
-from millstream.runtime.current import latest
+from millstream.kernels.windows.sliding_assigner import Sliding
+from millstream.kernels.windows.window_aggregate import WindowAggregate
+from millstream.progress.disorder_clauses import InOrder, Promises, RowSlack
+from millstream.runtime.results.materialized_result import latest
+from millstream.stage.pipeline import TIME, Input, Pipeline
 from millstream.stage.shard import time_for_people
-from millstream.stage.spec import TIME, Input, Pipeline
+from tests.engine.simulation import Simulation
 
 DAY = 86_400_000_000
 YEAR_12345 = 327_403_382_400_000_000

@@ -16,18 +16,18 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from millstream.kernels.core.kernel import Kernel
+from millstream.kernels.core.kernel_errors import KernelError
+from millstream.kernels.core.reorder import Reorder
+from millstream.kernels.over.over_aggregate import OverAggregate
+from millstream.kernels.specs import AggregateSpec, OverSpec, SlideSpec, WindowSpec
+from millstream.kernels.windows.sliding_assigner import Sliding
+from millstream.kernels.windows.window_aggregate import WindowAggregate
+from millstream.stage.pipeline import Input, Pipeline
+from oracle import Overflow, answer
 from tests.engine.simulation import Simulation
 from tests.engine.streams import VALUES, Source, sources
-
-from millstream.kernels.base import Kernel
-from millstream.kernels.errors import KernelError
-from millstream.kernels.over import OverAggregate
-from millstream.kernels.place_sliding import Sliding
-from millstream.kernels.reorder import Reorder
-from millstream.kernels.specs import AggregateSpec, OverSpec, SlideSpec, WindowSpec
-from millstream.kernels.windows import WindowAggregate
-from millstream.reference import Overflow, answer
-from millstream.stage.spec import Input, Pipeline
 
 NUMBERS = ("sum", "avg")
 ANY = ("count", "min", "max", "first", "last")

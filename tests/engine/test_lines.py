@@ -12,22 +12,22 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from millstream.kernels.core.kernel import Kernel
+from millstream.kernels.core.partition_state import WHOLE
+from millstream.kernels.core.reorder import Reorder
+from millstream.kernels.specs import AggregateSpec, WindowSpec
+from millstream.kernels.windows.arrival_numbers import PLACED, Numbering
+from millstream.kernels.windows.session_predicate_assigner import Runs
+from millstream.kernels.windows.sliding_assigner import Sliding
+from millstream.kernels.windows.tuple_slide_assigner import TupleSlide
+from millstream.kernels.windows.window_aggregate import WindowAggregate
+from millstream.progress.disorder_clauses import Heartbeats, Promises
+from millstream.stage.pipeline import KEEP, LINE, PROMISE, STAMP, SUBSTREAM, TIME, Input, Line, Pipeline
+from oracle import Arrivals, Row, answer
 from tests.engine.simulation import Arrival, Beat, Simulation
 from tests.engine.streams import CLAUSES
 from tests.engine.test_invariants import made, same
-
-from millstream.kernels.base import Kernel
-from millstream.kernels.numbering import PLACED, Numbering
-from millstream.kernels.partitions import WHOLE
-from millstream.kernels.place_runs import Runs
-from millstream.kernels.place_sliding import Sliding
-from millstream.kernels.place_tuples import TupleSlide
-from millstream.kernels.reorder import Reorder
-from millstream.kernels.specs import AggregateSpec, WindowSpec
-from millstream.kernels.windows import WindowAggregate
-from millstream.progress.clauses import Heartbeats, Promises
-from millstream.reference import Arrivals, Row, answer
-from millstream.stage.spec import KEEP, LINE, PROMISE, STAMP, SUBSTREAM, TIME, Input, Line, Pipeline
 
 Rows = list[tuple[int, dict[str, Any]]]
 LONG = pa.int64()

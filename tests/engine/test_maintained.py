@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.engine.on_spark import run
-from tests.engine.test_invariants import same
-from tests.reference.generate import Case, StreamDeclaration
 
 import millstream as ms
-from millstream.reference import Arrivals, Row, answers
+from oracle import Arrivals, Row, answers
+from tests.engine.on_spark import run
+from tests.engine.test_invariants import same
+from tests.oracle.generate import Case, StreamDeclaration
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -12,30 +12,30 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+
+import millstream as ms
+from millstream.analysis.definitions.statement_analyzer import RunQuery, analyse
+from millstream.catalog import Catalog
+from millstream.errors import AnalysisError
+from millstream.kernels.core import state_chunks
+from millstream.plan import nodes
+from millstream.plan.builder import build
+from millstream.plan.optimize import optimize
+from millstream.plan.refusals import why_not
+from millstream.syntax import parse_script
+from oracle import Arrivals, Row, answers
+from oracle import run as interpreted
 from tests.engine import on_spark, simulated
 from tests.engine.relational import drawn
 from tests.engine.test_invariants import same
-from tests.reference.generate import Case, StreamDeclaration
-
-import millstream as ms
-from millstream.analysis.statements import RunQuery, analyse
-from millstream.catalog import Catalog
-from millstream.errors import AnalysisError
-from millstream.kernels import chunks
-from millstream.plan import nodes
-from millstream.plan.builder import build
-from millstream.plan.executable import why_not
-from millstream.plan.optimize import optimize
-from millstream.reference import Arrivals, Row, answers
-from millstream.reference import run as interpreted
-from millstream.syntax import parse_script
+from tests.oracle.generate import Case, StreamDeclaration
 
 SEEDS = range(160)
 
 
 @pytest.fixture(autouse=True)
 def tidy_all_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chunks, "SPARE", 1)
+    monkeypatch.setattr(state_chunks, "SPARE", 1)
 
 
 def planned(script: str) -> nodes.Node:

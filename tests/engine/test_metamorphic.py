@@ -11,13 +11,13 @@ from collections import Counter
 from typing import Any
 
 import pytest
+
+from millstream.plan.optimize import optimize
+from millstream.plan.refusals import why_not
+from oracle import Arrivals, Input, Row
 from tests.engine import simulated
 from tests.engine.test_invariants import same
 from tests.engine.test_maintained_queries import planned
-
-from millstream.plan.executable import why_not
-from millstream.plan.optimize import optimize
-from millstream.reference import Arrivals, Input, Row
 
 pytestmark = pytest.mark.usefixtures("uncompiled")
 

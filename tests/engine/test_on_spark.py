@@ -12,13 +12,13 @@ import pytest
 from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
+
+import millstream as ms
+from oracle import Failure, answers
 from tests.engine.on_spark import run, without_heartbeats
 from tests.engine.test_invariants import same
 from tests.engine.test_user_aggregates import arrivals, bracket_scripts, flat, over_scripts
-from tests.reference.generate import Case, StreamDeclaration, script_and_inputs
-
-import millstream as ms
-from millstream.reference import Failure, answers
+from tests.oracle.generate import Case, StreamDeclaration, script_and_inputs
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

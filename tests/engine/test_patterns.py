@@ -15,18 +15,18 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+
+from millstream.kernels.patterns.pattern_match import PatternError
+from millstream.plan.refusals import why_not
+from millstream.spark.planning.pattern_group import together
+from oracle import Arrivals, Failure, Heartbeat, Row, answer
 from tests.engine.pattern_stages import PatternQuery, run, run_together
 from tests.engine.pattern_stages import pattern_query as searching
 from tests.engine.test_invariants import same
 from tests.engine.test_user_aggregates import CLAUSES, arrivals
 from tests.engine.without_spark import planned
-from tests.reference.patterns import AGGREGATES, pattern_query
-from tests.reference.shapes import Source
-
-from millstream.kernels.pattern import PatternError
-from millstream.plan.executable import why_not
-from millstream.reference import Arrivals, Failure, Heartbeat, Row, answer
-from millstream.spark.searches import together
+from tests.oracle.patterns import AGGREGATES, pattern_query
+from tests.oracle.shapes import Source
 
 pytestmark = pytest.mark.usefixtures("uncompiled")
 

@@ -15,18 +15,18 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
+
+import millstream as ms
+from millstream.plan.refusals import why_not
+from millstream.spark.planning.pattern_sharing import Bundle, bundles
+from millstream.spark.planning.stage_builder import Wanted
+from oracle import Arrivals, Failure, NotInterpreted, Row, answers
 from tests.engine.on_spark import Rows, run, without_heartbeats
 from tests.engine.test_invariants import same
 from tests.engine.test_patterns import SOURCE
 from tests.engine.without_spark import planned
-from tests.reference.generate import NOON, Case, StreamDeclaration, script_and_inputs
-from tests.reference.patterns import AGGREGATES, pattern_query
-
-import millstream as ms
-from millstream.plan.executable import why_not
-from millstream.reference import Arrivals, Failure, NotInterpreted, Row, answers
-from millstream.spark.bundles import Bundle, bundles
-from millstream.spark.stages import Wanted
+from tests.oracle.generate import NOON, Case, StreamDeclaration, script_and_inputs
+from tests.oracle.patterns import AGGREGATES, pattern_query
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -124,7 +124,7 @@ def test_several_random_patterns_over_one_stream(spark: SparkSession) -> None:
         together.extend(len(bundle.members) for bundle in made)
         return made
 
-    with mock.patch("millstream.spark.sharing.bundles", noted):
+    with mock.patch("millstream.spark.lowering.shared_scan.bundles", noted):
         check(spark, case_of(*richest(drawn, case_of, among=300, wanted=5)), [4, 9])
     assert len(together) > 1
     assert max(together) > 1

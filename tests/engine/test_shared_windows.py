@@ -6,15 +6,15 @@ import random
 from typing import Any
 
 import pytest
-from tests.engine.without_spark import planned, staged
 
+from millstream.codegen.udas.share_window import together
+from millstream.codegen.udas.uda_compiler import ROWS as ROWS_MODE
+from millstream.codegen.udas.uda_compiler import compiled
+from millstream.ir.typed_nodes import Body
 from millstream.plan.nodes import OverAggregate
-from millstream.plan.versions import over_version
-from millstream.reference import Arrivals, Row, run
-from millstream.uda.checked import Body
-from millstream.uda.compiler import ROWS as ROWS_MODE
-from millstream.uda.compiler import compiled
-from millstream.uda.shared import together
+from millstream.plan.uda_versions import over_version
+from oracle import Arrivals, Row, run
+from tests.engine.without_spark import planned, staged
 
 pytestmark = pytest.mark.usefixtures("uncompiled")
 

@@ -10,17 +10,17 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from millstream.kernels.specs import WindowSpec
+from millstream.kernels.windows.sliding_assigner import Sliding
+from millstream.kernels.windows.substream_assigner import SlidingApart
+from millstream.kernels.windows.window_aggregate import WindowAggregate
+from millstream.progress.disorder_clauses import Heartbeats, OrderedPer, Promises, Punctuated
+from millstream.stage.pipeline import Pipeline
+from oracle import answer
 from tests.engine.simulation import Simulation
 from tests.engine.test_invariants import made, same
 from tests.engine.test_lines import AGGREGATES, CALLS, LONG, Source, cuts, sources
-
-from millstream.kernels.place_sliding import Sliding
-from millstream.kernels.place_streams import SlidingApart
-from millstream.kernels.specs import WindowSpec
-from millstream.kernels.windows import WindowAggregate
-from millstream.progress.clauses import Heartbeats, OrderedPer, Promises, Punctuated
-from millstream.reference import answer
-from millstream.stage.spec import Pipeline
 
 PER = [("ORDERED PER (k)", OrderedPer()), ("PUNCTUATED BY (p) PER (k)", Punctuated(per=True))]
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import random
 
 import pytest
+
+from oracle import Arrivals, Row
+from oracle import run as interpreted
 from tests.engine import simulated
 from tests.engine.chains import course
 from tests.engine.test_invariants import same
 from tests.engine.test_maintained_queries import planned
-
-from millstream.reference import Arrivals, Row
-from millstream.reference import run as interpreted
 
 PER_KEY = """
     x 1 1

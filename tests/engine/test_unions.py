@@ -9,16 +9,16 @@ from __future__ import annotations
 import random
 
 import pytest
-from tests.engine import simulated
-from tests.engine.test_invariants import same
-from tests.engine.test_maintained_queries import planned
 
 from millstream.errors import AnalysisError
 from millstream.plan import nodes
-from millstream.plan.executable import why_not
 from millstream.plan.optimize import optimize
-from millstream.reference import Arrivals, Row
-from millstream.reference import run as interpreted
+from millstream.plan.refusals import why_not
+from oracle import Arrivals, Row
+from oracle import run as interpreted
+from tests.engine import simulated
+from tests.engine.test_invariants import same
+from tests.engine.test_maintained_queries import planned
 
 pytestmark = pytest.mark.usefixtures("uncompiled")
 

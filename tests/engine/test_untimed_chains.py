@@ -6,17 +6,17 @@ import random
 from typing import Any
 
 import pytest
+
+from millstream.kernels.core import state_chunks
+from millstream.plan import nodes
+from millstream.plan.optimize import optimize
+from oracle import NotInterpreted
+from oracle import run as interpreted
 from tests.engine import simulated
 from tests.engine.chains import Chain, course, drawn
 from tests.engine.test_chains import plan_of
 from tests.engine.test_invariants import same
 from tests.engine.untimed_chains import Untimed, declared
-
-from millstream.kernels import chunks
-from millstream.plan import nodes
-from millstream.plan.optimize import optimize
-from millstream.reference import NotInterpreted
-from millstream.reference import run as interpreted
 
 pytestmark = pytest.mark.usefixtures("uncompiled")
 
@@ -28,7 +28,7 @@ UNKNOWN = ("a user-defined aggregate", "latent tuple that has no recorded stamp"
 
 @pytest.fixture(autouse=True)
 def tidy_all_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chunks, "SPARE", 1)
+    monkeypatch.setattr(state_chunks, "SPARE", 1)
 
 
 def is_settled(one: Chain, plan: nodes.Node) -> bool:

@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
+from millstream.kernels.core.kernel_errors import KernelError
+from millstream.kernels.udas.compiled_machine import UserAggregateError
+from millstream.plan.refusals import why_not
+from oracle import Arrivals, Failure, Heartbeat, Row, run
+from tests.codegen.udas.bodies import aggregate, summing
 from tests.engine.test_invariants import same
 from tests.engine.without_spark import planned, staged
-from tests.uda.bodies import aggregate, summing
-
-from millstream.kernels.errors import KernelError
-from millstream.kernels.user_machine import UserAggregateError
-from millstream.plan.executable import why_not
-from millstream.reference import Arrivals, Failure, Heartbeat, Row, run
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 STREAM = "CREATE STREAM s (k INT, x INT, y DOUBLE, z STRING, t TIMESTAMP, p BOOLEAN) ORDER BY t"

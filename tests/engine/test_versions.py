@@ -11,12 +11,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from tests.engine.without_spark import planned, staged
 
-from millstream.plan.explain import explained
+from millstream.plan.explain.plan_report import explained
 from millstream.plan.nodes import OverAggregate
-from millstream.plan.versions import Way, over_version
-from millstream.reference import Arrivals, Heartbeat, Row, run
+from millstream.plan.uda_versions import Way, over_version
+from oracle import Arrivals, Heartbeat, Row, run
+from tests.engine.without_spark import planned, staged
 
 pytestmark = pytest.mark.usefixtures("uncompiled")
 

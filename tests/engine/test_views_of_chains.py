@@ -5,17 +5,17 @@ from __future__ import annotations
 import random
 
 import pytest
+
+from millstream.errors import AnalysisError
+from millstream.kernels.core import state_chunks
+from millstream.plan import nodes
+from millstream.plan.optimize import optimize
+from millstream.plan.refusals import why_not
+from oracle import NotInterpreted
 from tests.engine.chains import MAINTAINED, REPORTS, Chain, chain, course
 from tests.engine.chains import OPERATORS as BELOW
 from tests.engine.test_chains import REFUSED
 from tests.engine.test_current_results import compare, view_of
-
-from millstream.errors import AnalysisError
-from millstream.kernels import chunks
-from millstream.plan import nodes
-from millstream.plan.executable import why_not
-from millstream.plan.optimize import optimize
-from millstream.reference import NotInterpreted
 
 pytestmark = pytest.mark.usefixtures("uncompiled")
 
@@ -27,7 +27,7 @@ ASKED = [name for name, text in {**MAINTAINED, **REPORTS}.items() if not any(one
 
 @pytest.fixture(autouse=True)
 def tidy_all_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chunks, "SPARE", 1)
+    monkeypatch.setattr(state_chunks, "SPARE", 1)
 
 
 def drawn(seed: int) -> Chain:

@@ -8,15 +8,15 @@ from __future__ import annotations
 import random
 
 import pytest
+
+from millstream.errors import AnalysisError
+from millstream.plan.optimize import optimize
+from millstream.plan.refusals import why_not
+from oracle import Arrivals, Row
+from oracle import run as interpreted
 from tests.engine import simulated
 from tests.engine.test_invariants import same
 from tests.engine.test_maintained_queries import planned
-
-from millstream.errors import AnalysisError
-from millstream.plan.executable import why_not
-from millstream.plan.optimize import optimize
-from millstream.reference import Arrivals, Row
-from millstream.reference import run as interpreted
 
 STREAMS = {
     "a": ("k v t", [("x", 10, 1), ("y", 5, 3), ("x", 20, 11), ("y", 2, 12), ("x", 7, 25)]),

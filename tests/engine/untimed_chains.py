@@ -11,15 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from tests.engine.chains import AGGREGATES, Catalog
-from tests.engine.relational import NOON, Drawing
-
-from millstream.analysis.statements import analyse
+from millstream.analysis.definitions.statement_analyzer import analyse
 from millstream.catalog import Catalog as Declared
 from millstream.catalog.entries import Stream
-from millstream.reference import Arrivals, Input, Row
-from millstream.reference.scans import scan
 from millstream.syntax import parse_script
+from oracle import Arrivals, Input, Row
+from oracle.scans import scan
+from tests.engine.chains import AGGREGATES, Catalog
+from tests.engine.relational import NOON, Drawing
 
 _KINDS = ("latent", "late", "bad", "ordered")
 _REJECTED = {

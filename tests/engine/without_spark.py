@@ -15,17 +15,16 @@ from typing import Any, cast
 import pyarrow as pa
 from pyspark.sql import types as T  # noqa: N812 (Spark's own custom)
 from pyspark.sql.pandas.types import to_arrow_schema
-from tests.engine.simulation import Arrival, Beat, Simulation
 
-from millstream.analysis.calls import AggregateCall, OverCall
-from millstream.analysis.expressions import ColumnRef, Expr
-from millstream.analysis.statements import RunQuery, analyse
+from millstream.analysis.definitions.statement_analyzer import RunQuery, analyse
+from millstream.analysis.queries.call_nodes import AggregateCall, OverCall
+from millstream.analysis.queries.resolved_expression import ColumnRef, Expr
 from millstream.catalog import Catalog
 from millstream.catalog.entries import PunctuationPromise, Stream
-from millstream.kernels.base import Kernel
-from millstream.kernels.partitions import WHOLE, Columns
-from millstream.kernels.place_runs import ENDS, STARTS, Runs
-from millstream.kernels.reorder import Reorder
+from millstream.ir.typed_nodes import Body
+from millstream.kernels.core.kernel import Kernel
+from millstream.kernels.core.partition_state import WHOLE, Columns
+from millstream.kernels.core.reorder import Reorder
 from millstream.kernels.specs import (
     AggregateSpec,
     Function,
@@ -35,24 +34,25 @@ from millstream.kernels.specs import (
     UserSpec,
     WindowSpec,
 )
-from millstream.kernels.windows import WindowAggregate
+from millstream.kernels.windows.session_predicate_assigner import ENDS, STARTS, Runs
+from millstream.kernels.windows.window_aggregate import WindowAggregate
 from millstream.plan import nodes
+from millstream.plan.aggregate_strategies import constants
 from millstream.plan.builder import build
 from millstream.plan.optimize import optimize
-from millstream.plan.strategies import constants
 from millstream.quantity import Rows
-from millstream.reference import Arrivals, Heartbeat, Row
-from millstream.reference.expressions import constant, holds
-from millstream.reference.points import to_point
-from millstream.spark.over_calls import content_spec, over_kernels, over_spec, user_over_spec
-from millstream.spark.promises import promises_of, units
-from millstream.spark.types import to_spark_type
-from millstream.spark.windows import Placement, Placer, is_contextual, partitioning
-from millstream.stage.spec import KEEP, PROMISE, SUBSTREAM, TIME, Input, Pipeline
+from millstream.spark.planning.over_stage import content_spec, over_kernels, over_spec, user_over_spec
+from millstream.spark.planning.stream_disorder import promises_of, units
+from millstream.spark.planning.window_stage import Placement, Placer, is_contextual, partitioning
+from millstream.spark.session.spark_types import to_spark_type
+from millstream.stage.pipeline import KEEP, PROMISE, SUBSTREAM, TIME, Input, Pipeline
 from millstream.syntax import parse_script
 from millstream.types import DOUBLE, TIMESTAMP, Type
-from millstream.uda.checked import Body
-from millstream.windows.spec import PredicateWindow, Window
+from millstream.windows.window_spec import PredicateWindow, Window
+from oracle import Arrivals, Heartbeat, Row
+from oracle.values.expressions import constant, holds
+from oracle.values.points import to_point
+from tests.engine.simulation import Arrival, Beat, Simulation
 
 RowValues = Sequence[Any]
 Value = Callable[[RowValues], Any]

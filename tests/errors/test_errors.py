@@ -15,13 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from millstream.analysis.scripts import analyse_script
-from millstream.analysis.statements import AnalysedStatement, RunQuery, analyse
+from millstream.analysis.definitions.script_analyzer import analyse_script
+from millstream.analysis.definitions.statement_analyzer import AnalysedStatement, RunQuery, analyse
 from millstream.catalog import Catalog
 from millstream.errors import MillstreamError, NotExecutableError
 from millstream.plan.builder import build
-from millstream.plan.executable import require_executable
 from millstream.plan.optimize import optimize
+from millstream.plan.refusals import require_executable
 from millstream.syntax import parse_script
 
 HERE = Path(__file__).parent

@@ -12,21 +12,21 @@ import pyarrow as pa
 from checks import Store
 from test_compiled import compiled
 
-from millstream.kernels.active import ActiveAggregate
-from millstream.kernels.base import END, KEY, Frontier, Tuples
-from millstream.kernels.distinct import Distinct
-from millstream.kernels.numbering import Numbering
-from millstream.kernels.over import OverAggregate
-from millstream.kernels.partitions import BY_KEY, WHOLE
-from millstream.kernels.place_landmark import Landmark, Now
-from millstream.kernels.place_rows import Rows
-from millstream.kernels.place_runs import Runs
-from millstream.kernels.place_sliding import Sliding
-from millstream.kernels.place_tuples import TupleSlide
-from millstream.kernels.reorder import Reorder
+from millstream.kernels.core.kernel import END, KEY, Frontier, Tuples
+from millstream.kernels.core.partition_state import BY_KEY, WHOLE
+from millstream.kernels.core.reorder import Reorder
+from millstream.kernels.over.active_expiration import ActiveAggregate
+from millstream.kernels.over.over_aggregate import OverAggregate
+from millstream.kernels.precompile import compile_kernels
+from millstream.kernels.relational.union_distinct import Distinct
 from millstream.kernels.specs import AggregateSpec, Order, OverSpec, SlideSpec, WindowSpec
-from millstream.kernels.warm import compile_kernels
-from millstream.kernels.windows import WindowAggregate
+from millstream.kernels.windows.arrival_numbers import Numbering
+from millstream.kernels.windows.landmark_assigner import Landmark, Now
+from millstream.kernels.windows.row_assigner import Rows
+from millstream.kernels.windows.session_predicate_assigner import Runs
+from millstream.kernels.windows.sliding_assigner import Sliding
+from millstream.kernels.windows.tuple_slide_assigner import TupleSlide
+from millstream.kernels.windows.window_aggregate import WindowAggregate
 
 ROWS = 60
 SHORT, LONG = pa.decimal128(17, 2), pa.decimal128(30, 2)

@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 from brute import close
 
-from millstream.kernels.base import BEGINNING, END, KEY, KEY2, Change, Frontier, Kernel, Tuples
-from millstream.kernels.tuples import cut
+from millstream.kernels.core.kernel import BEGINNING, END, KEY, KEY2, Change, Frontier, Kernel, Tuples
+from millstream.kernels.core.tuple_batch import cut
 
 Batch = tuple[Tuples, Frontier]
 Row = dict[str, Any]

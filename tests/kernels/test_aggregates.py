@@ -11,12 +11,12 @@ from definitions import aggregate, close
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millstream.kernels import chunks
-from millstream.kernels.base import END, Frontier
-from millstream.kernels.over import OverAggregate
-from millstream.kernels.place_sliding import Sliding
+from millstream.kernels.core import state_chunks
+from millstream.kernels.core.kernel import END, Frontier
+from millstream.kernels.over.over_aggregate import OverAggregate
 from millstream.kernels.specs import AggregateSpec, Order, OverSpec, WindowSpec
-from millstream.kernels.windows import WindowAggregate
+from millstream.kernels.windows.sliding_assigner import Sliding
+from millstream.kernels.windows.window_aggregate import WindowAggregate
 
 BIGINT, DOUBLE, STRING, DECIMAL = pa.int64(), pa.float64(), pa.string(), pa.decimal128(20, 2)
 STRUCT = pa.struct({"a": BIGINT, "b": STRING})
@@ -200,7 +200,7 @@ def test_over_windows(specs, reaches, made):
     rows, given_ = made
     calls = tuple(OverSpec(spec, **reach) for spec, reach in zip(specs, reaches, strict=False))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(chunks, "SPARE", 3)
+        patch.setattr(state_chunks, "SPARE", 3)
         out = check(lambda: OverAggregate(calls), given_, magnitude=1e12)
     for call in calls:
         for i, row in enumerate(rows):
@@ -220,7 +220,7 @@ def test_bracket_windows(specs, range_, slide, made):
     spec = WindowSpec(Sliding(range_, slide), BIGINT, ("key_",), tuple(specs))
     given_ = [(_with_key(tuples), frontier) for tuples, frontier in given_]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(chunks, "SPARE", 3)
+        patch.setattr(state_chunks, "SPARE", 3)
         out = check(lambda: WindowAggregate(spec), given_, magnitude=1e12)
     for row in out:
         content = [
@@ -238,7 +238,7 @@ def test_bracket_windows(specs, range_, slide, made):
 def _with_key(tuples):
     from dataclasses import replace
 
-    from millstream.kernels.base import KEY
+    from millstream.kernels.core.kernel import KEY
 
     return replace(tuples, columns=tuples.columns.append_column("key_", tuples.columns[KEY]))
 
@@ -270,7 +270,7 @@ def test_order_statistics_of_many_slides():
 
 def test_contents_that_have_left_their_windows_are_let_go(monkeypatch):
     """Few panes with many values: what counts is the values, not the panes."""
-    monkeypatch.setattr(chunks, "SPARE", 100)
+    monkeypatch.setattr(state_chunks, "SPARE", 100)
     specs = (AggregateSpec("percentile", "v", "a", DOUBLE, parameters=(0.5,)),)
     specs += (AggregateSpec("count", "v", "b", BIGINT, distinct=True, others=("w",)),)
     kernel = WindowAggregate(WindowSpec(Sliding(20, 10), BIGINT, (), specs))

@@ -5,16 +5,16 @@ from dataclasses import replace
 import pyarrow as pa
 from checks import results, stream
 
-from millstream.kernels.base import BEGINNING, END, Frontier
-from millstream.kernels.numbering import Numbering
-from millstream.kernels.partitions import BY_KEY, BY_PART, WHOLE
-from millstream.kernels.place_landmark import Landmark, Now
-from millstream.kernels.place_rows import Rows
-from millstream.kernels.place_runs import Runs
-from millstream.kernels.place_sliding import Sliding
-from millstream.kernels.place_tuples import TupleSlide
+from millstream.kernels.core.kernel import BEGINNING, END, Frontier
+from millstream.kernels.core.partition_state import BY_KEY, BY_PART, WHOLE
 from millstream.kernels.specs import AggregateSpec, WindowSpec
-from millstream.kernels.windows import WindowAggregate
+from millstream.kernels.windows.arrival_numbers import Numbering
+from millstream.kernels.windows.landmark_assigner import Landmark, Now
+from millstream.kernels.windows.row_assigner import Rows
+from millstream.kernels.windows.session_predicate_assigner import Runs
+from millstream.kernels.windows.sliding_assigner import Sliding
+from millstream.kernels.windows.tuple_slide_assigner import TupleSlide
+from millstream.kernels.windows.window_aggregate import WindowAggregate
 
 BIGINT, STRING, BOOLEAN = pa.int64(), pa.string(), pa.bool_()
 COUNT = AggregateSpec("count", None, "n", BIGINT)

@@ -8,11 +8,11 @@ from checks import Chain, Store, check, ended, results, run, stream, tuples_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millstream.kernels import chunks
-from millstream.kernels.base import END, Frontier
-from millstream.kernels.errors import KernelError
-from millstream.kernels.over import OverAggregate
-from millstream.kernels.reorder import Reorder
+from millstream.kernels.core import state_chunks
+from millstream.kernels.core.kernel import END, Frontier
+from millstream.kernels.core.kernel_errors import KernelError
+from millstream.kernels.core.reorder import Reorder
+from millstream.kernels.over.over_aggregate import OverAggregate
 from millstream.kernels.specs import AggregateSpec, OverSpec
 
 BIGINT, DOUBLE, STRING = pa.int64(), pa.float64(), pa.string()
@@ -213,7 +213,7 @@ def test_types_that_cannot_be_kept_are_refused_at_once():
 
 
 def test_state_is_bounded_by_the_windows(monkeypatch):
-    monkeypatch.setattr(chunks, "SPARE", 10)
+    monkeypatch.setattr(state_chunks, "SPARE", 10)
     kernel, store = OverAggregate((call("sum", "v", range=100), call("max", "w", STRING, range=50))), Store()
     for start in range(0, 5000, 100):
         times = pa.array(range(start, start + 100))
@@ -231,7 +231,7 @@ def test_state_is_bounded_by_the_windows(monkeypatch):
 
 
 def test_state_of_row_windows_is_bounded_by_the_keys(monkeypatch):
-    monkeypatch.setattr(chunks, "SPARE", 10)
+    monkeypatch.setattr(state_chunks, "SPARE", 10)
     kernel, store = OverAggregate((call("sum", "v", rows=3), call("min", "w", STRING))), Store()
     for start in range(0, 5000, 100):
         times = pa.array(range(start, start + 100))
@@ -322,7 +322,7 @@ def test_contract_and_definition(wanted, made):
         return
     magnitude = max((abs(row["f"]) for row in rows if row["f"] and math.isfinite(row["f"])), default=0.0)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(chunks, "SPARE", 3)
+        patch.setattr(state_chunks, "SPARE", 3)
         out = check(lambda: OverAggregate(wanted), batches, magnitude)
     assert len(out) == len(rows)
     for name, results_ in expected.items():

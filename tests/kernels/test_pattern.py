@@ -6,14 +6,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from checks import check, ended, results, run, stream
-from tests.pattern.forms import Patterns
-from tests.pattern.running import spec_of, uncompiled
 
-from millstream.kernels.base import END, KEY, Frontier, Tuples
-from millstream.kernels.pattern import PatternError, PatternMatch
-from millstream.pattern.compiler import compiled
-from millstream.pattern.form import Pattern
+from millstream.codegen.patterns.pattern_compiler import compiled
+from millstream.ir.pattern import Pattern
+from millstream.kernels.core.kernel import END, KEY, Frontier, Tuples
+from millstream.kernels.patterns.pattern_match import PatternError, PatternMatch
 from millstream.types import BIGINT, DOUBLE, STRING
+from tests.codegen.patterns.forms import Patterns
+from tests.codegen.patterns.running import spec_of, uncompiled
 
 
 def falls() -> Pattern:

@@ -12,21 +12,21 @@ import pytest
 from checks import Batch, check, ended, restored, run, tuples_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.uda.python_aggregates import Frequent, MySum, Newest, Range, Running, Words, middle
 
-from millstream.kernels.base import Frontier, Kernel
-from millstream.kernels.over import OverAggregate
-from millstream.kernels.python_errors import PythonAggregateError
+from millstream.codegen.udas.uda_compiler import ACTIVE, BASE, CONTENT, RANGE, ROWS, RUNNING
+from millstream.ir.python_aggregate import EXPIRE, PythonBody, examined
+from millstream.kernels.core.kernel import Frontier, Kernel
+from millstream.kernels.over.over_aggregate import OverAggregate
+from millstream.kernels.python_udas.user_traceback import PythonAggregateError
 from millstream.kernels.specs import AggregateSpec, OverSpec, UserOverSpec, UserSpec
-from millstream.kernels.user_active import UserActive
-from millstream.kernels.user_base import BaseAggregate
-from millstream.kernels.user_over import UserOver
-from millstream.kernels.user_rows import rows_type
-from millstream.reference.python_aggregates import Instance, of_content
+from millstream.kernels.udas.active_uda import UserActive
+from millstream.kernels.udas.over_uda import UserOver
+from millstream.kernels.udas.returned_rows import rows_type
+from millstream.kernels.udas.stream_uda import BaseAggregate
+from millstream.program.python_program import PythonProgram
 from millstream.types import BIGINT, DOUBLE, STRING, Field
-from millstream.uda.compiler import ACTIVE, BASE, CONTENT, RANGE, ROWS, RUNNING
-from millstream.uda.python import EXPIRE, PythonBody, examined
-from millstream.uda.python_program import PythonProgram
+from oracle.python_aggregates import Instance, of_content
+from tests.python_aggregates import Frequent, MySum, Newest, Range, Running, Words, middle
 
 RETURNS: dict[Any, tuple[Field, ...]] = {
     MySum: (Field("s", BIGINT),),

@@ -7,8 +7,8 @@ from checks import Store, check, ended, results, rows, stream, tuples_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millstream.kernels.base import END, Frontier
-from millstream.kernels.reorder import Reorder
+from millstream.kernels.core.kernel import END, Frontier
+from millstream.kernels.core.reorder import Reorder
 
 
 def test_tuples_wait_for_the_frontier():

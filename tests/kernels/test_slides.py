@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_over import STRING, call, calls, ordered_batches
 
-from millstream.kernels import chunks
-from millstream.kernels.base import BEGINNING, END, Frontier, Tuples
-from millstream.kernels.errors import KernelError
-from millstream.kernels.over import OverAggregate
-from millstream.kernels.reorder import Reorder
+from millstream.kernels.core import state_chunks
+from millstream.kernels.core.kernel import BEGINNING, END, Frontier, Tuples
+from millstream.kernels.core.kernel_errors import KernelError
+from millstream.kernels.core.reorder import Reorder
+from millstream.kernels.over.over_aggregate import OverAggregate
 from millstream.kernels.specs import SlideSpec
 
 
@@ -228,7 +228,7 @@ def test_a_result_of_a_slot_that_does_not_fit_is_an_error_when_the_slot_is_compl
 
 def rows_kept(slide, monkeypatch, size=40_000):
     """The most rows of state along a stream of three times a window's size, in memory and in the store."""
-    monkeypatch.setattr(chunks, "SPARE", 10)
+    monkeypatch.setattr(state_chunks, "SPARE", 10)
     kernel, store = OverAggregate((call("sum", "v", rows=size - 1),), slide), Store()
     most = 0
     for start in range(0, 3 * size, 8_000):
@@ -250,7 +250,7 @@ def test_with_panes_a_window_of_40_000_that_slides_by_10_000_keeps_a_hundredth_a
 
 
 def test_of_slots_of_time_one_tuple_of_each_key_is_kept(monkeypatch):
-    monkeypatch.setattr(chunks, "SPARE", 10)
+    monkeypatch.setattr(state_chunks, "SPARE", 10)
     kernel, store = OverAggregate((call("sum", "v"),), SlideSpec(time=1000)), Store()
     for start in range(0, 5000, 100):
         times = pa.array(range(start, start + 100))
@@ -340,7 +340,7 @@ def test_slots_panes_and_instants(reaches, other, slide, made):
     reached = max(frontier.time for _, frontier in batches[:-1])
     chosen = slots_of_tuples(rows, slide) if slide.rows else slots_of_time(rows, slide, reached)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(chunks, "SPARE", 3)
+        patch.setattr(state_chunks, "SPARE", 3)
         out = check(lambda: OverAggregate(wanted, slide), batches, end_apart=True)
     assert [(row["number"], row["time"], row["complete"]) for row in out] == chosen
     for one in wanted:
@@ -371,7 +371,7 @@ def test_contract_and_definition(wanted, slide, made):
         return
     magnitude = max((abs(row["f"]) for row in rows if row["f"] and math.isfinite(row["f"])), default=0.0)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(chunks, "SPARE", 3)
+        patch.setattr(state_chunks, "SPARE", 3)
         out = check(lambda: OverAggregate(wanted, slide), batches, magnitude, end_apart=True)
     assert [(row["number"], row["time"], row["complete"]) for row in out] == chosen
     for name, results_ in expected.items():

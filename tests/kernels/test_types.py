@@ -11,13 +11,13 @@ from checks import check, ended, results, run, tuples_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millstream.kernels.base import END, Frontier, Tuples
-from millstream.kernels.dictionary import Dictionary
-from millstream.kernels.errors import KernelError
-from millstream.kernels.over import OverAggregate
-from millstream.kernels.place_sliding import Sliding
+from millstream.kernels.core.dictionary import Dictionary
+from millstream.kernels.core.kernel import END, Frontier, Tuples
+from millstream.kernels.core.kernel_errors import KernelError
+from millstream.kernels.over.over_aggregate import OverAggregate
 from millstream.kernels.specs import AggregateSpec, OverSpec, WindowSpec
-from millstream.kernels.windows import WindowAggregate
+from millstream.kernels.windows.sliding_assigner import Sliding
+from millstream.kernels.windows.window_aggregate import WindowAggregate
 
 D = Decimal
 ORDERED = [

@@ -9,15 +9,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from millstream.analysis.bodies import checked_body
-from millstream.analysis.statements import analyse
+from millstream.analysis.definitions.statement_analyzer import analyse
+from millstream.analysis.udas.body_elaborator import checked_body
 from millstream.catalog import Catalog
-from millstream.kernels.base import KEY, Frontier, Kernel, Tuples
+from millstream.codegen.udas import uda_compiler
+from millstream.kernels.core.kernel import KEY, Frontier, Kernel, Tuples
 from millstream.kernels.specs import UserOverSpec, UserSpec
-from millstream.kernels.user_over import UserOver
+from millstream.kernels.udas.over_uda import UserOver
 from millstream.syntax import parse_script
 from millstream.types import BIGINT
-from millstream.uda import compiler
 
 TOTAL = """
 CREATE WINDOW AGGREGATE total(Next BIGINT) : BIGINT {
@@ -37,7 +37,9 @@ def totals_of_the_last(range_: int) -> UserOver:
     entry = catalog.aggregate("total", window=True)
     assert entry is not None
     body = checked_body(entry, [BIGINT], catalog)
-    return UserOver([UserOverSpec(UserSpec(compiler.compiled(body, "range"), ("v",), ("r",)), range=range_)])
+    return UserOver(
+        [UserOverSpec(UserSpec(uda_compiler.compiled(body, "range"), ("v",), ("r",)), range=range_)]
+    )
 
 
 def at(time: int, keys: range) -> tuple[Tuples, Frontier]:

@@ -8,15 +8,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyspark.sql import types as T  # noqa: N812 (Spark's own custom)
-from tests.engine.without_spark import planned
 
-from millstream.kernels import user_machine
-from millstream.kernels.base import KEY, Frontier, Kernel, Tuples
+from millstream.kernels.core.kernel import KEY, Frontier, Kernel, Tuples
+from millstream.kernels.udas import compiled_machine
 from millstream.plan.nodes import OverAggregate
+from millstream.program.jit_loader import plain_functions
 from millstream.quantity import Quantity
-from millstream.spark.over_calls import over_kernels, user_over_spec
-from millstream.spark.promises import units
-from millstream.uda.loading import plain_functions
+from millstream.spark.planning.over_stage import over_kernels, user_over_spec
+from millstream.spark.planning.stream_disorder import units
+from tests.engine.without_spark import planned
 
 SUM = """
 CREATE AGGREGATE total(x INT) : INT ALGEBRAIC {
@@ -37,7 +37,7 @@ CREATE WINDOW AGGREGATE total(x INT) : INT {
 @pytest.fixture(autouse=True, scope="module")
 def uncompiled() -> Iterator[None]:
     patch = pytest.MonkeyPatch()
-    patch.setattr(user_machine, "functions", plain_functions)
+    patch.setattr(compiled_machine, "functions", plain_functions)
     yield
     patch.undo()
 

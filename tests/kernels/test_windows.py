@@ -9,12 +9,12 @@ from checks import Store, check, ended, results, run, stream, tuples_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millstream.kernels import chunks
-from millstream.kernels.base import END, Frontier
-from millstream.kernels.errors import KernelError
-from millstream.kernels.place_sliding import Sliding
+from millstream.kernels.core import state_chunks
+from millstream.kernels.core.kernel import END, Frontier
+from millstream.kernels.core.kernel_errors import KernelError
 from millstream.kernels.specs import AggregateSpec, WindowSpec
-from millstream.kernels.windows import WindowAggregate
+from millstream.kernels.windows.sliding_assigner import Sliding
+from millstream.kernels.windows.window_aggregate import WindowAggregate
 
 BIGINT, DOUBLE, STRING = pa.int64(), pa.float64(), pa.string()
 DAY = 86_400_000_000
@@ -186,7 +186,7 @@ def test_keys_come_in_their_order():
 
 
 def test_state_is_bounded_by_the_open_windows(monkeypatch):
-    monkeypatch.setattr(chunks, "SPARE", 10)
+    monkeypatch.setattr(state_chunks, "SPARE", 10)
     words = AggregateSpec("max", "w", "m", STRING)
     kernel, store = WindowAggregate(spec(SUM, words, range=100, slide=10)), Store()
     for start in range(0, 5000, 50):
@@ -341,7 +341,7 @@ def test_contract_and_definition(wanted, made):
         return
     magnitude = max((abs(row["f"]) for row in tuples if row["f"] and math.isfinite(row["f"])), default=0.0)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(chunks, "SPARE", 3)
+        patch.setattr(state_chunks, "SPARE", 3)
         out = check(lambda: WindowAggregate(wanted), ended(*batches), magnitude)
     names = ["window_end", "wid", "g", *(a.result for a in wanted.aggregates)]
     assert len(out) == len(expected)

@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 from checks import Batch, ended
 
-from millstream.kernels.base import KEY, Change, Frontier, Kernel, Tuples
-from millstream.kernels.maintained import ID, ID2, OP, SIDE, UNTIL
-from millstream.kernels.reorder import Reorder
-from millstream.kernels.stays import RowStay, Slides, Stay
+from millstream.kernels.core.kernel import KEY, Change, Frontier, Kernel, Tuples
+from millstream.kernels.core.reorder import Reorder
+from millstream.kernels.relational.incremental_relation import ID, ID2, OP, SIDE, UNTIL
+from millstream.kernels.relational.lifetimes import RowStay, Slides, Stay
 
 State = dict[Any, tuple[Any, ...]]
 """What is in a relation, by what it is."""

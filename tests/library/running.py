@@ -14,24 +14,24 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import settings
 
-from millstream.analysis.bodies import bodies_of
-from millstream.analysis.calls import Bodies
-from millstream.analysis.shipped import shipped
+from millstream.analysis.definitions.library_aggregates import shipped
+from millstream.analysis.queries.call_nodes import Bodies
+from millstream.analysis.udas.body_elaborator import bodies_of
 from millstream.catalog import Catalog
-from millstream.kernels.arrays import frozen
-from millstream.kernels.base import END, Frontier, Kernel, Tuples
+from millstream.codegen.udas.uda_compiler import ACTIVE, BASE, CONTENT, RANGE, ROWS, compiled
+from millstream.ir.typed_nodes import Body
+from millstream.kernels.core.arrow_types import arrow_type
+from millstream.kernels.core.buffers import frozen
+from millstream.kernels.core.kernel import END, Frontier, Kernel, Tuples
 from millstream.kernels.specs import UserOverSpec, UserSpec
-from millstream.kernels.typed import arrow_type
-from millstream.kernels.user_active import UserActive
-from millstream.kernels.user_base import BaseAggregate
-from millstream.kernels.user_machine import Machine
-from millstream.kernels.user_over import UserOver
-from millstream.library import shelf
+from millstream.kernels.udas.active_uda import UserActive
+from millstream.kernels.udas.compiled_machine import Machine
+from millstream.kernels.udas.over_uda import UserOver
+from millstream.kernels.udas.stream_uda import BaseAggregate
+from millstream.library import bundled_aggregates
+from millstream.program.jit_loader import plain_functions
+from millstream.program.program import Program
 from millstream.types import Type
-from millstream.uda.checked import Body
-from millstream.uda.compiler import ACTIVE, BASE, CONTENT, RANGE, ROWS, compiled
-from millstream.uda.loading import plain_functions
-from millstream.uda.program import Program
 
 Row = tuple[Any, ...]
 
@@ -46,7 +46,7 @@ def bodies(name: str, types: Sequence[Type]) -> Bodies:
 @cache
 def _bodies(name: str, types: tuple[Type, ...]) -> Bodies:
     catalog = Catalog()
-    catalog.ship(shipped, shelf.names)
+    catalog.ship(shipped, bundled_aggregates.names)
     found = bodies_of(name, types, catalog)
     assert found.unfit is None, found.unfit
     return found
@@ -55,7 +55,7 @@ def _bodies(name: str, types: tuple[Type, ...]) -> Bodies:
 @contextlib.contextmanager
 def uncompiled() -> Iterator[None]:
     """Programs as Python runs them: most tests are about what they say, not how fast."""
-    with mock.patch("millstream.kernels.user_machine.functions", plain_functions):
+    with mock.patch("millstream.kernels.udas.compiled_machine.functions", plain_functions):
         yield
 
 

@@ -7,12 +7,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from tests.library.running import Row, active, base, bodies, content, over_rows, uncompiled
 
-from millstream.analysis.shipped import shipped
+from millstream.analysis.definitions.library_aggregates import shipped
 from millstream.catalog.entries import Aggregate
-from millstream.library import shelf
+from millstream.library import bundled_aggregates
 from millstream.types import STRING, Kind, Type
+from tests.library.running import Row, active, base, bodies, content, over_rows, uncompiled
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 CONSTANTS: dict[str, Any] = {
@@ -38,7 +38,7 @@ with several tables. Each of the others takes seconds to compile."""
 def compilable() -> list[Any]:
     return [
         pytest.param(name, marks=[] if name in REPRESENTATIVES else pytest.mark.soak)
-        for name in sorted({*shelf.names()} - {*TEXTS})
+        for name in sorted({*bundled_aggregates.names()} - {*TEXTS})
     ]
 
 

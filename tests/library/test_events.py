@@ -9,9 +9,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.library.running import active, base, often, uncompiled
 
 from millstream.types import DOUBLE, STRING, TIMESTAMP, Kind, Type
+from tests.library.running import active, base, often, uncompiled
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 INTERVAL = Type(Kind.DAY_TIME_INTERVAL)

@@ -7,9 +7,9 @@ from collections import Counter
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.library.running import active, base, content, often, over_range, over_rows, uncompiled
 
 from millstream.types import BIGINT, DOUBLE, INT, STRING
+from tests.library.running import active, base, content, often, over_range, over_rows, uncompiled
 
 words = st.sampled_from(["a", "b", "c", "d", "e"])
 cuts = st.lists(st.integers(0, 30), max_size=3)

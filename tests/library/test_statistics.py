@@ -7,9 +7,9 @@ import statistics
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.library.running import base, content, often, over_rows, uncompiled
 
 from millstream.types import DOUBLE, INT
+from tests.library.running import base, content, often, over_rows, uncompiled
 
 values = st.one_of(st.none(), st.floats(-1000, 1000).map(lambda x: round(x, 3)))
 series = st.lists(values, min_size=1, max_size=30)

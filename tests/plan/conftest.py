@@ -2,7 +2,7 @@ from collections.abc import Callable
 
 import pytest
 
-from millstream.analysis.statements import ExplainQuery, RunQuery, analyse
+from millstream.analysis.definitions.statement_analyzer import ExplainQuery, RunQuery, analyse
 from millstream.catalog import Catalog
 from millstream.plan.builder import build
 from millstream.plan.nodes import Node

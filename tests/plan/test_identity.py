@@ -11,16 +11,16 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from millstream.analysis.calls import AggregateCall, Bodies
-from millstream.analysis.resolved import PatternClause
-from millstream.analysis.statements import RunQuery, analyse
+from millstream.analysis.definitions.statement_analyzer import RunQuery, analyse
+from millstream.analysis.queries.call_nodes import AggregateCall, Bodies
+from millstream.analysis.queries.resolved_query import PatternClause
 from millstream.catalog import Catalog, entries
-from millstream.plan import identity, nodes
-from millstream.plan.identity import KINDS, described, function_described, functions_in
-from millstream.plan.planning import best_plan
+from millstream.plan import nodes, plan_identity
+from millstream.plan.plan_identity import KINDS, described, function_described, functions_in
+from millstream.plan.planner import best_plan
 from millstream.quantity import Duration
 from millstream.syntax import parse_script
-from millstream.windows import spec
+from millstream.windows import window_spec
 
 STREAM = """CREATE STREAM Bid (item INT, price DOUBLE, note STRING, t TIMESTAMP)
     ORDER BY t SLACK INTERVAL 2 SECONDS
@@ -160,8 +160,8 @@ def concrete(class_: type) -> set[type]:
 
 def test_every_operator_window_and_entry_has_a_name_of_its_own() -> None:
     # Other modules derive nodes that stand in for parts of a plan while it is lowered.
-    modules = {nodes.__name__, spec.__name__}
-    wanted = concrete(nodes.Node) | concrete(spec.Window)
+    modules = {nodes.__name__, window_spec.__name__}
+    wanted = concrete(nodes.Node) | concrete(window_spec.Window)
     assert {one for one in wanted if one.__module__ in modules} <= KINDS.keys()
     promises = {
         one for one in vars(entries).values() if inspect.isclass(one) and one.__name__.endswith("Promise")
@@ -253,11 +253,11 @@ class Sum:
 
 
 def test_an_aggregate_in_python_is_known_by_its_qualified_name() -> None:
-    assert identity._qualified(Sum) == f"{__name__}:Sum"
-    assert identity._qualified(Sum()) == f"{__name__}:Sum"
-    assert identity._qualified(concrete) == f"{__name__}:concrete"
-    given = identity.Functions({"init": Sum().init, "add": concrete})
-    assert identity._qualified(given) == {"add": f"{__name__}:concrete", "init": f"{__name__}:Sum.init"}
+    assert plan_identity._qualified(Sum) == f"{__name__}:Sum"
+    assert plan_identity._qualified(Sum()) == f"{__name__}:Sum"
+    assert plan_identity._qualified(concrete) == f"{__name__}:concrete"
+    given = plan_identity.Functions({"init": Sum().init, "add": concrete})
+    assert plan_identity._qualified(given) == {"add": f"{__name__}:concrete", "init": f"{__name__}:Sum.init"}
 
 
 LEFT_OUT = {
@@ -304,7 +304,7 @@ def test_every_property_counts(class_: type) -> None:
 
 
 def test_windows_differ_by_each_of_their_properties() -> None:
-    window = spec.RangeWindow("t", range=Duration(5), slide=Duration(1))
+    window = window_spec.RangeWindow("t", range=Duration(5), slide=Duration(1))
     others = [
         replace(window, attribute="u"),
         replace(window, partition_by=("k",)),
@@ -313,5 +313,5 @@ def test_windows_differ_by_each_of_their_properties() -> None:
         replace(window, slide=None),
         replace(window, origin="2026-01-01"),
     ]
-    written = {json.dumps(identity._written(one)) for one in (window, *others)}
+    written = {json.dumps(plan_identity._written(one)) for one in (window, *others)}
     assert len(written) == 1 + len(others)

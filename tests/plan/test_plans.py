@@ -5,8 +5,8 @@ from textwrap import dedent
 
 import pytest
 
-from millstream.analysis.expressions import ColumnRef, Expr
-from millstream.plan.explain import tree
+from millstream.analysis.queries.resolved_expression import ColumnRef, Expr
+from millstream.plan.explain.plan_report import tree
 from millstream.plan.nodes import Filter, Node, PlanError, TableJoin
 
 Plan = Callable[[str], Node]

@@ -5,7 +5,7 @@ from textwrap import dedent
 
 import pytest
 
-from millstream.plan.explain import tree
+from millstream.plan.explain.plan_report import tree
 from millstream.plan.nodes import Filter, Node, Windowed
 from millstream.plan.optimize import STAGES, Stage, optimize, trace
 from millstream.plan.rules.merge_filters import merge_filters

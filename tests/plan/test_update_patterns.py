@@ -5,7 +5,7 @@ from textwrap import dedent
 
 import pytest
 
-from millstream.plan.explain import explained
+from millstream.plan.explain.plan_report import explained
 from millstream.plan.nodes import Node, RelationToStream
 from millstream.plan.update_patterns import UpdatePattern, update_pattern
 

@@ -5,7 +5,7 @@ from textwrap import dedent
 
 import pytest
 
-from millstream.plan.explain import tree
+from millstream.plan.explain.plan_report import tree
 from millstream.plan.nodes import Filter, Node, StreamScan, StreamUnion, Windowed, WindowJoin
 from millstream.plan.optimize import Rule, Stage, optimize
 from millstream.plan.rules.order_window_joins import order_window_joins

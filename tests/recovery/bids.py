@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from millstream.reference import Arrivals, Row, answers
+from oracle import Arrivals, Row, answers
 
 EPOCH = datetime(2026, 1, 1, 10, tzinfo=UTC)
 SLACK_SECONDS = 2

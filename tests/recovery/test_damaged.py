@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from tests.recovery.spark_files import write_batch, write_log
 
 from millstream.errors import ExecutionError
-from millstream.runtime.checkpoints import FORMAT, Checkpoint
-from millstream.runtime.current import CurrentResult
-from millstream.runtime.identity import Identity
-from millstream.runtime.results import ResultLog
-from millstream.runtime.spark_checkpoint import SparkCheckpoint
+from millstream.runtime.checkpoints.checkpoint import FORMAT, Checkpoint
+from millstream.runtime.checkpoints.query_identity import Identity
+from millstream.runtime.checkpoints.spark_checkpoint import SparkCheckpoint
+from millstream.runtime.results.materialized_result import CurrentResult
+from millstream.runtime.results.result_log import ResultLog
+from tests.recovery.spark_files import write_batch, write_log
 
 Damage = Callable[[Path], object]
 

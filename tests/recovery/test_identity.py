@@ -10,9 +10,9 @@ import pytest
 
 from millstream import __version__
 from millstream.errors import ExecutionError
-from millstream.runtime.checkpoints import FORMAT, Checkpoint
-from millstream.runtime.identity import Identity
-from millstream.runtime.results import ResultLog
+from millstream.runtime.checkpoints.checkpoint import FORMAT, Checkpoint
+from millstream.runtime.checkpoints.query_identity import Identity
+from millstream.runtime.results.result_log import ResultLog
 
 QUERY = "SELECT item, sum(price) AS s FROM Bid"
 LINES = (

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
 from tests.recovery import sinks
 from tests.recovery.bids import (
     PATTERNS,

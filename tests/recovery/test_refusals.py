@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.recovery.bids import bids, declared, write
 
 import millstream as ms
 from millstream.errors import ExecutionError
+from tests.recovery.bids import bids, declared, write
 
 pytestmark = [
     pytest.mark.spark,

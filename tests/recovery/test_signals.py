@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from tests.recovery.processes import QUICK, Child, Runs
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]

@@ -3,10 +3,9 @@
 import re
 from pathlib import Path
 
+from oracle import Arrivals, Row
+from oracle import answers as by_definition
 from soak.disturbed import SCRIPT, SINKS, Bids, answers, shown
-
-from millstream.reference import Arrivals, Row
-from millstream.reference import answers as by_definition
 
 
 def test_answers(tmp_path: Path) -> None:

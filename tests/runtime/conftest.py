@@ -5,7 +5,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import millstream as ms
-from millstream.runtime.mill import Mill
+from millstream.runtime.connection import Mill
 from millstream.testing import Rows, Streams
 
 

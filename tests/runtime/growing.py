@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from millstream.runtime.mill import Mill
-from millstream.runtime.query import RunningQuery
+from millstream.runtime.connection import Mill
+from millstream.runtime.queries.running_query import RunningQuery
 
 
 class Growing:

@@ -6,9 +6,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from millstream.errors import AnalysisError, ExecutionError, MillstreamError
-from millstream.kernels import user_warm
-from millstream.runtime.mill import Mill
-from millstream.spark import user_aggregates
+from millstream.kernels.udas import precompile_program
+from millstream.runtime.connection import Mill
+from millstream.spark.planning import uda_columns
 from millstream.testing import Streams, table
 
 pytestmark = pytest.mark.spark
@@ -62,7 +62,7 @@ def test_a_body_reads_a_table_of_the_catalog(sales: Streams) -> None:
 
 
 def test_a_table_that_is_too_large_is_refused(sales: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(user_aggregates, "MOST_GIVEN", 2)
+    monkeypatch.setattr(uda_columns, "MOST_GIVEN", 2)
     with pytest.raises(ExecutionError, match="'prices' has more than 2 rows"):
         sales.mill.start("SELECT worth(item) FROM Sale")
 
@@ -102,9 +102,9 @@ def test_explain_is_a_statement_too(sales: Streams, capsys: pytest.CaptureFixtur
 
 def test_compiling_is_told_once(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(user_warm, "_prepared", set())
+    monkeypatch.setattr(precompile_program, "_prepared", set())
     # What was compiled for kernels is where it always was.
-    monkeypatch.setattr("millstream.stage.warming.warm_up", lambda: None)
+    monkeypatch.setattr("millstream.stage.precompile_stages.warm_up", lambda: None)
     told: list[tuple[str, bool]] = []
     with Mill(spark, compiling=lambda name, seconds: told.append((name, seconds is None))) as mill:
         streams = Streams(mill, tmp_path)

@@ -1,10 +1,10 @@
 """Aggregates of the user's on tables: the same answer as on a stream to its end (semantics, section 1)."""
 
 import pytest
-from tests.runtime.conftest import Together
 
 from millstream.errors import AnalysisError
 from millstream.testing import Streams, table
+from tests.runtime.conftest import Together
 
 pytestmark = pytest.mark.spark
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from millstream.analysis.statements import Definition, analyse
+from millstream.analysis.definitions.statement_analyzer import Definition, analyse
 from millstream.catalog import Catalog
 from millstream.catalog.entries import NO_TIMESTAMP, NOT_FINITE, NOT_IN_SCHEMA, Stream
-from millstream.runtime.bad_records import diagnosis
+from millstream.runtime.queries.bad_records import diagnosis
 from millstream.syntax import parse_script
 
 

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.runtime.growing import Growing, appear, until
 
 import millstream as ms
 from millstream.errors import MillstreamError
-from millstream.runtime.query import RunningQuery
+from millstream.runtime.queries.running_query import RunningQuery
+from tests.runtime.growing import Growing, appear, until
 
 pytestmark = pytest.mark.spark
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from millstream.runtime.mill import Mill
-from millstream.runtime.scripts import RunEnd, RunOptions, ScriptRun
-from millstream.spark import jvm
+from millstream.runtime.connection import Mill
+from millstream.runtime.script_run import RunEnd, RunOptions, ScriptRun
+from millstream.spark.session import jvm
 
 SCRIPT = "CREATE STREAM s (n INT, t TIMESTAMP) ORDER BY t SOURCE 'port{}'; SELECT n FROM s;"
 

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import millstream as ms
-from millstream.runtime.mill import Mill
+from millstream.runtime.connection import Mill
 
 PRELUDE = """
 CREATE STREAM line (value STRING) USING text OPTIONS (path 'log');

@@ -34,7 +34,7 @@ def bids(streams: Streams) -> Streams:
 
 def test_an_aggregate_that_a_statement_names(bids: Streams) -> None:
     bids.mill.execute(
-        "CREATE AGGREGATE mysum(x BIGINT) : BIGINT LANGUAGE PYTHON AS 'tests.uda.python_aggregates:MySum'"
+        "CREATE AGGREGATE mysum(x BIGINT) : BIGINT LANGUAGE PYTHON AS 'tests.python_aggregates:MySum'"
     )
     assert bids.run(
         "SELECT item, mysum(price) OVER (PARTITION BY item ROWS 1 PRECEDING) AS s FROM Bid"
@@ -159,7 +159,7 @@ def test_on_a_table_an_aggregate_sees_all_of_its_group(streams: Streams) -> None
     """,
     )
     mill.execute(
-        "CREATE AGGREGATE mysum(x BIGINT) : BIGINT LANGUAGE PYTHON AS 'tests.uda.python_aggregates:MySum'"
+        "CREATE AGGREGATE mysum(x BIGINT) : BIGINT LANGUAGE PYTHON AS 'tests.python_aggregates:MySum'"
     )
     mill.aggregate_function("spread", lambda prices: max(prices) - min(prices), returns="int")
     mill.aggregate_function("counted", Counted, returns="string")
@@ -215,7 +215,7 @@ def test_windows_over_a_stream_and_a_function_of_lists(bids: Streams) -> None:
     bids.mill.execute(
         """
         CREATE AGGREGATE slope(x DOUBLE, y DOUBLE) : DOUBLE
-          LANGUAGE PYTHON AS 'tests.uda.python_aggregates:slope'
+          LANGUAGE PYTHON AS 'tests.python_aggregates:slope'
         """
     )
     assert bids.run(

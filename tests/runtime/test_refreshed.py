@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from millstream.errors import ExecutionError
-from millstream.runtime.live import Refreshed
+from millstream.runtime.table_refresh import Refreshed
 
 
 def refreshed(states: Iterator[int], published: list[Any], monkeypatch: pytest.MonkeyPatch) -> Refreshed:

@@ -1,10 +1,10 @@
 """Windows over a call that slide, and that emit early, end to end (semantics, section 2)."""
 
 import pytest
-from tests.runtime.conftest import Together
 
 from millstream.errors import AnalysisError
 from millstream.testing import table
+from tests.runtime.conftest import Together
 
 pytestmark = pytest.mark.spark
 

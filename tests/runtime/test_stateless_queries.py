@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import col
-from tests.runtime.conftest import Together
 
 import millstream as ms
 from millstream.testing import Streams, table
+from tests.runtime.conftest import Together
 
 pytestmark = pytest.mark.spark
 

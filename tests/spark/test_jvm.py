@@ -8,9 +8,9 @@ import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark import SparkContext
 
-from millstream.runtime.beginnings import _has_begun
-from millstream.spark import jvm
-from millstream.spark.translate import translate
+from millstream.runtime.queries.start_throttle import _has_begun
+from millstream.spark.errors.error_chain import translate
+from millstream.spark.session import jvm
 
 
 @pytest.fixture

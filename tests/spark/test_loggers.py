@@ -3,7 +3,7 @@
 import logging
 from pathlib import Path
 
-from millstream.spark.session import _Diverting
+from millstream.spark.session.session import _Diverting
 
 
 def record(path: str) -> logging.LogRecord:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from pyspark import SparkContext
 
-from millstream.spark import session
+from millstream.spark.session import session
 
 
 def test_only_a_log_with_content_of_our_own_jvm_is_named(

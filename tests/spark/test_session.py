@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 import millstream
-from millstream.spark import archive, session
-from millstream.spark.session import embedded_session, log_file
-from millstream.spark.sockets import forget_old_sockets
+from millstream.spark.host.unix_sockets import forget_old_sockets
+from millstream.spark.session import class_archive, session
+from millstream.spark.session.session import embedded_session, log_file
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -111,7 +111,7 @@ def test_nothing_of_spark_reaches_the_terminal(tmp_path: Path) -> None:
     done = run_python(
         """
         import sys
-        from millstream.spark.session import embedded_session
+        from millstream.spark.session.session import embedded_session
         spark = embedded_session("local[1]")
 
         def noise(batches):
@@ -146,7 +146,7 @@ def test_nothing_of_spark_reaches_the_terminal(tmp_path: Path) -> None:
 class TestLog:
     def test_the_directory_can_be_chosen(self, tmp_path: Path) -> None:
         done = run_python(
-            "from millstream.spark.session import log_file; print(log_file())",
+            "from millstream.spark.session.session import log_file; print(log_file())",
             MILLSTREAM_LOG_DIR=str(tmp_path),
         )
         assert Path(done.stdout.strip()).parent == tmp_path
@@ -155,7 +155,7 @@ class TestLog:
         done = run_python(
             """
             from millstream.errors import ExecutionError
-            from millstream.spark.session import log_file
+            from millstream.spark.session.session import log_file
             try:
                 log_file()
             except ExecutionError as error:
@@ -166,8 +166,8 @@ class TestLog:
         assert "set MILLSTREAM_LOG_DIR" in done.stdout
 
     def test_a_temporary_log_stays_if_somebody_knows_of_it(self) -> None:
-        asked = "from millstream.spark.session import log_file; print(log_file())"
-        unasked = "from millstream.spark.session import _log_file; print(_log_file())"
+        asked = "from millstream.spark.session.session import log_file; print(log_file())"
+        unasked = "from millstream.spark.session.session import _log_file; print(_log_file())"
         environment = {"MILLSTREAM_LOG_DIR": ""}
         kept = Path(run_python(asked, **environment).stdout.strip())
         assert kept.is_file()
@@ -179,7 +179,7 @@ class TestLog:
 class TestNoStart:
     START = """
         from millstream.errors import ExecutionError
-        from millstream.spark.session import embedded_session
+        from millstream.spark.session.session import embedded_session
         try:
             embedded_session("local[1]", settings={settings})
         except ExecutionError as error:
@@ -238,11 +238,13 @@ def test_the_log_of_this_process_has_the_words_of_the_jvm(spark: SparkSession) -
 class TestArchive:
     def test_it_is_used_if_it_is_there(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-        assert archive.java_options("") == ""
-        archive.archive_file().parent.mkdir()
-        archive.archive_file().touch()
-        assert archive.java_options("-Xmx1g") == f'"-XX:SharedArchiveFile={archive.archive_file()}"'
-        assert archive.java_options("-XX:SharedArchiveFile=/mine") == ""
+        assert class_archive.java_options("") == ""
+        class_archive.archive_file().parent.mkdir()
+        class_archive.archive_file().touch()
+        assert (
+            class_archive.java_options("-Xmx1g") == f'"-XX:SharedArchiveFile={class_archive.archive_file()}"'
+        )
+        assert class_archive.java_options("-XX:SharedArchiveFile=/mine") == ""
 
 
 @pytest.mark.spark

@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import types as spark_types
 
 from millstream import types
-from millstream.spark.types import fields_of, from_spark_type, to_spark_type
+from millstream.spark.session.spark_types import fields_of, from_spark_type, to_spark_type
 from millstream.types import Field, Kind, Type
 
 KNOWN = [

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.errors import AnalysisException, PySparkException
 
-from millstream.analysis.typer import Typer, field_type, from_datatype
+from millstream.analysis.types.expression_types import Typer, field_type, from_datatype
 from millstream.catalog.functions import builtin_names
 from millstream.errors import AnalysisError
 from millstream.syntax import parse_expression

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from millstream.errors import ExecutionError
-from millstream.progress.clauses import (
+from millstream.progress.disorder_clauses import (
     Clause,
     Heartbeats,
     InOrder,
@@ -19,10 +19,10 @@ from millstream.progress.clauses import (
     Punctuated,
     RowSlack,
 )
-from millstream.progress.tracking import Piece, Tracker
-from millstream.stage.arrivals import ENDED, Arrivals, Blob
+from millstream.progress.watermark_tracker import Piece, Tracker
+from millstream.stage.input_progress import ENDED, Arrivals, Blob
+from millstream.stage.pipeline import Input, Pipeline
 from millstream.stage.shard import FORMAT, Shard, version_of
-from millstream.stage.spec import Input, Pipeline
 
 
 def shard() -> Shard:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 
-from tests.chance import Chance
-
 from millstream.syntax.tokens import tokenize
+from tests.chance import Chance
 
 WORDS = """
     SELECT FROM WHERE GROUP BY HAVING ORDER LIMIT OFFSET UNION ALL EXCEPT INTERSECT JOIN LEFT SEMI ON USING

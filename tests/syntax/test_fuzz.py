@@ -11,13 +11,13 @@ import time
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.chance import drawn
-from tests.syntax.conftest import LISTINGS
-from tests.syntax.slips import VOCABULARY, slipped
 
 from millstream.errors import EslSyntaxError
 from millstream.syntax import parse_expression, parse_script, to_sql
-from millstream.syntax.plain_spark import is_plain_spark
+from millstream.syntax.spark_only_queries import is_plain_spark
+from tests.chance import drawn
+from tests.syntax.conftest import LISTINGS
+from tests.syntax.slips import VOCABULARY, slipped
 
 # The number of examples is that of the profile, times three.
 FUZZ = settings(

@@ -6,7 +6,7 @@ import pytest
 from sqlglot import exp
 
 from millstream.syntax import nodes, parse_expression, parse_script
-from millstream.syntax.positions import span_of
+from millstream.syntax.spans import span_of
 
 TEXT = """
 WITH c(x) AS (SELECT 1)

@@ -7,7 +7,7 @@ from benchmarks.engine.contract import arguments
 from benchmarks.engine.own.queries import counting_writer
 from benchmarks.engine.peers.spark import session
 from benchmarks.engine.peers.spark_micro_batch import measure
-from millstream.runtime import starting
+from millstream.runtime.queries import query_starter
 
 STREAM = """
     CREATE STREAM s (k INT, ts TIMESTAMP, v DOUBLE) ORDER BY ts
@@ -25,7 +25,7 @@ def main() -> None:
     parser = arguments()
     parser.add_argument("--way", choices=QUERIES, required=True)
     options = parser.parse_args()
-    starting.stream_writer = counting_writer  # type: ignore[assignment]
+    query_starter.stream_writer = counting_writer  # type: ignore[assignment]
     spark = session(options)
     incoming = options.scratch / "incoming"
     incoming.mkdir()

@@ -28,8 +28,8 @@ from benchmarks.engine.contract import (
 )
 from benchmarks.engine.peers.spark import counted, session, totals_of
 from millstream.catalog.entries import Sink
-from millstream.runtime import starting
-from millstream.runtime.progress import Progress
+from millstream.runtime.queries import query_starter
+from millstream.runtime.queries.query_progress import Progress
 
 STREAM = """
     CREATE STREAM s (k INT, ts TIMESTAMP, v DOUBLE) ORDER BY ts
@@ -140,7 +140,7 @@ def main() -> None:
     parser.add_argument("--aggregate", choices=AGGREGATES, default="built-in")
     parser.add_argument("--verbose", action="store_true", help="show where the time of each batch goes")
     options = parser.parse_args()
-    starting.stream_writer = counting_writer  # type: ignore[assignment]
+    query_starter.stream_writer = counting_writer  # type: ignore[assignment]
     spark = session(options)
     query = QUERIES[options.query]
     warm_up_seconds = 0.0

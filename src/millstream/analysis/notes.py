@@ -16,13 +16,9 @@ from pathlib import Path
 from sqlglot import exp
 
 from millstream import catalog
-from millstream.analysis.calls import AggregateCall
-from millstream.analysis.expressions import Expr
-from millstream.analysis.from_items import columns_of, facts_of, is_declared
-from millstream.analysis.relations import window_of
-from millstream.analysis.resolved import FromItem, Query, ReadQuery, ReadStream, Select, SetOperation
-from millstream.analysis.source_options import notes_on_options
-from millstream.analysis.statements import (
+from millstream.analysis.definitions.create_stream import FORMATS
+from millstream.analysis.definitions.source_options import notes_on_options
+from millstream.analysis.definitions.statement_analyzer import (
     AnalysedStatement,
     Definition,
     ExplainQuery,
@@ -30,14 +26,25 @@ from millstream.analysis.statements import (
     RunQuery,
     Setting,
 )
-from millstream.analysis.streams import FORMATS
+from millstream.analysis.queries.call_nodes import AggregateCall
+from millstream.analysis.queries.from_clause import columns_of, facts_of, is_declared
+from millstream.analysis.queries.relation_kind import window_of
+from millstream.analysis.queries.resolved_expression import Expr
+from millstream.analysis.queries.resolved_query import (
+    FromItem,
+    Query,
+    ReadQuery,
+    ReadStream,
+    Select,
+    SetOperation,
+)
 from millstream.catalog.entries import Derived, Reader, ScalarFunction, Sink, Stream, Table, TimestampKind
 from millstream.catalog.functions import builtin
 from millstream.errors import Place, Source, Span
 from millstream.quantity import Duration
-from millstream.syntax.positions import span_of
+from millstream.syntax.spans import span_of
 from millstream.types import Kind
-from millstream.windows.spec import LandmarkWindow, RangeWindow, SessionWindow
+from millstream.windows.window_spec import LandmarkWindow, RangeWindow, SessionWindow
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
 _STOPS = "a value that is no number stops the query"

@@ -95,8 +95,8 @@ def run(
     set_: Settings = None,
 ) -> None:
     """Run a script. Over files it ends by itself; otherwise Ctrl-C ends it."""
-    from millstream.cli.running import run_script
-    from millstream.runtime.scripts import RunOptions
+    from millstream.cli.run_command import run_script
+    from millstream.runtime.script_run import RunOptions
 
     options = RunOptions(format.value, out, master, _settings(set_), checkpoint)
     code = run_script(_read(script), _name(script), options)
@@ -107,7 +107,7 @@ def run(
 @app.command()
 def check(script: Script) -> None:
     """Parse, resolve and plan a script without reading data or starting Spark."""
-    from millstream.cli.checking import check_script
+    from millstream.cli.check_command import check_script
 
     check_script(_read(script), _name(script))
 
@@ -115,7 +115,7 @@ def check(script: Script) -> None:
 @app.command()
 def explain(script: Script) -> None:
     """Show the logical plan of every query of a script."""
-    from millstream.cli.checking import explain_script
+    from millstream.cli.check_command import explain_script
 
     explain_script(_read(script), _name(script))
 
@@ -125,7 +125,7 @@ def library(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="One of them, with its script.")] = None,
 ) -> None:
     """The aggregates that come with Millstream: all in a line each, or the script of one."""
-    from millstream.cli.library import show_library
+    from millstream.cli.library_command import show_library
 
     show_library(name)
 
@@ -136,7 +136,7 @@ def demo(
     seconds: Annotated[int, typer.Option(help="How long the auction is live.", min=5)] = 45,
 ) -> None:
     """A bundled example, alive, on embedded Spark. There is one: auction."""
-    from millstream.cli.demo import run_demo
+    from millstream.cli.demo_command import run_demo
 
     run_demo(name, seconds)
 

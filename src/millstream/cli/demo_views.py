@@ -24,11 +24,11 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from millstream.cli.live import NewestRows, RateMeter, progress_table
+from millstream.cli.terminal_views import NewestRows, RateMeter, progress_table
 from millstream.demo.bundle import AuctionDemo
 from millstream.demo.sender import Sender
-from millstream.runtime.progress import Progress
-from millstream.runtime.query import RunningQuery
+from millstream.runtime.queries.query_progress import Progress
+from millstream.runtime.queries.running_query import RunningQuery
 
 _RATE_SECONDS = 5.0
 _LINE_SECONDS = 5.0

@@ -14,9 +14,9 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import BinaryIO, TextIO
 
-from millstream.cli.live import RateMeter, live_progress
-from millstream.runtime.progress import most
-from millstream.runtime.query import RunningQuery
+from millstream.cli.terminal_views import RateMeter, live_progress
+from millstream.runtime.queries.query_progress import most
+from millstream.runtime.queries.running_query import RunningQuery
 
 _REFRESH_SECONDS = 0.25
 _RATE_SECONDS = 10.0

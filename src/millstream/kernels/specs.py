@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import pyarrow as pa
 
 if TYPE_CHECKING:
-    from millstream.kernels.placing import Placing
-    from millstream.kernels.stays import Slides, Stay
-    from millstream.pattern.common import Common
-    from millstream.uda.program import Program
-    from millstream.uda.python_program import PythonProgram
+    from millstream.codegen.patterns.shared_conditions import Common
+    from millstream.kernels.relational.lifetimes import Slides, Stay
+    from millstream.kernels.windows.window_assigner import Placing
+    from millstream.program.program import Program
+    from millstream.program.python_program import PythonProgram
 
 Function = Literal[
     "count", "sum", "avg", "try_sum", "try_avg", "min", "max", "first", "last", "min_by", "max_by",

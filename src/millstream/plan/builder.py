@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from millstream.analysis.calls import is_running
-from millstream.analysis.from_items import facts_of
-from millstream.analysis.relations import is_on_windows, is_relation, takes_relations
-from millstream.analysis.resolved import (
+from millstream.analysis.queries.call_nodes import is_running
+from millstream.analysis.queries.from_clause import facts_of
+from millstream.analysis.queries.relation_kind import is_on_windows, is_relation, takes_relations
+from millstream.analysis.queries.resolved_query import (
     FromItem,
     Query,
     ReadQuery,
@@ -41,7 +41,7 @@ from millstream.plan.nodes import (
     filtered,
     windows_seen,
 )
-from millstream.plan.varying import as_stream, default_stream, is_reported, varies
+from millstream.plan.relation_variance import as_stream, default_stream, is_reported, varies
 
 
 def build(query: Query) -> Node:

@@ -12,16 +12,16 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Self
 
-from millstream.analysis.calls import COMPLETE, AggregateCall, OverCall
-from millstream.analysis.expressions import ColumnRef, Expr, all_of
-from millstream.analysis.resolved import Arrangement, GroupKey, Output, PatternClause
+from millstream.analysis.queries.call_nodes import COMPLETE, AggregateCall, OverCall
+from millstream.analysis.queries.resolved_expression import ColumnRef, Expr, all_of
+from millstream.analysis.queries.resolved_query import Arrangement, GroupKey, Output, PatternClause
 from millstream.catalog.entries import Stream, Table, View
 from millstream.errors import Span
-from millstream.plan import labels
+from millstream.plan import node_labels
 from millstream.quantity import Rows
 from millstream.types import BOOLEAN, STRING, TIMESTAMP, Field, Type
-from millstream.windows.slots import strategy
-from millstream.windows.spec import Window
+from millstream.windows.slot_panes import strategy
+from millstream.windows.window_spec import Window
 
 Schema = tuple[ColumnRef, ...]
 
@@ -112,7 +112,7 @@ class StreamScan(Node):
         order = (
             f" ORDER BY {timestamp.column}" if timestamp.column else f" ({timestamp.kind.value} timestamp)"
         )
-        name = labels.with_alias(self.stream.name, self.alias)
+        name = node_labels.with_alias(self.stream.name, self.alias)
         return f"StreamScan {name} from {self.stream.origin}{order}"
 
 
@@ -132,7 +132,7 @@ class TableScan(Node):
     def label(self) -> str:
         kind = "ViewScan" if isinstance(self.table, View) else "TableScan"
         origin = f" from {self.table.origin}" if isinstance(self.table, Table) else ""
-        return f"{kind} {labels.with_alias(self.table.name, self.alias)}{origin}"
+        return f"{kind} {node_labels.with_alias(self.table.name, self.alias)}{origin}"
 
 
 @dataclass(frozen=True)
@@ -211,7 +211,7 @@ class Project(Node):
         return tuple(ColumnRef("", o.name, o.expr.type) for o in self.outputs)
 
     def label(self) -> str:
-        return f"Project {labels.listed(self.outputs)}"
+        return f"Project {node_labels.listed(self.outputs)}"
 
 
 @dataclass(frozen=True)
@@ -264,7 +264,7 @@ class Arranged(Node):
         return self.input.schema
 
     def label(self) -> str:
-        return f"Arranged {labels.arranged(self.arrangement, self.schema)}"
+        return f"Arranged {node_labels.arranged(self.arrangement, self.schema)}"
 
 
 # ---------------------------------------------------------------- stateful operators
@@ -409,7 +409,7 @@ class PatternMatch(Node):
         return tuple(ColumnRef("", o.name, o.expr.type) for o in self.outputs)
 
     def label(self) -> str:
-        return f"PatternMatch{labels.pattern(self.pattern)} RETURNING {labels.listed(self.outputs)}"
+        return f"PatternMatch{node_labels.pattern(self.pattern)} RETURNING {node_labels.listed(self.outputs)}"
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from millstream.analysis.calls import AggregateCall, OverCall
-from millstream.plan.strategies import RECOMPUTED, RUNNING, Strategy
-from millstream.plan.versions import Way, over_version
-from millstream.uda.python import ANEW, DELTA, EXPIRE, STACKS, PythonBody
+from millstream.analysis.queries.call_nodes import AggregateCall, OverCall
+from millstream.ir.python_aggregate import ANEW, DELTA, EXPIRE, STACKS, PythonBody
+from millstream.plan.aggregate_strategies import RECOMPUTED, RUNNING, Strategy
+from millstream.plan.uda_versions import Way, over_version
 
 _WAYS = {
     DELTA: Strategy("delta maintenance with its remove", "O(1)"),

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import IntEnum
 
-from millstream.analysis.expressions import ColumnRef
+from millstream.analysis.queries.resolved_expression import ColumnRef
 from millstream.plan import nodes
-from millstream.plan.varying import maintained, varies, windows_in
+from millstream.plan.relation_variance import maintained, varies, windows_in
 from millstream.quantity import size
-from millstream.windows.spec import LandmarkWindow, RangeWindow, RowWindow, Window
+from millstream.windows.window_spec import LandmarkWindow, RangeWindow, RowWindow, Window
 
 
 class UpdatePattern(IntEnum):

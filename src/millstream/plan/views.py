@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from millstream.analysis.resolved import Query
+from millstream.analysis.queries.resolved_query import Query
 from millstream.errors import AnalysisError
 from millstream.plan.builder import build, relation
 from millstream.plan.nodes import RelationToStream
-from millstream.plan.varying import RSTREAM, VIEW, as_current, varies
+from millstream.plan.relation_variance import RSTREAM, VIEW, as_current, varies
 
 
 def build_view(query: Query) -> RelationToStream:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from millstream.analysis.fence import check_fence
-from millstream.analysis.queries import analyse_query
-from millstream.analysis.resolved import Query
-from millstream.analysis.statements import AnalysedStatement, RunQuery
+from millstream.analysis.definitions.fence import check_fence
+from millstream.analysis.definitions.statement_analyzer import AnalysedStatement, RunQuery
+from millstream.analysis.queries.query_analyzer import analyse_query
+from millstream.analysis.queries.resolved_query import Query
 from millstream.catalog import Catalog
 from millstream.errors import AnalysisError, MillstreamError
 from millstream.syntax import parse_script

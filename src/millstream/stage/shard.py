@@ -13,12 +13,12 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.errors import ExecutionError
-from millstream.kernels.base import END, KEY, STREAM, Change, Frontier, Kernel, Times, Tuples
-from millstream.kernels.far_times import is_time, time_texts
-from millstream.kernels.tuples import frontier_as_data, frontier_from_data
-from millstream.stage.arrivals import Arrivals, Blob, joined
-from millstream.stage.spec import MARK, NUMBER, ORIGIN, TAG, TIME, Input, Pipeline
-from millstream.stage.times import is_float, timestamps
+from millstream.kernels.core.kernel import END, KEY, STREAM, Change, Frontier, Kernel, Times, Tuples
+from millstream.kernels.core.timestamp_text import is_time, time_texts
+from millstream.kernels.core.tuple_batch import frontier_as_data, frontier_from_data
+from millstream.stage.input_progress import Arrivals, Blob, joined
+from millstream.stage.pipeline import MARK, NUMBER, ORIGIN, TAG, TIME, Input, Pipeline
+from millstream.stage.time_codec import is_float, timestamps
 
 Report = dict[str, Any]
 """How a micro-batch went, and how far the frontier has come; plain data for JSON."""

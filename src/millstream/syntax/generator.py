@@ -7,8 +7,8 @@ import re
 from sqlglot import exp
 
 from millstream.syntax import nodes
-from millstream.syntax.base import RESERVED
-from millstream.syntax.plainsql import PlainSqlGenerator, transforms
+from millstream.syntax.parser_base import RESERVED
+from millstream.syntax.spark_sql_generator import PlainSqlGenerator, transforms
 
 _PLAIN_KEY = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 

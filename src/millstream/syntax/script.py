@@ -11,9 +11,9 @@ from sqlglot.errors import ErrorLevel
 
 from millstream.errors import EslSyntaxError, Source
 from millstream.syntax.dialect import Esl
-from millstream.syntax.plain_spark import parse_plain_spark
-from millstream.syntax.positions import span_of
-from millstream.syntax.statements import EslParser
+from millstream.syntax.spans import span_of
+from millstream.syntax.spark_only_queries import parse_plain_spark
+from millstream.syntax.statement_parser import EslParser
 from millstream.syntax.tokens import Kind, tokenize
 
 if TYPE_CHECKING:

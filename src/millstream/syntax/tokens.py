@@ -12,7 +12,7 @@ from enum import Enum, auto
 from typing import NamedTuple
 
 from millstream.errors import EslSyntaxError, Span
-from millstream.syntax.phrasebook import CHARACTERS
+from millstream.syntax.foreign_syntax import CHARACTERS
 
 
 class Kind(Enum):

@@ -1,1 +1,1 @@
-"""Windows: what they are, and (a file per kind) the papers' definitions as pure functions."""
+"""Descriptions of windows, and panes of slots, for planner and kernels alike."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from millstream.analysis.resolved import Output
+from millstream.analysis.queries.resolved_query import Output
 from millstream.plan.nodes import Node, Project, Rename
 from millstream.plan.rules.substitution import columns_of, outputs_of, substituted
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 
-from millstream.analysis.expressions import ColumnRef, Expr
+from millstream.analysis.queries.resolved_expression import ColumnRef, Expr
 from millstream.plan.nodes import Filter, Node, Project, TableJoin, WindowAggregate, WindowJoin
-from millstream.plan.varying import windows_in
+from millstream.plan.relation_variance import windows_in
 from millstream.quantity import size
-from millstream.windows.spec import LandmarkWindow, NowWindow, RangeWindow, RowWindow, Window
+from millstream.windows.window_spec import LandmarkWindow, NowWindow, RangeWindow, RowWindow, Window
 
 _INNER = ("inner", "cross")
 

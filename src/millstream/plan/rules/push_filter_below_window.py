@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from millstream.analysis.expressions import ColumnRef, Expr
+from millstream.analysis.queries.resolved_expression import ColumnRef, Expr
 from millstream.plan.nodes import Filter, Node, RelationToStream, Windowed, filtered
-from millstream.plan.varying import RSTREAM, changed_below, is_logical, runs_dry, windows_in
-from millstream.windows.spec import slides
+from millstream.plan.relation_variance import RSTREAM, changed_below, is_logical, runs_dry, windows_in
+from millstream.windows.window_spec import slides
 
 
 def push_filter_below_window(node: Node) -> Node:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from millstream.analysis.expressions import Expr
+from millstream.analysis.queries.resolved_expression import Expr
 from millstream.plan.nodes import Filter, Node, TableJoin, filtered
 
 # The sides for whose rows a join invents no NULLs.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from millstream.analysis.expressions import Expr
+from millstream.analysis.queries.resolved_expression import Expr
 from millstream.plan.nodes import Node, Windowed, WindowJoin, filtered
+from millstream.plan.relation_variance import maintained
 from millstream.plan.rules.push_filter_below_window import is_askable_below
-from millstream.plan.varying import maintained
 
 
 def divided(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from millstream.analysis.expressions import ColumnRef, Expr
+from millstream.analysis.queries.resolved_expression import ColumnRef, Expr
 from millstream.plan.nodes import Project, Rename
 
 Key = tuple[str, str]

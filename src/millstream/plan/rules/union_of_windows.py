@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from millstream.analysis.expressions import of_column
-from millstream.analysis.resolved import Output
+from millstream.analysis.queries.resolved_expression import of_column
+from millstream.analysis.queries.resolved_query import Output
 from millstream.catalog.entries import TimestampKind
-from millstream.plan.attributes import attribute_beside_time
 from millstream.plan.nodes import Node, Project, StreamScan, StreamUnion, Windowed, WindowSetOperation
-from millstream.plan.varying import is_logical
-from millstream.windows.spec import LandmarkWindow, Window
+from millstream.plan.relation_variance import is_logical
+from millstream.plan.time_attributes import attribute_beside_time
+from millstream.windows.window_spec import LandmarkWindow, Window
 
 _BOUNDS = frozenset({"window_start", "window_end", "wid"})
 

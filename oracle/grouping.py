@@ -1,0 +1,101 @@
+"""GROUP BY and aggregates over the content of windows, or of a whole table."""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from millstream.analysis.queries.call_nodes import AggregateCall
+from millstream.analysis.queries.resolved_expression import ColumnRef, of_column
+from millstream.plan.nodes import WindowAggregate
+from millstream.plan.time_attributes import timestamps
+from oracle.bodies import of_content
+from oracle.relations import TIMESTAMP_ITSELF, Attribute, Record, Relation, attribute_of, in_order
+from oracle.uda_versions import arguments_of, base_of
+from oracle.uda_versions import results as user_results
+from oracle.values.aggregates import aggregation, is_in_python
+from oracle.values.expressions import column_key, compiled
+from oracle.values.values import Value, order_key, same_key
+
+
+def window_aggregate(node: WindowAggregate, content: Relation, source: int) -> Relation:
+    """A row for each report of a window and each group that holds a tuple, stamped as the report is."""
+    columns = [column_key(column) for column in content.schema]
+    keys = [key.expr.column or ColumnRef("", key.name, key.expr.type) for key in node.group_by]
+    functions = [compiled(key.expr, content.schema) for key in node.group_by]
+    carried: list[ColumnRef] = []
+    if content.windows is not None:
+        # What PATTR divides is divided in the result too, whatever else it means for the window.
+        keys += content.windows.partition_by
+        functions += [compiled(of_column(c), content.schema) for c in content.windows.partition_by]
+        carried = list(content.windows.bounds)
+    calls = [_call(call, content.schema) for call in node.aggregates]
+
+    groups: dict[Any, list[Record]] = defaultdict(list)
+    for record in in_order(content):
+        groups[record.window, same_key(f(record.values) for f in functions)].append(record)
+    if content.windows is None and not keys and not groups:
+        # A whole table is one group, empty or not.
+        groups[None, ()] = []
+
+    records = []
+    for (report, _), members in groups.items():
+        values = [_plain(f(members[0].values)) for f in functions]
+        row = dict(zip(map(column_key, keys), values, strict=True))
+        if members:
+            row = dict(zip(columns, members[0].values, strict=True)) | row
+        place = (0,) if report is None else report.place
+        order = (source, *place, *map(order_key, values))
+        kept = [row[column_key(column)] for column in (*keys, *carried)]
+        time = None if report is None else report.time
+        found = itertools.product(*(call(members) for call in calls))
+        records += [Record((*kept, *results), time, order) for results in found]
+    schema = (*keys, *carried, *(call.result for call in node.aggregates))
+    return _stamped(node, content, schema, records)
+
+
+def maintained_groups(
+    node: WindowAggregate, rows: Sequence[tuple[Value, ...]], schema: Sequence[ColumnRef]
+) -> list[tuple[Value, ...]]:
+    """The groups of a relation as it is at an instant; one that has vanished has no row."""
+    if not rows:
+        return []
+    records = [Record(row, None, (number,)) for number, row in enumerate(rows)]
+    groups = window_aggregate(node, Relation(tuple(schema), records), 0)
+    # Bounds of windows are about windows that end, and there is none.
+    places = [groups.schema.index(c) if c in groups.schema else None for c in node.schema]
+    return [tuple(None if i is None else r.values[i] for i in places) for r in groups.records]
+
+
+def _call(call: AggregateCall, schema: Sequence[ColumnRef]) -> Callable[[list[Record]], list[Value]]:
+    """The results of a call over some content: one, unless the aggregate is the user's."""
+    if call.user is None or is_in_python(call):
+        aggregate = aggregation(call, schema)
+        return lambda members: [aggregate.of(members)]
+    body = base_of(call)
+    arguments = arguments_of(call, body, schema)
+    return lambda members: user_results(call, of_content(body, [arguments(record) for record in members]))
+
+
+def _stamped(
+    node: WindowAggregate, content: Relation, schema: tuple[ColumnRef, ...], records: list[Record]
+) -> Relation:
+    windows = content.windows
+    if windows is None:
+        return Relation(schema, records)
+    ends: list[Attribute] = [attribute_of(c) for c in schema if c in timestamps(node)]
+    return Relation(
+        schema,
+        records,
+        time_type=windows.type,
+        latent=windows.latent,
+        ended=content.ended,
+        frontiers=dict.fromkeys((TIMESTAMP_ITSELF, *ends), windows.frontier),
+    )
+
+
+def _plain(value: Value) -> Value:
+    """Of the two zeros that group together the plain one stands for both."""
+    return 0.0 if isinstance(value, float) and value == 0 else value

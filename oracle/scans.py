@@ -1,0 +1,150 @@
+"""Reading a stream: which tuples are on time, which are late, which are bad."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from millstream.analysis.queries.resolved_expression import ColumnRef
+from millstream.catalog.entries import Stream, TimestampKind
+from millstream.types import TIMESTAMP
+from oracle.disorder_promises import Promised, promised_attributes
+from oracle.inputs import Arrivals, Heartbeat, checked, row_values
+from oracle.relations import TIMESTAMP_ITSELF, Attribute, Frontier, Record, Relation, attribute_of, slowest
+from oracle.values.points import Instant, Point, at, to_point
+from oracle.values.texts import record_text
+from oracle.values.values import Value
+
+NO_TIMESTAMP = "the timestamp is NULL"
+NOT_FINITE = "the timestamp is not finite"
+
+
+@dataclass
+class Scanned:
+    """A stream as it was read; ``on_time`` has the late tuples of a GENEROUS stream too, marked."""
+
+    stream: Stream
+    alias: str
+    on_time: list[Record] = field(default_factory=list)
+    late: list[Record] = field(default_factory=list)
+    bad: list[tuple[Record, str]] = field(default_factory=list)
+    frontiers: dict[Attribute, Frontier] = field(default_factory=dict)
+
+    def tuples(self, ended: bool) -> Relation:
+        """The stream itself."""
+        timestamp = self.stream.timestamp
+        return Relation(
+            schema=self._schema(self.stream),
+            records=tuple(self.on_time),
+            time_type=timestamp.type or TIMESTAMP,
+            latent=timestamp.kind is TimestampKind.LATENT,
+            ended=ended,
+            frontiers=self.frontiers,
+        )
+
+    def rejected(self, stream: Stream, reason: str, ended: bool) -> Relation:
+        """What LATE INTO or BAD INTO made of the rest: a latent stream."""
+        records = self.late if reason == "late" else [self._as_text(*bad) for bad in self.bad]
+        frontiers = _frontiers_by_stamp(records)
+        return Relation(
+            self._schema(stream), tuple(records), TIMESTAMP, latent=True, ended=ended, frontiers=frontiers
+        )
+
+    def _schema(self, stream: Stream) -> tuple[ColumnRef, ...]:
+        return tuple(ColumnRef(self.alias, f.name, f.type) for f in stream.schema)
+
+    def _as_text(self, record: Record, reason: str) -> Record:
+        text = record_text(record.values, self.stream.schema)
+        return Record((text, reason), None, record.order, record.stamp)
+
+
+def scan(stream: Stream, arrivals: Arrivals, source: int, alias: str) -> Scanned:
+    """Take the arrivals of each source partition one by one, as the promises of what came before allow."""
+    scanned = Scanned(stream, alias)
+    promises = [_scan_partition(scanned, arrivals, (source, i)) for i in range(len(arrivals.partitions))]
+    for attribute in promises[0] if promises else ():
+        scanned.frontiers[attribute] = slowest(
+            (promise[attribute], (source, i)) for i, promise in enumerate(promises)
+        )
+    if stream.timestamp.kind is TimestampKind.LATENT:
+        scanned.frontiers |= _frontiers_by_stamp(scanned.on_time)
+    return scanned
+
+
+def _frontiers_by_stamp(records: Sequence[Record]) -> dict[Attribute, Frontier]:
+    """A latent stream is through with its newest stamp, as no two tuples share one."""
+    stamps = [record.stamp for record in records if record.stamp is not None]
+    return {TIMESTAMP_ITSELF: (at(max(stamps) + 1), ())} if stamps else {}
+
+
+def _scan_partition(
+    scanned: Scanned, arrivals: Arrivals, origin: tuple[int, int]
+) -> dict[Attribute, Instant]:
+    stream = scanned.stream
+    attributes = promised_attributes(stream)
+    for offset, arrival in enumerate(arrivals.partitions[origin[1]]):
+        if isinstance(arrival, Heartbeat):
+            _heartbeat(stream, attributes, arrival)
+            continue
+        values = row_values(arrival.values, stream.schema, stream.name)
+        stamp = to_point(checked(arrival.stamp, TIMESTAMP, stream.name), TIMESTAMP)
+        order = (*origin, offset)
+        # All are asked, since a tuple may be a promise about several attributes.
+        punctuated = [attribute.punctuated_by(values) for attribute in attributes.values()]
+        if any(punctuated):
+            continue
+        time, reason = _timestamp(stream, values)
+        if reason is not None:
+            scanned.bad.append((Record(values, None, order, stamp), reason))
+            continue
+        broken = [attribute for attribute in attributes.values() if attribute.is_broken_by(values)]
+        if not broken:
+            scanned.on_time.append(Record(values, time, order, stamp))
+        else:
+            scanned.late.append(Record(values, None, order, stamp))
+            if all(attribute.generous for attribute in broken):
+                promised = _promises(scanned, attributes)
+                scanned.on_time.append(Record(values, time, order, stamp, promised))
+        for attribute in attributes.values():
+            attribute.see(values)
+    return _promises(scanned, attributes)
+
+
+def _timestamp(stream: Stream, values: tuple[Value, ...]) -> tuple[Point | None, str | None]:
+    """The point of a tuple, or why it has none."""
+    column, type_ = stream.timestamp.column, stream.timestamp.type
+    if column is None or type_ is None:
+        return None, None
+    value = values[[field.name for field in stream.schema].index(column)]
+    if value is None and stream.timestamp.kind is TimestampKind.INTERNAL:
+        raise ValueError(f"'{stream.name}': an internal timestamp is given as it was recorded on arrival")
+    if value is None:
+        return None, NO_TIMESTAMP
+    if isinstance(value, float) and not math.isfinite(value):
+        # It would promise everything or nothing, for good.
+        return None, NOT_FINITE
+    return to_point(value, type_), None
+
+
+def _heartbeat(stream: Stream, attributes: Mapping[str, Promised], heartbeat: Heartbeat) -> None:
+    name = (heartbeat.on or stream.timestamp.column or "").lower()
+    attribute = attributes.get(name)
+    if attribute is None:
+        raise ValueError(f"'{stream.name}' promises nothing about '{name}' that a heartbeat could renew")
+    point = to_point(checked(heartbeat.time, attribute.type, stream.name), attribute.type)
+    if point is None:
+        raise ValueError(f"'{stream.name}': a heartbeat needs a time")
+    attribute.renew(at(point))
+
+
+def _promises(scanned: Scanned, attributes: Mapping[str, Promised]) -> dict[Attribute, Instant]:
+    """What is promised about each attribute, and about the timestamp whatever it is called."""
+    column = scanned.stream.timestamp.column
+    promises: dict[Attribute, Instant] = {
+        attribute_of(ColumnRef(scanned.alias, name)): promised.promise
+        for name, promised in attributes.items()
+    }
+    if column is not None:
+        promises[TIMESTAMP_ITSELF] = attributes[column.lower()].promise
+    return promises

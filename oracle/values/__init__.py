@@ -1,0 +1,1 @@
+"""Values and functions by their definitions: arithmetic, casts, text, aggregates."""

@@ -1,0 +1,1 @@
+"""Windows by the papers' definitions, as pure functions, a file for each kind."""

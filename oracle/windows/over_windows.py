@@ -1,0 +1,210 @@
+"""Windows over an aggregate call (semantics, section 2): a result for every tuple, or for every slide.
+
+An aggregate of the user's may return any number of rows for a tuple; the tuple comes out with each. ACTIVE
+EXPIRATION also gives a row for each tuple that leaves.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from millstream.analysis.queries.call_nodes import OverCall
+from millstream.plan.nodes import OverAggregate
+from millstream.quantity import Duration, Quantity, Rows
+from oracle.errors import NotInterpreted
+from oracle.relations import TIMESTAMP_ITSELF, Record, Relation, in_order, is_final, moment
+from oracle.uda_versions import active_results, over_results
+from oracle.uda_versions import results as user_results
+from oracle.values.aggregates import Aggregation, aggregation, is_in_python
+from oracle.values.expressions import Function, compiled
+from oracle.values.points import Point, at, earlier, length
+from oracle.values.values import same_key
+
+Partition = tuple[Any, ...]
+
+
+def over_aggregate(node: OverAggregate, relation: Relation) -> Relation:
+    """Each tuple with the aggregates of its windows; late tuples are in none of them."""
+    if relation.time_type is None:
+        raise NotInterpreted("OVER on a table")
+    for call in node.calls:
+        _check(call, node.calls[0])
+    call = node.calls[0]
+    on_time = [record for record in in_order(relation) if not record.is_late]
+    tuples = [record for record in on_time if is_final(record, relation)]
+    if call.active_expiration:
+        waiting = [record for record in on_time if not is_final(record, relation)]
+        return relation.held_back(waiting).changed(_active(call, tuples, relation), node.schema)
+    columns = [_results(each, tuples, relation) for each in node.calls]
+    slots = _slots(call, tuples, relation)
+    chosen = [slot.members[-1] for slot in slots if slot.is_over]
+    reported = [(i, tuples[i].time, True) for i in sorted(chosen)]
+    reported += [(i, time, False) for i, time in _early(call, slots, tuples, relation)]
+    records = []
+    for i, time, complete in reported:
+        marks = (complete,) if call.emit_every is not None else ()
+        found = itertools.product(*(column[i] for column in columns))
+        records += [replace(tuples[i], values=(*tuples[i].values, *row, *marks), time=time) for row in found]
+    waiting = [record for record in on_time if not is_final(record, relation)]
+    if not isinstance(call.slide, Rows):
+        # In a slot that counts tuples, those that are there are no yield tuples.
+        waiting += [tuples[i] for slot in slots if not slot.is_over for i in slot.members]
+    return relation.held_back(waiting).changed(records, node.schema)
+
+
+def _check(call: OverCall, other: OverCall) -> None:
+    if call.slide is not None and call.partition_by != other.partition_by:
+        raise NotInterpreted("SLIDE over different partitions in one SELECT")
+
+
+def _results(call: OverCall, tuples: list[Record], relation: Relation) -> list[list[Any]]:
+    """The results of a call for each tuple, from its window alone."""
+    if call.call.user is not None and not is_in_python(call.call):
+        return _of_user(call, tuples, relation)
+    aggregate: Aggregation = aggregation(call.call, relation.schema)
+    partition_of = _partitioner(call, relation)
+    history: dict[Partition, list[Record]] = defaultdict(list)
+    results = []
+    for record in tuples:
+        before = history[partition_of(record)]
+        before.append(record)
+        results.append([aggregate.of(_window(call, before, relation))])
+    return results
+
+
+def _of_user(call: OverCall, tuples: list[Record], relation: Relation) -> list[list[Any]]:
+    found: list[list[Any]] = [[] for _ in tuples]
+    for members in _partitions(call, tuples, relation):
+        history = [tuples[i] for i in members]
+
+        def left(j: int, i: int, history: list[Record] = history) -> bool:
+            return not any(one is history[j] for one in _window(call, history[: i + 1], relation))
+
+        returned = over_results(call, history, relation.schema, left)
+        for i, rows in zip(members, returned, strict=True):
+            found[i] = user_results(call.call, rows)
+    return found
+
+
+def _active(call: OverCall, tuples: list[Record], relation: Relation) -> list[Record]:
+    """Each tuple when it comes and when it leaves, which is after the tuples of that instant."""
+    reach = _length(call.frame.preceding or Duration(), relation)
+    passed, _ = relation.frontier(TIMESTAMP_ITSELF)
+    records = []
+    for members in _partitions(call, tuples, relation):
+        history = [tuples[i] for i in members]
+        times = [moment(record) for record in history]
+        if call.call.user is not None and not is_in_python(call.call):
+            came, gone = active_results(call, history, relation.schema, times, reach)
+            found = [[user_results(call.call, rows) for rows in part] for part in (came, gone)]
+        else:
+            found = _active_builtin(call, history, times, reach, relation)
+        for i, record in enumerate(history):
+            leaves = replace(record, time=times[i] + reach, order=(record.order[0], math.inf, *record.order))
+            happens = [(record, found[0][i])]
+            happens += [(leaves, found[1][i])] if at(times[i] + reach) < passed else []
+            records += [replace(r, values=(*r.values, value)) for r, values in happens for value in values]
+    return records
+
+
+def _active_builtin(
+    call: OverCall, history: list[Record], times: list[Point], reach: Point, relation: Relation
+) -> list[list[list[Any]]]:
+    aggregate = aggregation(call.call, relation.schema)
+    came, gone = [], []
+    for i in range(len(history)):
+        came.append([aggregate.of([history[j] for j in range(i + 1) if times[j] + reach >= times[i]])])
+        there = [j for j in range(len(history)) if times[j] <= times[i] + reach]
+        gone.append([aggregate.of([history[j] for j in there if j > i])])
+    return [came, gone]
+
+
+def _partitions(call: OverCall, tuples: list[Record], relation: Relation) -> list[list[int]]:
+    """The positions of tuples by partition."""
+    partition_of = _partitioner(call, relation)
+    found: dict[Partition, list[int]] = defaultdict(list)
+    for i, record in enumerate(tuples):
+        found[partition_of(record)].append(i)
+    return list(found.values())
+
+
+def _window(call: OverCall, before: list[Record], relation: Relation) -> list[Record]:
+    """The window of the last tuple of a partition's history: itself, and how far back the frame reaches."""
+    reach: Quantity | None = call.frame.preceding
+    if reach is None:
+        return before
+    if isinstance(reach, Rows):
+        return before[-reach.count - 1 :]
+    assert relation.time_type is not None
+    now = moment(before[-1])
+    since = now if reach == Duration() else earlier(now, reach, relation.time_type)
+    return [record for record in before if moment(record) >= since]
+
+
+@dataclass(frozen=True)
+class _Slot:
+    """Tuples of one partition, by their positions; the last is the yield tuple, once the slot is over."""
+
+    members: list[int]
+    is_over: bool
+    number: int
+
+
+def _slots(call: OverCall, tuples: list[Record], relation: Relation) -> list[_Slot]:
+    """The slots of all partitions; without SLIDE each tuple is one."""
+    if call.slide is None:
+        return [_Slot([i], True, i) for i in range(len(tuples))]
+    partition_of = _partitioner(call, relation)
+    slots: dict[tuple[Partition, int], list[int]] = defaultdict(list)
+    counts: dict[Partition, int] = defaultdict(int)
+    for i, record in enumerate(tuples):
+        partition = partition_of(record)
+        if isinstance(call.slide, Rows):
+            number = counts[partition] // call.slide.count
+            counts[partition] += 1
+        else:
+            number = int(moment(record) // _length(call.slide, relation))
+        slots[partition, number].append(i)
+    if isinstance(call.slide, Rows):
+        return [_Slot(slot, len(slot) == call.slide.count, n) for (_, n), slot in slots.items()]
+    slide, (passed, _) = _length(call.slide, relation), relation.frontier(TIMESTAMP_ITSELF)
+    return [_Slot(slot, at((n + 1) * slide) <= passed, n) for (_, n), slot in slots.items()]
+
+
+def _early(
+    call: OverCall, slots: list[_Slot], tuples: list[Record], relation: Relation
+) -> Iterator[tuple[int, Point | None]]:
+    """With EMIT EVERY, which tuples are reported before their slot is over, and when."""
+    if isinstance(call.emit_every, Rows):
+        assert isinstance(call.slide, Rows)
+        for slot in slots:
+            for place, i in enumerate(slot.members):
+                count = slot.number * call.slide.count + place + 1
+                if count % call.emit_every.count == 0 and count % call.slide.count:
+                    yield i, tuples[i].time
+    elif call.emit_every is not None:
+        assert call.slide is not None
+        slide, every = _length(call.slide, relation), _length(call.emit_every, relation)
+        reached, _ = relation.before_end().frontier(TIMESTAMP_ITSELF)
+        for slot in slots:
+            instant = (slot.number * slide // every + 1) * every
+            while instant < (slot.number + 1) * slide and at(instant) <= reached:
+                before = [i for i in slot.members if moment(tuples[i]) < instant]
+                if before:
+                    yield before[-1], instant
+                instant += every
+
+
+def _length(quantity: Quantity, relation: Relation) -> Point:
+    assert relation.time_type is not None
+    return length(quantity, relation.time_type)
+
+
+def _partitioner(call: OverCall, relation: Relation) -> Any:
+    keys: list[Function] = [compiled(expr, relation.schema) for expr in call.partition_by]
+    return lambda record: same_key(key(record.values) for key in keys)

@@ -1,0 +1,114 @@
+"""Windows whose ends are known beforehand: sliding and landmark windows, and NOW (semantics, section 3)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+
+from millstream.types import Kind
+from millstream.windows.window_spec import LandmarkWindow, NowWindow, RangeWindow
+from oracle.relations import BEGINNING, Record, Report
+from oracle.values.points import Point, at, is_everything
+from oracle.windows.extent import Extent
+from oracle.windows.landmark import Landmark
+from oracle.windows.now import Now
+from oracle.windows.sliding import Sliding
+from oracle.windows.window_reports import Line, Placed, Reported
+
+Contents = list[tuple[Report, list[Record]]]
+
+
+def sliding(window: RangeWindow, line: Line) -> Reported:
+    assert window.slide is not None
+    origin = line.origin(window.origin)
+    sizes = Sliding(line.written(window.range), line.written(window.slide), origin, line.rounded)
+    tuples = line.placed(line.relation.records)
+    if line.type.kind in (Kind.DOUBLE, Kind.FLOAT):
+        # Ids of windows that are further from the origin would not fit into a BIGINT.
+        far = line.written(window.emit_every or window.slide) * 2**62
+        tuples = [(record, place) for record, place in tuples if _distance(place, origin) + sizes.size < far]
+    held: dict[int, list[Placed]] = defaultdict(list)
+    for record, place in tuples:
+        for wid in sizes.wids(place):
+            held[wid].append((record, place))
+    contents: Contents = []
+    for wid, members in sorted(held.items()):
+        extent = sizes.extent(wid)
+        assert extent.end is not None
+        if line.has_passed(extent):
+            report = Report(wid, line.value(extent.start), line.value(extent.end), wid, extent.end)
+            contents.append((report, _content(line, members, extent)))
+    for instant in line.emissions(min((place for _, place in tuples), default=0), origin) if tuples else ():
+        wid = sizes.ending_after(instant)
+        extent = sizes.extent(wid)
+        if sizes.extent(wid - 1).end != instant:
+            report = Report(wid, line.value(extent.start), line.value(extent.end), wid, instant, False)
+            contents.append((report, _content(line, held[wid], replace(extent, end=instant))))
+    return Reported(contents, line.type, line.up_to_here(with_end=False))
+
+
+def _distance(one: Point, other: Point) -> Point:
+    return one - other if one > other else other - one
+
+
+def landmark(window: LandmarkWindow, line: Line) -> Reported:
+    tuples = line.placed(line.relation.records)
+    slide = None if window.slide is None else line.written(window.slide)
+    marks = Landmark(line.instant(window.start), line.instant(window.end), slide, line.rounded)
+    start = line.value(marks.start)
+    inside = [(record, place) for record, place in tuples if place in marks.whole]
+    scheduled = marks.slide is not None or marks.end is not None
+    contents: Contents = []
+    if inside:
+        last = max(place for _, place in inside)
+        if window.emit_every is not None and line.reached > at(last):
+            # No result is older than partial results before it.
+            last = line.reached[1]
+        if not scheduled and is_everything(line.passed):
+            report = Report(0, start, line.value(last), 0, last)
+            contents.append((report, [record for record, _ in inside]))
+        for wid, end in _ends(marks, line, [place for _, place in tuples]) if scheduled else ():
+            report = Report(wid, start, line.value(end), wid, end)
+            contents.append((report, _content(line, inside, marks.extent(wid))))
+        for instant in line.emissions(min(place for _, place in inside)):
+            wid = marks.ending_after(instant)
+            scheduled_end = marks.extent(wid).end
+            # Where no end is scheduled the window ends now, as far as anybody can tell.
+            end = instant if scheduled_end is None else scheduled_end
+            if not scheduled or (instant < end and instant != marks.extent(wid - 1).end):
+                report = Report(wid, start, line.value(end), wid, instant, False)
+                contents.append((report, _content(line, inside, Extent(marks.start, instant))))
+    if not scheduled and window.emit_every is None:
+        return Reported(contents, line.type, BEGINNING)
+    return Reported(contents, line.type, line.up_to_here(with_end=not scheduled))
+
+
+def _ends(marks: Landmark, line: Line, places: list[Point]) -> list[tuple[int, Point]]:
+    """The ends that punctuation has passed and, once the input has ended, the first after the last tuple."""
+    windows = marks.windows(places)
+    reached = line.reached
+    stop = max(windows.stop, marks.ending_after(reached[1]) + 1 if reached >= at(max(places)) else 0)
+    found = []
+    for wid in range(windows.start, stop):
+        extent = marks.extent(wid)
+        assert extent.end is not None
+        if at(extent.end) <= reached or (wid < windows.stop and is_everything(line.passed)):
+            found.append((wid, extent.end))
+    return found
+
+
+def now(window: NowWindow, line: Line) -> Reported:
+    tuples = line.placed(line.relation.records)
+    instants = Now()
+    contents: Contents = []
+    for wid in instants.windows(place for _, place in tuples):
+        extent = instants.extent(wid)
+        if line.has_passed(extent):
+            value = line.value(wid)
+            report = Report(wid, value, value, value, wid)
+            contents.append((report, _content(line, tuples, extent)))
+    return Reported(contents, line.type, line.up_to_here(with_end=True))
+
+
+def _content(line: Line, members: list[Placed], extent: Extent) -> list[Record]:
+    return [record for record, place in members if place in extent and line.counts(record, extent)]

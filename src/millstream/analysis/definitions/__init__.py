@@ -1,0 +1,1 @@
+"""CREATE and the other statements: streams, tables, sinks, aggregates, the library."""

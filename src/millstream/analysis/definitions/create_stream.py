@@ -1,0 +1,408 @@
+"""CREATE STREAM, TABLE and SINK: schemas, timestamps, sources, and what is promised about disorder."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from sqlglot import exp
+
+from millstream.analysis.definitions.source_options import misspelt_path
+from millstream.analysis.error_collector import Collecting, Mistakes
+from millstream.analysis.queries.name_resolver import Resolver
+from millstream.analysis.queries.scope import Scope, ScopeRelation
+from millstream.analysis.types.data_types import from_datatype
+from millstream.analysis.types.quantities import positive, positive_duration, positive_on
+from millstream.catalog import Catalog
+from millstream.catalog.entries import (
+    FILE_FORMATS,
+    LATENT,
+    HeartbeatPromise,
+    Options,
+    OrderedPerPromise,
+    Origin,
+    Port,
+    Promise,
+    PunctuationPromise,
+    Reader,
+    Registered,
+    Rejected,
+    Sink,
+    SlackPromise,
+    Stream,
+    Table,
+    Timestamp,
+    TimestampKind,
+)
+from millstream.errors import AnalysisError, Source, did_you_mean
+from millstream.quantity import Duration, Rows
+from millstream.syntax import nodes
+from millstream.syntax.spans import span_of
+from millstream.types import STRING, TIMESTAMP, UNKNOWN, Field, Kind
+
+INTERNAL_TIMESTAMP = "current_time"
+"""The reserved column of the papers: stamped by the system when a tuple arrives."""
+RESERVED_PREFIX = "__ms_"
+BAD_RECORD = (Field("record", STRING), Field("reason", STRING))
+"""The schema of a stream of bad records."""
+
+FORMATS = FILE_FORMATS | {
+    *(
+        "kafka",
+        "socket",
+        "rate",
+        "rate-micro-batch",
+        "memory",
+        "console",
+        "noop",
+        "jdbc",
+        "delta",
+        "deltasharing",
+    ),
+    *("iceberg", "hudi", "kinesis", "pulsar", "eventhubs", "pubsub", "cloudfiles", "statestore", "mongodb"),
+}
+"""Formats that Spark brings along, and those of well-known packages, in lower case."""
+_ANY_SOURCE = frozenset({"csv", "text", "json", "xml"})
+_OUR_OPTIONS = frozenset({"mode", "columnnameofcorruptrecord"})
+_NESTED = (Kind.ARRAY, Kind.MAP, Kind.STRUCT, Kind.VARIANT, Kind.BINARY)
+
+
+def analyse_stream(node: nodes.CreateStream, catalog: Catalog, source: Source) -> tuple[Stream, ...]:
+    """The stream with a source of its own, and the streams of its late tuples and bad records."""
+    if not node.args.get("columns"):
+        raise AnalysisError(
+            f"stream '{node.name}' has neither columns nor a query",
+            span=span_of(node.this),
+            hint="CREATE STREAM s (a INT, t TIMESTAMP) ORDER BY t USING ..., or CREATE STREAM s AS ...",
+        )
+    mistakes = Mistakes()
+    schema = columns(node.args["columns"], mistakes)
+    origin: Origin = Registered()
+    timestamp = LATENT
+    promises: tuple[Promise, ...] = ()
+    with mistakes.collected():
+        origin = _origin(node)
+    with mistakes.collected():
+        _check_format(origin, schema, node)
+    with mistakes.collected():
+        timestamp = _timestamp(node, schema)
+        promises = _promises(node, schema, timestamp, catalog, source)
+    mistakes.check()
+    late, bad = node.args.get("late"), node.args.get("bad")
+    stream = Stream(
+        name=node.name,
+        schema=schema,
+        origin=origin,
+        timestamp=timestamp,
+        promises=promises,
+        late_into=late.name if late is not None and late.this else None,
+        late_drop=late is not None and not late.this,
+        bad_into=bad.name if bad is not None else None,
+    )
+    others = []
+    if late is not None and stream.late_into:
+        if timestamp.kind is TimestampKind.LATENT and not promises:
+            raise AnalysisError(
+                "a stream without a timestamp has no late tuples",
+                span=span_of(late),
+                hint="add ORDER BY, or a promise ON an attribute",
+            )
+        rejected = Rejected(stream.name, "late", stream.is_bounded)
+        others.append(Stream(stream.late_into, schema, rejected))
+    if stream.bad_into:
+        others.append(Stream(stream.bad_into, BAD_RECORD, Rejected(stream.name, "bad", stream.is_bounded)))
+    return (stream, *others)
+
+
+def analyse_table(node: nodes.CreateTable) -> Table:
+    mistakes = Mistakes()
+    schema = columns(node.args["columns"], mistakes) if node.args.get("columns") else None
+    if node.args.get("format") is None:
+        if schema is None:
+            raise AnalysisError(
+                f"table '{node.name}' has neither columns nor a source",
+                span=span_of(node.this),
+                hint="CREATE TABLE t (a INT) USING csv OPTIONS (path 't.csv'), or CREATE TABLE t AS ...",
+            )
+        if node.args.get("refresh") is not None:
+            raise AnalysisError(
+                f"table '{node.name}' cannot be read again, because it has no source",
+                span=span_of(node.args["refresh"]),
+                hint="add USING format OPTIONS (...)",
+            )
+        mistakes.check()
+        # Old listings declare tables without saying where they are.
+        return Table(node.name, schema, Registered(is_bounded=True))
+    reader = Reader(node.args["format"].name)
+    with mistakes.collected():
+        reader = replace(reader, options=options(node.args.get("options")))
+        _check_path(reader, node)
+    if schema is not None:
+        with mistakes.collected():
+            _check_format(reader, schema, node)
+    mistakes.check()
+    if schema is None and reader.format.lower() in _ANY_SOURCE:
+        raise AnalysisError(
+            f"a {reader.format} table needs its columns", span=span_of(node.this), hint="name them with types"
+        )
+    return Table(node.name, schema, reader, refresh=refresh_of(node))
+
+
+def refresh_of(node: nodes.CreateTable) -> Duration | None:
+    """REFRESH EVERY: how often a table is read again."""
+    every = node.args.get("refresh")
+    if every is None:
+        return None
+    interval = positive_duration(every, "REFRESH EVERY")
+    if interval.months:
+        raise AnalysisError("REFRESH EVERY counts days and less, not months", span=span_of(every))
+    return interval
+
+
+def analyse_sink(node: nodes.CreateSink) -> Sink:
+    sink = Sink(node.name, node.args["format"].name, options(node.args.get("options")))
+    _check_path(Reader(sink.format, sink.options), node)
+    return sink
+
+
+def columns(
+    declared: Sequence[nodes.ColumnDeclaration], mistakes: Mistakes | None = None
+) -> tuple[Field, ...]:
+    """Declared columns; the types of old listings may be missing.
+
+    A column with a mistake that is collected is there all the same, of a type that is unknown.
+    """
+    fields: list[Field] = []
+    for column in declared:
+        type_ = UNKNOWN
+        with Collecting(mistakes):
+            _check_column(column, fields)
+            kind = column.args.get("kind")
+            type_ = from_datatype(kind) if kind is not None else UNKNOWN
+        fields.append(Field(column.name, type_))
+    return tuple(fields)
+
+
+def _check_column(column: nodes.ColumnDeclaration, before: Sequence[Field]) -> None:
+    if any(column.name.lower() == known.name.lower() for known in before):
+        raise AnalysisError(f"column '{column.name}' is declared twice", span=span_of(column))
+    if column.name.lower().startswith(RESERVED_PREFIX):
+        raise AnalysisError(
+            f"column names that begin with '{RESERVED_PREFIX}' are reserved", span=span_of(column)
+        )
+
+
+def options(declared: Sequence[nodes.Option] | None) -> Options:
+    found: dict[str, tuple[str, str]] = {}
+    for option in declared or ():
+        key = option.name
+        if key.lower() in found:
+            raise AnalysisError(f"option '{key}' is given twice", span=span_of(option))
+        found[key.lower()] = (key, option.args["value"].name)
+    return tuple(found.values())
+
+
+def _origin(node: nodes.CreateStream) -> Origin:
+    source, format_ = node.args.get("source"), node.args.get("format")
+    if source is not None and format_ is not None:
+        raise AnalysisError("a stream has SOURCE or USING, not both", span=span_of(source))
+    if node.args.get("options") and format_ is None:
+        raise AnalysisError("OPTIONS belong to USING format", span=span_of(node.args["options"][0]))
+    if source is not None:
+        match = re.fullmatch(r"port\s*(\d+)", source.name.strip(), re.IGNORECASE)
+        number = int(match[1]) if match else 0
+        if not 1 <= number <= 65535:
+            raise AnalysisError(
+                f"'{source.name}' is not a source", span=span_of(source), hint="write SOURCE 'port4445'"
+            )
+        return Port(number)
+    if format_ is None:
+        # A declaration only, as in the papers; it can be planned but not run.
+        return Registered()
+    reader = Reader(format_.name, options(node.args.get("options")))
+    _check_path(reader, node)
+    for option in node.args.get("options") or ():
+        if option.name.lower() in _OUR_OPTIONS:
+            raise AnalysisError(
+                f"option '{option.name}' is not for streams, where bad records are neither lost nor fatal",
+                span=span_of(option),
+                hint="BAD INTO makes a stream of them",
+            )
+    return reader
+
+
+def _check_path(reader: Reader, node: exp.Expression) -> None:
+    _check_spelling(node.args["format"])
+    if reader.format.lower() in FILE_FORMATS and not reader.option("path"):
+        raise AnalysisError(
+            f"format {reader.format} needs a path",
+            span=span_of(node.args["format"]),
+            hint=f"option '{misspelt}': did you mean 'path'?"
+            if (misspelt := misspelt_path(reader.options))
+            else f"USING {reader.format} OPTIONS (path 'data.{reader.format}')",
+        )
+
+
+def _check_spelling(node: exp.Identifier) -> None:
+    """Refuse a format that is nearly a known one; in backquotes it is taken as it is."""
+    taken = node.quoted or "." in node.name or node.name.lower() in FORMATS
+    similar = None if taken else did_you_mean(node.name, sorted(FORMATS))
+    if similar is not None:
+        raise AnalysisError(
+            f"unknown format '{node.name}'",
+            span=span_of(node),
+            hint=f"{similar} A format of your own stands in backquotes: USING `{node.name}`",
+        )
+
+
+def _check_format(origin: Origin, schema: tuple[Field, ...], node: exp.Expression) -> None:
+    if not isinstance(origin, Reader):
+        return
+    for column, declared in zip(schema, node.args["columns"], strict=True):
+        if declared.args.get("kind") is None:
+            raise AnalysisError(
+                f"column '{column.name}' needs a type to be read",
+                span=span_of(declared),
+                hint="a INT, b STRING, ...",
+            )
+        if origin.format.lower() == "csv" and column.type.kind in _NESTED:
+            raise AnalysisError(
+                f"a csv column cannot be of type {column.type}",
+                span=span_of(declared),
+                hint="read it as STRING and use from_json",
+            )
+
+
+def _timestamp(node: nodes.CreateStream, schema: tuple[Field, ...]) -> Timestamp:
+    order = node.args.get("order_by")
+    if order is None:
+        return LATENT
+    field = _field(order, schema)
+    if field is None:
+        hint = did_you_mean(order.name, [f.name for f in schema])
+        if order.name.lower() == INTERNAL_TIMESTAMP:
+            hint = "declare it among the columns: current_time TIMESTAMP"
+        raise AnalysisError(f"unknown column '{order.name}' in ORDER BY", span=span_of(order), hint=hint)
+    if not field.type.is_ordered:
+        raise AnalysisError(
+            f"a stream cannot be ordered by '{field.name}', which is of type {field.type}",
+            span=span_of(order),
+            hint="the timestamp must be a timestamp, a date or a number",
+        )
+    if field.name.lower() == INTERNAL_TIMESTAMP:
+        if field.type not in (TIMESTAMP, UNKNOWN):
+            raise AnalysisError(
+                f"'{INTERNAL_TIMESTAMP}' is stamped on arrival and must be a TIMESTAMP", span=span_of(order)
+            )
+        return Timestamp(TimestampKind.INTERNAL, field.name, TIMESTAMP)
+    return Timestamp(TimestampKind.EXTERNAL, field.name, field.type)
+
+
+def _promises(
+    node: nodes.CreateStream,
+    schema: tuple[Field, ...],
+    timestamp: Timestamp,
+    catalog: Catalog,
+    source: Source,
+) -> tuple[Promise, ...]:
+    promises: list[Promise] = []
+    seen: dict[tuple[type, str], exp.Expr] = {}
+    for clause in node.args.get("clauses") or ():
+        field = _promised_field(clause, schema, timestamp)
+        # A heartbeat may stand beside another promise; two promises of one kind contradict each other.
+        group = nodes.Heartbeat if isinstance(clause, nodes.Heartbeat) else nodes.Slack
+        if (group, field.name) in seen:
+            raise AnalysisError(
+                f"two clauses say how '{field.name}' progresses",
+                span=span_of(clause),
+                hint="keep one of them",
+            )
+        seen[group, field.name] = clause
+        on = clause.args.get("on")
+        promises.append(_promise(clause, field, schema, on.name if on else None, catalog, source))
+    return tuple(promises)
+
+
+def _promised_field(clause: exp.Expr, schema: tuple[Field, ...], timestamp: Timestamp) -> Field:
+    on = clause.args.get("on")
+    if on is not None:
+        field = _field(on, schema)
+        if field is None:
+            raise AnalysisError(
+                f"unknown column '{on.name}' in ON",
+                span=span_of(on),
+                hint=did_you_mean(on.name, [f.name for f in schema]),
+            )
+        if not field.type.is_ordered:
+            raise AnalysisError(
+                f"nothing can be promised about '{field.name}', which is of type {field.type}",
+                span=span_of(on),
+            )
+        return field
+    if timestamp.column is None:
+        raise AnalysisError(
+            "a stream without a timestamp promises nothing",
+            span=span_of(clause),
+            hint="add ORDER BY, or ON attribute",
+        )
+    return Field(timestamp.column, timestamp.type or UNKNOWN)
+
+
+def _promise(
+    clause: exp.Expr,
+    field: Field,
+    schema: tuple[Field, ...],
+    on: str | None,
+    catalog: Catalog,
+    source: Source,
+) -> Promise:
+    match clause:
+        case nodes.Slack():
+            amount = positive(clause.this, "SLACK")
+            if not isinstance(amount, Rows):
+                amount = positive_on(clause.this, "SLACK", field.name, field.type)
+            return SlackPromise(amount, clause.args.get("mode") == "GENEROUS", on)
+        case nodes.OrderedPer():
+            idle = clause.args.get("idle")
+            if idle is not None and field.type.is_numeric:
+                raise AnalysisError(
+                    f"IDLE AFTER is a time, but '{field.name}' is of type {field.type}",
+                    span=span_of(idle),
+                    hint="order the stream by a timestamp, or leave IDLE AFTER out",
+                )
+            return OrderedPerPromise(
+                _names(clause.expressions, schema),
+                positive_duration(idle, "IDLE AFTER") if idle is not None else None,
+                on,
+            )
+        case nodes.PunctuatedBy():
+            scope = Scope([ScopeRelation("", schema)])
+            resolver = Resolver(scope, catalog, source, on_subquery=lambda query, _: UNKNOWN)
+            predicate = resolver.condition(clause.this, "PUNCTUATED BY")
+            return PunctuationPromise(predicate, _names(clause.args.get("per") or (), schema), on)
+        case _:
+            if field.type.is_known and field.type.kind not in (Kind.TIMESTAMP, Kind.TIMESTAMP_NTZ):
+                raise AnalysisError(
+                    f"a heartbeat follows the clock, but '{field.name}' is of type {field.type}",
+                    span=span_of(clause),
+                )
+            return HeartbeatPromise(positive_duration(clause.this, "HEARTBEAT"), on)
+
+
+def _names(named: Sequence[exp.Expr], schema: tuple[Field, ...]) -> tuple[str, ...]:
+    names = []
+    for node in named:
+        field = _field(node, schema)
+        if field is None:
+            raise AnalysisError(
+                f"unknown column '{node.name}'",
+                span=span_of(node),
+                hint=did_you_mean(node.name, [f.name for f in schema]),
+            )
+        names.append(field.name)
+    return tuple(names)
+
+
+def _field(node: exp.Expr, schema: tuple[Field, ...]) -> Field | None:
+    return next((f for f in schema if f.name.lower() == node.name.lower()), None)

@@ -1,0 +1,491 @@
+"""Statements: what each asks for, checked against the catalog and entered into it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from millstream.analysis.definitions.create_aggregate import analyse_aggregate, python_name
+from millstream.analysis.definitions.create_stream import (
+    analyse_sink,
+    analyse_stream,
+    analyse_table,
+    columns,
+    refresh_of,
+)
+from millstream.analysis.definitions.fence import check_fence
+from millstream.analysis.definitions.library_aggregates import stock
+from millstream.analysis.queries.name_resolver import Resolver
+from millstream.analysis.queries.query_analyzer import analyse_query
+from millstream.analysis.queries.resolved_query import Query, Select, SetOperation
+from millstream.analysis.queries.scope import Scope, ScopeRelation
+from millstream.analysis.queries.set_operations import require_windows
+from millstream.analysis.types.coercion import stores
+from millstream.analysis.types.data_types import from_datatype
+from millstream.catalog import Catalog, kind_of
+from millstream.catalog.entries import (
+    Aggregate,
+    Derived,
+    Entry,
+    ScalarFunction,
+    Sink,
+    Stream,
+    Table,
+    View,
+)
+from millstream.catalog.functions import builtin
+from millstream.errors import (
+    AnalysisError,
+    MillstreamError,
+    Source,
+    Span,
+    UnknownNameError,
+    did_you_mean,
+)
+from millstream.syntax import ParsedStatement, nodes
+from millstream.syntax.spans import span_of
+from millstream.types import Field, Type
+
+SETTINGS = {"millstream.on_error": ("stop", "bad"), "millstream.on_corrupt_file": ("fail", "skip")}
+"""Our own settings and the values that they take."""
+
+
+@dataclass(frozen=True)
+class Definition:
+    """Something new in the catalog."""
+
+    entries: tuple[Entry, ...]
+
+    @property
+    def views(self) -> Iterator[tuple[str, Query]]:
+        """The names of views, and what they show."""
+        for entry in self.entries:
+            if isinstance(entry, View):
+                assert isinstance(entry.definition, Query)
+                yield entry.name, entry.definition
+
+
+@dataclass(frozen=True)
+class RunQuery:
+    """A bare SELECT: its results go to whoever runs the script."""
+
+    query: Query
+
+
+@dataclass(frozen=True)
+class InsertQuery:
+    sink: Sink
+    query: Query
+
+
+@dataclass(frozen=True)
+class ExplainQuery:
+    mode: str
+    query: Query
+
+
+@dataclass(frozen=True)
+class ShowList:
+    what: str
+
+
+@dataclass(frozen=True)
+class DescribeOne:
+    entries: tuple[Entry, ...]
+
+
+@dataclass(frozen=True)
+class Dropped:
+    entries: tuple[Entry, ...]
+
+
+@dataclass(frozen=True)
+class Setting:
+    key: str
+    value: str
+
+
+Meaning = Definition | RunQuery | InsertQuery | ExplainQuery | ShowList | DescribeOne | Dropped | Setting
+
+
+@dataclass(frozen=True)
+class AnalysedStatement:
+    """A statement and what it means."""
+
+    meaning: Meaning
+    source: Source
+    span: Span
+
+
+def analyse(statement: ParsedStatement, catalog: Catalog) -> AnalysedStatement:
+    """Check a statement; what it defines, drops or sets is in the catalog afterwards."""
+    stock(catalog)
+    try:
+        check_fence(statement, catalog)
+        meaning = _StatementAnalyser(catalog, statement.source).meaning(statement.tree)
+    except MillstreamError as error:
+        for one in error.all:
+            one.span = one.span or statement.span
+        raise error.locate(statement.source) from None
+    except RecursionError:
+        hint = "split it up, for instance with WITH or CREATE STREAM"
+        too_deep = AnalysisError("this is nested too deeply", span=statement.span, hint=hint)
+        raise too_deep.locate(statement.source) from None
+    return AnalysedStatement(meaning, statement.source, statement.span)
+
+
+class _StatementAnalyser:
+    def __init__(self, catalog: Catalog, source: Source) -> None:
+        self.catalog = catalog
+        self.source = source
+
+    def meaning(self, node: exp.Expr) -> Meaning:
+        match node:
+            case nodes.CreateStream():
+                return self._define(node, *self._stream(node))
+            case nodes.CreateTable():
+                return self._define(node, self._table(node))
+            case nodes.CreateSink():
+                return self._define(node, analyse_sink(node))
+            case nodes.CreateView():
+                return self._define(node, self._view(node))
+            case nodes.CreateFunction():
+                return self._define(node, self._function(node))
+            case nodes.CreateAggregate():
+                return self._define(node, analyse_aggregate(node, self.catalog, self.source))
+            case nodes.SplitStream():
+                return self._split(node)
+            case nodes.InsertInto():
+                return self._insert(node)
+            case nodes.Explain():
+                return ExplainQuery(node.args.get("mode") or "LOGICAL", self._query(node.this))
+            case nodes.ShowEntries():
+                return ShowList(str(node.this))
+            case nodes.DescribeEntry():
+                return DescribeOne(self._known(node))
+            case nodes.DropEntry():
+                return self._drop(node)
+            case nodes.SetOption():
+                return self._set(node)
+            case _:
+                return RunQuery(self._query(node))
+
+    def _query(self, node: exp.Expr) -> Query:
+        return analyse_query(node, self.catalog, self.source)
+
+    # ------------------------------------------------------------ definitions
+
+    def _define(self, node: exp.Expression, *entries: Entry) -> Definition:
+        kept: list[Entry] = []
+        for entry in entries:
+            known = self._namesake(entry)
+            if known is not None and node.args.get("exists"):
+                continue
+            if known is not None and not node.args.get("replace"):
+                otherwise = f"say CREATE OR REPLACE {_label(known).upper()}"
+                raise name_taken(known, otherwise, span=span_of(node.this))
+            kept.append(entry)
+        return self._enter(node, kept)
+
+    def _enter(self, node: exp.Expression, entries: list[Entry]) -> Definition:
+        """Into the catalog, with the place of the definition for errors that show up when it is used."""
+        span = span_of(node)
+        place = self.source.place(span) if span else None
+        placed = [replace(e, place=place) if isinstance(e, Stream | Table | Sink) else e for e in entries]
+        for entry in placed:
+            self.catalog.add(entry)
+        return Definition(tuple(placed))
+
+    def _namesake(self, entry: Entry) -> Entry | None:
+        match entry:
+            case Aggregate():
+                return self.catalog.own_aggregate(entry.name, window=entry.window) or self.catalog.function(
+                    entry.name
+                )
+            case ScalarFunction():
+                return self.catalog.function(entry.name) or self.catalog.own_aggregate(entry.name)
+            case _:
+                return self.catalog.named(entry.name)
+
+    def _stream(self, node: nodes.CreateStream) -> tuple[Stream, ...]:
+        query = node.args.get("query")
+        if query is None:
+            return analyse_stream(node, self.catalog, self.source)
+        for argument in ("columns", "order_by", "format", "source", "clauses", "late", "bad"):
+            given = node.args.get(argument)
+            if given:
+                part = given[0] if isinstance(given, list) else given
+                raise AnalysisError(
+                    f"a stream made by a query takes no {_clause_name(argument)}",
+                    span=span_of(part),
+                    hint=_INSTEAD_IN_DERIVED.get(argument, "its columns and order are those of the query"),
+                )
+        return (self._derived(node.this, query),)
+
+    def _derived(self, name: exp.Expr, node: exp.Expr) -> Stream:
+        query = self._query(node)
+        if query.facts is None:
+            raise AnalysisError(
+                f"'{name.name}' would not be a stream, because its query reads none",
+                span=span_of(node),
+                hint=f"CREATE TABLE {name.name} AS ...",
+            )
+        fields = _told_apart(name.name, query, node)
+        return Stream(name.name, fields, Derived(query, query.facts.bounded), query.facts.timestamp)
+
+    def _table(self, node: nodes.CreateTable) -> Table:
+        if node.args.get("query") is None:
+            return analyse_table(node)
+        if node.args.get("columns") or node.args.get("format"):
+            raise AnalysisError(
+                "a table made by a query takes no columns and no USING", span=span_of(node.this)
+            )
+        query = self._query(node.args["query"])
+        if query.facts is not None:
+            raise AnalysisError(
+                f"'{node.name}' would not be a table, because its query reads a stream",
+                span=span_of(node.args["query"]),
+                hint=f"CREATE STREAM {node.name} AS ..., or CREATE VIEW over a window",
+            )
+        for read in node.args["query"].find_all(exp.Table):
+            if isinstance(self.catalog.named(read.name), View):
+                raise AnalysisError(
+                    f"'{node.name}' would not be a table, because view '{read.name}' changes",
+                    span=span_of(read),
+                    hint=f"read the view where '{node.name}' would be read",
+                )
+        return Table(node.name, query.fields, Derived(query, is_bounded=True), refresh=refresh_of(node))
+
+    def _view(self, node: nodes.CreateView) -> View:
+        query = self._query(node.args["query"])
+        if query.facts is None:
+            raise AnalysisError(
+                "a view shows the current result of a query over streams",
+                span=span_of(node.args["query"]),
+                hint=f"CREATE TABLE {node.name} AS ... for a query over tables",
+            )
+        if isinstance(query, Select) and not any(getattr(item, "window", None) for item in query.items()):
+            raise AnalysisError(
+                "a view needs a window: the current result of a bare stream would grow for ever",
+                span=span_of(node.args["query"]),
+            )
+        if isinstance(query, SetOperation):
+            require_windows(query, "a view")
+        return View(node.name, _told_apart(node.name, query, node.args["query"]), query)
+
+    def _function(self, node: nodes.CreateFunction) -> ScalarFunction:
+        if builtin(node.name) is not None:
+            raise AnalysisError(f"'{node.name}' is a built-in function", span=span_of(node.this))
+        parameters = columns(node.args.get("parameters") or ())
+        for parameter, declared in zip(parameters, node.args.get("parameters") or (), strict=True):
+            if not parameter.type.is_known:
+                raise AnalysisError(f"parameter '{parameter.name}' needs a type", span=span_of(declared))
+        returns = from_datatype(node.args["returns"])
+        python = node.args.get("python")
+        if python is not None:
+            return ScalarFunction(node.name, parameters, returns, python=python_name(python, self.catalog))
+        body = node.args["body"]
+        resolver = Resolver(
+            Scope([ScopeRelation("", parameters)]), self.catalog, self.source, on_subquery=_no_subquery
+        )
+        given = resolver.resolve(body)
+        if not stores(given.type, returns):
+            raise AnalysisError(
+                f"'{node.name}' returns {returns}, but its expression is of type {given.type}",
+                span=span_of(body),
+            )
+        return ScalarFunction(node.name, parameters, returns, body=given.sql)
+
+    def _split(self, node: nodes.SplitStream) -> Definition:
+        entry = self.catalog.relation(node.name)
+        if not isinstance(entry, Stream):
+            raise UnknownNameError(
+                "stream",
+                node.name,
+                span=span_of(node.this),
+                hint=did_you_mean(node.name, self.catalog.relation_names()),
+            )
+        entries: list[Entry] = []
+        for branch in node.args["branches"]:
+            reads = [t.name.lower() for t in branch.args["query"].find_all(exp.Table)]
+            if entry.name.lower() not in reads:
+                raise AnalysisError(
+                    f"branch '{branch.name}' does not read '{entry.name}'",
+                    span=span_of(branch),
+                    hint=f"a branch is a query on the split stream: SELECT ... FROM {entry.name} WHERE ...",
+                )
+            derived = self._derived(branch.this, branch.args["query"])
+            if self.catalog.named(derived.name) or any(
+                derived.name.lower() == e.name.lower() for e in entries
+            ):
+                raise AnalysisError(f"the name '{derived.name}' is taken", span=span_of(branch.this))
+            entries.append(derived)
+        return self._enter(node, entries)
+
+    # ------------------------------------------------------------ the rest
+
+    def _insert(self, node: nodes.InsertInto) -> InsertQuery:
+        sink = self.catalog.sink(node.name)
+        if sink is None:
+            other = self.catalog.named(node.name)
+            names = [e.name for e in self.catalog.entries(Sink)]
+            hint = did_you_mean(node.name, names) or _instead_of_insert(node.name, other)
+            if other is None:
+                raise UnknownNameError("sink", node.name, span=span_of(node.this), hint=hint)
+            raise AnalysisError(
+                f"'{node.name}' is {_article(kind_of(other))}, not a sink", span=span_of(node.this), hint=hint
+            )
+        if node.args.get("values") or node.args.get("columns"):
+            raise AnalysisError(
+                "a sink takes the rows of a query, with the query's own columns", span=span_of(node.this)
+            )
+        query = self._query(node.args["query"])
+        names = [f.name.lower() for f in query.fields or ()]
+        for name in names:
+            if names.count(name) > 1:
+                raise AnalysisError(
+                    f"two columns are called '{name}'", span=query.span, hint="rename one of them with AS"
+                )
+        return InsertQuery(sink, query)
+
+    def _known(self, node: exp.Expression, kind: str | None = None) -> tuple[Entry, ...]:
+        name = node.name
+        found: list[Entry | None] = [
+            self.catalog.named(name),
+            self.catalog.function(name),
+            self.catalog.aggregate(name),
+            self.catalog.aggregate(name, window=True),
+        ]
+        entries = tuple(e for e in found if e is not None and (kind is None or _is_kind(e, kind)))
+        if not entries:
+            other = next((e for e in found if e is not None), None)
+            if other is not None:
+                raise AnalysisError(
+                    f"'{name}' is {_article(_label(other))}, not {_article(str(kind))}",
+                    span=span_of(node.this),
+                    hint=f"DROP {_label(other).upper()} {name}",
+                )
+            names = self.catalog.relation_names() + self.catalog.function_names()
+            raise UnknownNameError(
+                kind or "name", name, span=span_of(node.this), hint=did_you_mean(name, names)
+            )
+        return entries
+
+    def _drop(self, node: nodes.DropEntry) -> Dropped:
+        kind = str(node.args["kind"]).lower()
+        if kind == "query":
+            raise AnalysisError(
+                "queries are stopped where they run", span=span_of(node.this), hint="query.stop()"
+            )
+        try:
+            entries = self._known(node, kind)
+        except AnalysisError:
+            if node.args.get("exists"):
+                return Dropped(())
+            raise
+        for entry in entries:
+            if isinstance(entry, Aggregate) and not self.catalog.own_aggregate(
+                entry.name, window=entry.window
+            ):
+                raise AnalysisError(
+                    f"'{entry.name}' is in the library and cannot be dropped",
+                    span=span_of(node.this),
+                    hint="an aggregate of the same name takes its place: CREATE AGGREGATE",
+                )
+            self.catalog.remove(entry)
+        return Dropped(entries)
+
+    def _set(self, node: nodes.SetOption) -> Setting:
+        try:
+            setting = analyse_setting(node.this.name, node.args["value"].name)
+        except AnalysisError as error:
+            error.span = span_of(node.this)
+            raise
+        self.catalog.settings[setting.key] = setting.value
+        return setting
+
+
+def _instead_of_insert(name: str, other: Entry | None) -> str:
+    if isinstance(other, Stream):
+        return "a stream made by a query is CREATE STREAM s AS SELECT ...; several are UNION ALL of queries"
+    if other is not None:
+        return "rows of a query go to a sink: CREATE SINK s USING format OPTIONS (...)"
+    return f"CREATE SINK {name} USING format OPTIONS (...)"
+
+
+def _told_apart(name: str, query: Query, node: exp.Expr) -> tuple[Field, ...]:
+    """The columns of a query, if others can tell them apart."""
+    fields = query.fields or ()
+    for i, field in enumerate(fields):
+        if any(field.name.lower() == other.name.lower() for other in fields[:i]):
+            raise AnalysisError(
+                f"two columns of '{name}' are called '{field.name}'",
+                span=query.outputs[i].expr.span if isinstance(query, Select) else span_of(node),
+                hint="rename one of them with AS",
+            )
+    return fields
+
+
+def analyse_setting(key: str, value: str) -> Setting:
+    """A setting of Spark's or of our own."""
+    if key.lower().startswith("spark."):
+        return Setting(key, value)
+    allowed = SETTINGS.get(key.lower())
+    if allowed is None:
+        raise AnalysisError(
+            f"unknown setting '{key}'",
+            hint=did_you_mean(key, SETTINGS)
+            or f"settings are {', '.join(SETTINGS)} and Spark's own, spark.*",
+        )
+    if value.lower() not in allowed:
+        raise AnalysisError(
+            f"'{value}' is no value of {key}", hint=f"it is one of {', '.join(repr(a) for a in allowed)}"
+        )
+    return Setting(key.lower(), value.lower())
+
+
+def _no_subquery(query: exp.Query, scope: Scope) -> Type:
+    raise AnalysisError("a function cannot contain a query", span=span_of(query))
+
+
+def name_taken(known: Entry, otherwise: str, *, span: Span | None = None) -> AnalysisError:
+    """Make the error for a name that an entry has; ``otherwise`` says how to replace the entry."""
+    return AnalysisError(
+        f"the name '{known.name}' is taken by {_article(_label(known))}",
+        span=span,
+        hint=f"choose another name, or {otherwise}",
+    )
+
+
+def _label(entry: Entry) -> str:
+    return entry.label if isinstance(entry, Aggregate) else kind_of(entry)
+
+
+def _article(noun: str) -> str:
+    return f"an {noun}" if noun[0] in "aeiou" else f"a {noun}"
+
+
+def _is_kind(entry: Entry, kind: str) -> bool:
+    if isinstance(entry, Aggregate):
+        return kind == "aggregate" or (kind == "window aggregate" and entry.window)
+    return kind_of(entry) == kind
+
+
+_INSTEAD_IN_DERIVED = {
+    "columns": "name them in the query: SELECT a AS b",
+    "order_by": "its order is that of the stream it reads; if the input ends, a window may be on another"
+    " column: [TUMBLE 1 HOUR WATTR at]",
+    "clauses": "the stream that it reads promises: put the clause there",
+    "late": "the stream that it reads has late tuples: put LATE there",
+    "bad": "the stream that it reads has bad records: put BAD INTO there",
+    "format": "a query reads streams and tables: declare a stream with USING, and read that",
+    "source": "a query reads streams and tables: declare a stream with SOURCE, and read that",
+}
+
+
+def _clause_name(argument: str) -> str:
+    return {"columns": "columns", "format": "USING", "clauses": "promise about disorder"}.get(
+        argument, argument.upper().replace("_", " ")
+    )

@@ -1,0 +1,1 @@
+"""Sequence patterns: variables, conditions, star aggregates, and their typed form."""

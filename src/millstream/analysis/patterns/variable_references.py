@@ -1,0 +1,230 @@
+"""Where an expression of a pattern query speaks of the pattern: of tuples, of complete or growing stars.
+
+An aggregate with a star in its argument (``count(*Y)``) and FIRST and LAST are final: they have a value when
+the star is complete. ``ccount(Y)`` and its like, non-blocking aggregates of users and moving windows are
+running: they have one with every tuple (semantics, section 5).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from millstream.analysis.patterns.pattern_names import (
+    ENDS,
+    RUNNING,
+    PatternNames,
+    Variable,
+    is_aggregate,
+    tuple_argument,
+)
+from millstream.analysis.patterns.star_aggregate_calls import SORTED, WrittenCall, written_call
+from millstream.analysis.queries.name_resolver import aggregate_name
+from millstream.catalog.functions import builtin, builtin_names
+from millstream.errors import AnalysisError, UnknownNameError, did_you_mean
+from millstream.syntax import nodes, to_sql
+from millstream.syntax.spans import span_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from millstream.catalog import Catalog
+
+
+class How(Enum):
+    """In what way a variable is spoken of."""
+
+    TUPLE = "tuple"
+    RUNNING = "running"
+    FINAL = "final"
+
+
+@dataclass(frozen=True)
+class Mention:
+    """A variable in an expression, or (None) a table beside the pattern."""
+
+    variable: Variable | None
+    how: How
+    node: exp.Expr
+
+
+class Mentions:
+    """Finds the mentions of an expression, and refuses aggregates that a pattern cannot have."""
+
+    def __init__(self, names: PatternNames, catalog: Catalog) -> None:
+        self.names = names
+        self.catalog = catalog
+
+    def of(self, node: exp.Expr) -> Iterator[Mention]:
+        if isinstance(node, exp.Query):
+            return
+        if is_aggregate(node, self.catalog):
+            yield self._aggregate(node)
+            return
+        if isinstance(node, nodes.Starred):
+            raise self._misplaced(node)
+        if isinstance(node, exp.Column):
+            variable = self.names.variable_of(node)
+            if variable is not None:
+                yield Mention(variable, How.TUPLE, node)
+            elif self.names.table_of(node) is not None:
+                yield Mention(None, How.TUPLE, node)
+            return
+        for child in node.iter_expressions():
+            yield from self.of(child)
+
+    def _misplaced(self, node: nodes.Starred) -> AnalysisError:
+        """A star outside aggregates, or in a call of one that is not known."""
+        call = node.find_ancestor(exp.Anonymous)
+        if call is None or builtin(call.name) is not None or self.catalog.function(call.name) is not None:
+            return AnalysisError("a star belongs in an aggregate", span=span_of(node), hint="count(*Y)")
+        names = [*self.catalog.function_names(), *sorted(builtin_names())]
+        return UnknownNameError(
+            "function", call.name, span=span_of(call), hint=did_you_mean(call.name, names)
+        )
+
+    # ------------------------------------------------------------ aggregates
+
+    def _aggregate(self, node: exp.Expr) -> Mention:
+        name = aggregate_name(node)
+        written = written_call(node)
+        if not isinstance(written.call, exp.Anonymous):
+            raise AnalysisError(f"'{name}' takes only arguments in a pattern", span=span_of(node))
+        self._check_not_nested(node, name)
+        self._check_sorted(node, name, written)
+        starred = list(node.find_all(nodes.Starred))
+        variable = self._variable(node, name)
+        if name.lower() in ENDS and not self.catalog.has_aggregate(name):
+            return self._end(node, name, variable, written)
+        if not variable.star:
+            raise AnalysisError(
+                f"'{variable.name}' is one tuple, and aggregates are for stars",
+                span=span_of(node),
+                hint=f"put a star before it in the pattern: *{variable.name}",
+            )
+        if isinstance(node, exp.Window):
+            return self._moving(node, variable, starred)
+        self._check_base_version(node, name)
+        if starred:
+            self._check_all_starred(written, variable)
+            return Mention(variable, How.FINAL, node)
+        if not self._is_running(name):
+            raise self._needs_star(node, name, variable, written)
+        return Mention(variable, How.RUNNING, node)
+
+    def _check_not_nested(self, node: exp.Expr, name: str) -> None:
+        calls = [p for p in node.walk() if isinstance(p, exp.Anonymous) and is_aggregate(p, self.catalog)]
+        if len(calls) > 1:
+            raise AnalysisError(f"aggregate '{calls[1].name}' inside '{name}'", span=span_of(calls[1]))
+
+    def _check_sorted(self, node: exp.Expr, name: str, written: WrittenCall) -> None:
+        if written.order and (name.lower() not in SORTED or self.catalog.has_aggregate(name)):
+            raise AnalysisError(
+                f"'{name}' takes no WITHIN GROUP", span=span_of(node), hint=f"{', '.join(SORTED)} do"
+            )
+
+    def _variable(self, node: exp.Expr, name: str) -> Variable:
+        """The one variable that an aggregate is about."""
+        found = [v for c in node.find_all(exp.Column) if (v := self.names.variable_of(c)) is not None]
+        if not found:
+            raise self._no_variable(node, name)
+        if any(variable != found[0] for variable in found):
+            raise AnalysisError(
+                f"'{name}' is about more than one variable of the pattern", span=span_of(node)
+            )
+        return found[0]
+
+    def _no_variable(self, node: exp.Expr, name: str) -> AnalysisError:
+        column = next(node.find_all(exp.Column), None)
+        head = column.parts[0].name if column is not None else ""
+        unqualified = column is not None and len(column.parts) == 1 and self.names.relation.find(head)
+        if column is not None and not unqualified and self.names.table_of(column) is None:
+            variables = [v.name for v in self.names.variables]
+            return AnalysisError(
+                f"unknown pattern variable '{head}'",
+                span=span_of(column),
+                hint=did_you_mean(head, variables) or f"there are {', '.join(variables)}",
+            )
+        star = next((v for v in self.names.variables if v.star), self.names.variables[0])
+        return AnalysisError(
+            f"'{name}' is not about a variable of the pattern",
+            span=span_of(node),
+            hint=f"write {name}(*{star.name}{f'.{head}' if unqualified else ''})",
+        )
+
+    def _end(self, node: exp.Expr, name: str, variable: Variable, written: WrittenCall) -> Mention:
+        if isinstance(node, exp.Window):
+            raise AnalysisError(f"{name.upper()} takes no OVER in a pattern", span=span_of(node))
+        if written.has_more and tuple_argument(written.call, self.names) is not None:
+            raise AnalysisError(
+                f"{name.upper()}({variable.name}) is about all tuples of the star",
+                span=span_of(node),
+                hint=f"name a column: {name}(*{variable.name}.c) FILTER (WHERE ...)",
+            )
+        if not variable.star:
+            raise AnalysisError(
+                f"'{variable.name}' is one tuple, and {name.upper()} is for stars",
+                span=span_of(node),
+                hint=f"write {variable.name} and the column",
+            )
+        return Mention(variable, How.FINAL, node)
+
+    def _moving(self, node: exp.Window, variable: Variable, starred: list[nodes.Starred]) -> Mention:
+        """``avg(Y.v) OVER (ROWS 4 PRECEDING)``: over the last tuples of the star, as it grows."""
+        if starred:
+            raise AnalysisError("a moving window is about a star that grows: no *", span=span_of(starred[0]))
+        spec = node.args.get("spec")
+        if not isinstance(spec, nodes.OverSpec) or not _counts_back(node, spec):
+            raise AnalysisError(
+                "a moving window of a pattern counts tuples",
+                span=span_of(node),
+                hint="OVER (ROWS n PRECEDING)",
+            )
+        return Mention(variable, How.RUNNING, node)
+
+    def _check_base_version(self, node: exp.Expr, name: str) -> None:
+        if self.catalog.aggregate(name, window=True) is not None and self.catalog.aggregate(name) is None:
+            raise AnalysisError(
+                f"'{name}' has only a window version",
+                span=span_of(node),
+                hint=f"over a star the base version is used: CREATE AGGREGATE {name}",
+            )
+
+    def _check_all_starred(self, written: WrittenCall, variable: Variable) -> None:
+        """What a call is sorted by needs no star of its own where its arguments have one."""
+        columns = [c for c in written.call.find_all(exp.Column) if self.names.variable_of(c) is not None]
+        if any(column.find_ancestor(nodes.Starred) is None for column in columns):
+            raise AnalysisError(
+                f"'{variable.name}' has a star in one argument and none in another",
+                span=span_of(written.call),
+            )
+
+    def _is_running(self, name: str) -> bool:
+        user = self.catalog.aggregate(name)
+        return not user.blocking if user is not None else name.lower() in RUNNING
+
+    def _needs_star(
+        self, node: exp.Expr, name: str, variable: Variable, written: WrittenCall
+    ) -> AnalysisError:
+        message = f"'{name}' has no value before '{variable.name}' is complete"
+        column = next(written.call.find_all(exp.Column), None)
+        if column is None and written.order:
+            hint = f"put a star into WITHIN GROUP: ORDER BY *{to_sql(written.sorted_by[0])}"
+            return AnalysisError(message, span=span_of(node), hint=hint)
+        if column is None:
+            return AnalysisError(message, span=span_of(node), hint=f"write {name}(*{variable.name})")
+        argument = ".".join(part.name for part in column.parts)
+        running = next((r for r, complete in RUNNING.items() if complete == name.lower()), None)
+        instead = f", or {running}({argument}) for its value with every tuple" if running else ""
+        return AnalysisError(message, span=span_of(node), hint=f"write {name}(*{argument}){instead}")
+
+
+def _counts_back(node: exp.Window, spec: nodes.OverSpec) -> bool:
+    """Whether a window is ROWS n PRECEDING and nothing else."""
+    more = [node.args.get("partition_by"), node.args.get("order")]
+    more += [spec.args.get(clause) for clause in ("slide", "active", "emit")]
+    frame = [str(spec.args.get(part)).upper() for part in ("kind", "start_side", "end")]
+    return not any(more) and frame == ["ROWS", "PRECEDING", "CURRENT ROW"]

@@ -1,0 +1,1 @@
+"""Queries: names, FROM, windows, OVER, groups, aggregate calls, set operations."""

@@ -1,0 +1,116 @@
+"""Calls of aggregates: plain, over a window, over a star of a pattern."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from millstream.analysis.queries.resolved_expression import ColumnRef, Expr
+from millstream.catalog.entries import Aggregate
+from millstream.errors import Span
+from millstream.ir.python_aggregate import PythonBody
+from millstream.ir.typed_nodes import Body
+from millstream.quantity import Distance, Duration, Rows
+from millstream.types import BOOLEAN, Type
+
+
+@dataclass(frozen=True)
+class SortKey:
+    """How the values of an argument are sorted; which argument, the call knows."""
+
+    descending: bool = False
+    nulls_first: bool = True
+
+
+@dataclass(frozen=True)
+class Bodies:
+    """The checked versions of an aggregate, or why there are none: something in it cannot be run yet."""
+
+    base: Body | PythonBody | None = None
+    window: Body | PythonBody | None = None
+    unfit: str | None = None
+    panes: Panes | None = None
+
+
+@dataclass(frozen=True)
+class Panes:
+    """Of an ALGEBRAIC aggregate: what gives the result of a pane, and what combines the results of panes."""
+
+    pane: Body
+    combined: Bodies
+
+
+@dataclass(frozen=True)
+class AggregateCall:
+    """``sum(price)``; the result goes on as a column of its own, ``result``.
+
+    What stands in WITHIN GROUP (ORDER BY ...) is an argument too: the first one of percentile_cont and the
+    like, the last ones of listagg.
+    """
+
+    name: str
+    arguments: tuple[Expr, ...]
+    type: Type
+    result: ColumnRef
+    distinct: bool = False
+    filter: Expr | None = None
+    user: Aggregate | None = None
+    ignore_nulls: bool = False
+    """Of those that would take the NULL of a tuple for a value: first, last, collect_list and the like."""
+    within: tuple[SortKey, ...] = ()
+    """The order in WITHIN GROUP."""
+    bodies: Bodies | None = field(default=None, compare=False, repr=False)
+    """Of an aggregate of the user's: its versions, for arguments of these types."""
+    text: str = field(default="", compare=False)
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"{self.text} AS {self.result}"
+
+
+def is_running(call: AggregateCall) -> bool:
+    """Whether an aggregate speaks with every tuple: then what stands beside it is of that tuple."""
+    return call.user is not None and not call.user.window and not call.user.blocking
+
+
+COMPLETE = ColumnRef("", "complete", BOOLEAN)
+"""Whether a result of a frequently emitting OVER is that of a whole slot."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """How far an OVER window reaches back: so many rows, so far along the timestamp, or (None) for ever."""
+
+    rows: bool
+    preceding: Rows | Duration | Distance | None
+
+    def __str__(self) -> str:
+        reach = "UNBOUNDED" if self.preceding is None else self.preceding
+        if isinstance(self.preceding, Rows):
+            reach = str(self.preceding.count)
+        return f"{'ROWS' if self.rows else 'RANGE'} {reach} PRECEDING"
+
+
+@dataclass(frozen=True)
+class OverCall:
+    """``agg(...) OVER (...)``."""
+
+    call: AggregateCall
+    partition_by: tuple[Expr, ...]
+    frame: Frame
+    slide: Rows | Duration | None = None
+    active_expiration: bool = False
+    emit_every: Rows | Duration | None = None
+    along: ColumnRef | None = None
+    """On a table: the column that gives its order."""
+
+    def __str__(self) -> str:
+        parts = [f"PARTITION BY {', '.join(map(str, self.partition_by))}"] if self.partition_by else []
+        parts += [f"ORDER BY {self.along.name}"] if self.along else []
+        parts.append(str(self.frame))
+        if self.slide:
+            parts.append(f"SLIDE {self.slide}")
+        if self.active_expiration:
+            parts.append("ACTIVE EXPIRATION")
+        if self.emit_every:
+            parts.append(f"EMIT EVERY {self.emit_every}")
+        return f"{self.call.text} OVER ({' '.join(parts)}) AS {self.call.result}"

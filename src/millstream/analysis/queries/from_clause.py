@@ -1,0 +1,166 @@
+"""Items of FROM: what they are, which columns and order they have, how they are joined."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from millstream.analysis.queries.resolved_query import (
+    FromItem,
+    ReadQuery,
+    ReadStream,
+    ReadTable,
+    Select,
+    SetOperation,
+)
+from millstream.analysis.queries.scope import ScopeRelation
+from millstream.analysis.queries.window_clause import ROW_NUM, StreamFacts
+from millstream.analysis.types.quantities import example
+from millstream.catalog.entries import Derived, Rejected, Stream, Timestamp, TimestampKind
+from millstream.errors import AnalysisError
+from millstream.syntax import nodes
+from millstream.syntax.spans import span_of
+from millstream.types import TIMESTAMP, UNKNOWN, Field
+from millstream.windows.window_spec import Window
+
+_MAKE_A_STREAM = "make a stream of it: CREATE STREAM s (...) ORDER BY column USING ..."
+
+
+def tables_of(node: exp.Select) -> list[exp.Expr]:
+    clause = node.args.get("from_")
+    return [clause.this, *(join.this for join in joins_of(node, clause))] if clause else []
+
+
+def joins_of(node: exp.Select, clause: exp.Expr) -> list[exp.Join]:
+    return [*(clause.this.args.get("joins") or ()), *(node.args.get("joins") or ())]
+
+
+def columns_of(item: FromItem) -> tuple[Field, ...] | None:
+    match item:
+        case ReadStream():
+            return item.stream.schema
+        case ReadTable():
+            return item.table.schema
+        case ReadQuery():
+            return item.query.fields
+
+
+def facts_of(item: FromItem) -> StreamFacts | None:
+    match item:
+        case ReadStream():
+            return facts_of_stream(item.stream)
+        case ReadQuery():
+            return item.query.facts
+        case _:
+            return None
+
+
+def facts_of_stream(stream: Stream) -> StreamFacts:
+    """What windows must know of a stream of the catalog."""
+    if isinstance(stream.origin, Derived) and isinstance(stream.origin.definition, Select | SetOperation):
+        facts = stream.origin.definition.facts
+        if facts is not None:
+            return facts
+    return StreamFacts(stream.timestamp, stream.promised(), stream.is_bounded)
+
+
+def is_declared(item: FromItem) -> bool:
+    """Whether an item is a stream with columns and clauses of its own."""
+    return isinstance(item, ReadStream) and not isinstance(item.stream.origin, Derived | Rejected)
+
+
+def with_window(item: FromItem, window: Window) -> FromItem:
+    match item:
+        case ReadStream():
+            return ReadStream(item.alias, item.stream, window, item.span)
+        case ReadQuery():
+            return ReadQuery(item.alias, item.query, window, item.span)
+        case ReadTable():
+            raise AnalysisError(
+                f"a window on the table '{item.alias}' is not possible yet",
+                span=item.span,
+                hint=_MAKE_A_STREAM,
+            )
+
+
+def order_of_table(bracket: nodes.StreamWindow, relation: ScopeRelation) -> StreamFacts:
+    """A table has no order of its own: the window must name one."""
+    attribute = bracket.args.get("wattr") or bracket.args.get("rattr")
+    if attribute is None:
+        by_attribute = bracket.kind in ("RANGE", "TUMBLE", "LANDMARK", "UNBOUNDED", "SESSION")
+        raise AnalysisError(
+            f"'{relation.alias}' is a table and has no order of its own",
+            span=span_of(bracket),
+            hint="name the attribute: [RANGE r SLIDE s WATTR a]" if by_attribute else _MAKE_A_STREAM,
+        )
+    column = relation.find(attribute.name)
+    if column is None and attribute.name.lower() == ROW_NUM:
+        raise AnalysisError(
+            f"'{relation.alias}' is a table, whose rows do not arrive in any order",
+            span=span_of(attribute),
+            hint=_MAKE_A_STREAM,
+        )
+    timestamp = Timestamp(TimestampKind.EXTERNAL, attribute.name, column.type if column else UNKNOWN)
+    return StreamFacts(timestamp, frozenset(), bounded=True)
+
+
+def refuse_variables_in_joins(table: nodes.StreamTable, joins: list[exp.Join]) -> None:
+    variables = {element.name.lower() for element in table.args["pattern"].args["elements"]}
+    for join in joins:
+        condition = join.args.get("on")
+        for column in condition.find_all(exp.Column) if condition is not None else ():
+            if len(column.parts) > 1 and column.parts[0].name.lower() in variables:
+                raise AnalysisError(
+                    "a pattern is joined with tables in WHERE",
+                    span=span_of(column),
+                    hint=f"FROM {table.name} ... AS (X, *Y), t WHERE X.k = t.k",
+                )
+
+
+_ONLY_ON_TABLES = {
+    "sample": "TABLESAMPLE",
+    "pivots": "PIVOT",
+    "version": "time travel",
+    "when": "time travel",
+}
+
+
+def refuse_on_streams(node: exp.Expr) -> None:
+    """What may follow a name in FROM, but not where a stream is read too."""
+    for argument, what in _ONLY_ON_TABLES.items():
+        if node.args.get(argument):
+            raise AnalysisError(f"{what} cannot be used in a query over a stream", span=span_of(node))
+    alias = node.args.get("alias")
+    if isinstance(alias, exp.TableAlias) and alias.args.get("columns"):
+        raise AnalysisError(
+            "columns cannot be renamed in FROM in a query over a stream",
+            span=span_of(alias) or span_of(node),
+            hint="rename them where they are selected: SELECT a AS b",
+        )
+
+
+def with_bracket(item: FromItem) -> str:
+    """How an item of FROM would look with a window."""
+    name = item.stream.name if isinstance(item, ReadStream) else item.alias
+    alias = "" if name.lower() == item.alias.lower() else f" AS {item.alias}"
+    return f"{name} [RANGE {length_on(item)}]{alias}"
+
+
+def length_on(item: FromItem, time: str = "1 MINUTE", number: str = "100") -> str:
+    """A length of a window on an item, for hints."""
+    facts = facts_of(item)
+    return example(facts.timestamp.type or TIMESTAMP, time, number) if facts is not None else time
+
+
+def join_kind(join: exp.Join) -> str:
+    side, kind = (join.side or "").lower(), (join.kind or "").lower()
+    if join.method:
+        raise AnalysisError(
+            f"a {join.method.upper()} JOIN cannot be used with a stream",
+            span=span_of(join.this),
+            hint="name the columns with ON or USING",
+        )
+    if kind in ("semi", "anti"):
+        return kind
+    if side:
+        return side
+    return "cross" if kind == "cross" else "inner"

@@ -1,0 +1,92 @@
+"""The order of what a SELECT gives: the timestamp travels with every tuple, selected or not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from millstream.analysis.queries.resolved_query import Output
+from millstream.analysis.queries.scope import Scope
+from millstream.analysis.queries.window_clause import StreamFacts
+from millstream.analysis.types.coercion import common_type
+from millstream.catalog.entries import Timestamp, TimestampKind
+from millstream.errors import AnalysisError, Span
+from millstream.types import INTEGRAL_KINDS, TIME_KINDS, TIMESTAMP, UNKNOWN, Kind, Type
+from millstream.windows.window_spec import RowWindow, Window
+
+
+def order_of_windows(
+    outputs: Sequence[Output], facts: StreamFacts, window: Window, scope: Scope
+) -> StreamFacts:
+    """Of results of windows."""
+    if isinstance(window, RowWindow):
+        # Its bounds are numbers of rows: the result has the time of the tuple that completes it.
+        return StreamFacts(replace(facts.timestamp, column=None), frozenset(), facts.bounded)
+    if window.emit_every is not None:
+        # What is reported early has the instant at which it is, not the end of its window.
+        timestamp = Timestamp(TimestampKind.EXTERNAL, None, _edge_type(scope, facts))
+        return StreamFacts(timestamp, frozenset(), facts.bounded)
+    ends = {
+        r.bound(field.name) for r in scope.relations for field in r.implicit if field.name == "window_end"
+    }
+    end = next((o for o in outputs if o.expr.column in ends), None)
+    type_ = _edge_type(scope, facts) if end is None else end.expr.type
+    timestamp = Timestamp(TimestampKind.EXTERNAL, end.name if end else None, type_)
+    return StreamFacts(timestamp, _names(timestamp), facts.bounded)
+
+
+def order_of_tuples(
+    outputs: Sequence[Output], facts: StreamFacts, *, unchanged: bool, stamped: bool
+) -> StreamFacts:
+    """Of tuples that go on, ``unchanged`` or not, with their own time or ``stamped`` with another."""
+    selected = {o.expr.column.name.lower(): o.name for o in outputs if o.expr.column is not None}
+    if stamped:
+        selected = {}  # no column has the instant
+    column = selected.get((facts.timestamp.column or "").lower())
+    timestamp = Timestamp(facts.timestamp.kind, column, facts.timestamp.type)
+    # What is promised about other attributes holds while tuples pass as they were read.
+    promised = {selected[name].lower() for name in facts.promised if name in selected} if unchanged else set()
+    return StreamFacts(timestamp, frozenset(promised) | _names(timestamp), facts.bounded)
+
+
+def common_order(facts: Iterable[StreamFacts], span: Span | None, *, maintained: bool) -> Type:
+    """The type of the instants of several streams together; a latent tuple has the time of its arrival.
+
+    Where contents of windows are ``maintained``, all windows are measured in the same units: seconds and
+    days are, integers are, but not integers and fractions.
+    """
+    first, *others = (_order_type(one.timestamp) for one in facts)
+    for other in others:
+        common = common_type(first, other)
+        if common is None or (maintained and not _same_units(first, other)):
+            raise AnalysisError(
+                f"streams ordered by {first} and by {other} cannot be merged",
+                span=span,
+                hint="order both by a time, or both by numbers of the same type",
+            )
+        first = common
+    return first
+
+
+def _same_units(one: Type, other: Type) -> bool:
+    families = (TIME_KINDS, INTEGRAL_KINDS, {Kind.FLOAT, Kind.DOUBLE})
+    is_known = one.is_known and other.is_known
+    if one.kind is other.kind is Kind.DECIMAL:
+        return one.scale == other.scale  # ends of windows have more digits before the point
+    return not is_known or one == other or any({one.kind, other.kind} <= set(kinds) for kinds in families)
+
+
+def _order_type(timestamp: Timestamp) -> Type:
+    return TIMESTAMP if timestamp.kind is TimestampKind.LATENT else timestamp.type or UNKNOWN
+
+
+def _edge_type(scope: Scope, facts: StreamFacts) -> Type | None:
+    for relation in scope.relations:
+        for field in relation.implicit:
+            if field.name == "window_end":
+                return field.type
+    return facts.timestamp.type
+
+
+def _names(timestamp: Timestamp) -> frozenset[str]:
+    return frozenset({timestamp.column.lower()} if timestamp.column else ())

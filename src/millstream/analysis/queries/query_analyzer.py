@@ -1,0 +1,480 @@
+"""Queries and the queries inside them: which are about streams, and which are Spark's own affair."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlglot import exp
+
+from millstream.analysis.error_collector import Mistakes
+from millstream.analysis.patterns.pattern_analyzer import analyse_pattern_query
+from millstream.analysis.queries.from_clause import (
+    columns_of,
+    facts_of,
+    is_declared,
+    join_kind,
+    joins_of,
+    order_of_table,
+    refuse_on_streams,
+    refuse_variables_in_joins,
+    tables_of,
+    with_bracket,
+    with_window,
+)
+from millstream.analysis.queries.name_resolver import Resolver
+from millstream.analysis.queries.output_order import common_order
+from millstream.analysis.queries.relation_kind import has_content, is_on_windows, is_relation, window_of
+from millstream.analysis.queries.resolved_expression import Expr
+from millstream.analysis.queries.resolved_query import (
+    FromItem,
+    JoinClause,
+    Query,
+    ReadQuery,
+    ReadStream,
+    ReadTable,
+    Select,
+    SetOperation,
+    TableQuery,
+)
+from millstream.analysis.queries.scope import UNNAMED, Scope, ScopeRelation
+from millstream.analysis.queries.select_analyzer import SelectAnalyser
+from millstream.analysis.queries.set_operations import require_windows, united, united_facts, without_keyword
+from millstream.analysis.queries.window_clause import (
+    UNKNOWN_COLUMNS,
+    StreamFacts,
+    WindowAnalyser,
+    implicit_columns,
+)
+from millstream.catalog import Catalog
+from millstream.catalog.entries import Relation, Stream, View
+from millstream.errors import AnalysisError, Source, UnknownNameError, did_you_mean
+from millstream.syntax import nodes
+from millstream.syntax.foreign_syntax import FUNCTIONS
+from millstream.syntax.spans import span_of
+from millstream.syntax.spark_only_queries import is_plain_spark
+from millstream.types import UNKNOWN, Field, Type
+
+_EXOTIC = (exp.Window, exp.Lateral, exp.Pivot, exp.Values, exp.Unnest, exp.Qualify, exp.Rollup, exp.Cube)
+"""Parts of SQL that, on tables, are left to Spark without a check of our own."""
+
+
+def analyse_query(node: exp.Expr, catalog: Catalog, source: Source) -> Query:
+    """What a query means; an AnalysisError says which rule it breaks."""
+    return QueryAnalyser(catalog, source).query(node)
+
+
+class QueryAnalyser:
+    """Analyses a query and the queries inside it."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        source: Source,
+        named: dict[str, Query] | None = None,
+        outer: Scope | None = None,
+        *,
+        for_spark: bool = False,
+    ) -> None:
+        self.for_spark = for_spark
+        """Whether Spark gets the query as it is written, and it is only checked here."""
+
+        self.catalog = catalog
+        self.source = source
+        self.named = named or {}
+        self.outer = outer
+        self._subqueries: dict[tuple[int, int], tuple[exp.Query, Scope, Type]] = {}
+        """Types of subqueries by node and scope, which are kept so that their identities stay theirs."""
+        self.mistakes = Mistakes()
+
+    def query(self, node: exp.Expr) -> Query:
+        while isinstance(node, exp.Subquery) and not isinstance(node, nodes.WindowedSubquery):
+            node = node.this
+        if is_plain_spark(node) and self._reads(node, Stream):
+            raise AnalysisError(
+                "this query uses a part of Spark SQL that is for tables only",
+                span=span_of(node),
+                hint="PIVOT, time travel, pipes and paths into variants do not go with streams",
+            )
+        if not self._reads(node, Stream) and self._is_plain(node):
+            return self._table_query(node)
+        inner = self._with(node)
+        if isinstance(node, exp.SetOperation):
+            return inner._set_operation(node)
+        if isinstance(node, exp.Select):
+            return inner._select(node)
+        raise AnalysisError("this kind of query is not for streams", span=span_of(node))
+
+    # ------------------------------------------------------------ what it reads
+
+    def _reads(self, node: exp.Expr, *kinds: type) -> bool:
+        names = [t.name for t in node.find_all(exp.Table)]
+        return any(
+            isinstance(self.catalog.named(name), kinds)
+            or (name.lower() in self.named and self.named[name.lower()].facts is not None)
+            for name in names
+        )
+
+    def _is_plain(self, node: exp.Expr) -> bool:
+        for part in node.walk():
+            if isinstance(part, nodes.StreamWindow | nodes.Pattern | nodes.Starred):
+                return False
+            if isinstance(part, nodes.OverSpec) and any(
+                part.args.get(a) for a in ("slide", "active", "emit")
+            ):
+                return False
+            if isinstance(part, exp.Anonymous) and self.catalog.has_aggregate(part.name):
+                return False
+            if isinstance(part, exp.Select) and part.args.get("operation_modifiers"):
+                return False
+        return True
+
+    def _with(self, node: exp.Expr) -> QueryAnalyser:
+        """An analyser that also knows the queries named by WITH."""
+        clause = node.args.get("with_")
+        if clause is None:
+            return self
+        if clause.args.get("recursive"):
+            raise AnalysisError("WITH RECURSIVE is not for streams", span=span_of(clause))
+        named = dict(self.named)
+        for cte in clause.expressions:
+            refuse_on_streams(cte)
+            inner = QueryAnalyser(self.catalog, self.source, named, self.outer)
+            named[cte.alias.lower()] = inner.query(cte.this)
+        return QueryAnalyser(self.catalog, self.source, named, self.outer)
+
+    # ------------------------------------------------------------ tables only
+
+    def _table_query(self, node: exp.Expr) -> TableQuery:
+        ctes = {cte.alias.lower() for cte in node.find_all(exp.CTE)}
+        tables = [
+            t
+            for t in node.find_all(exp.Table)
+            if t.name.lower() not in ctes and isinstance(t.this, exp.Identifier)
+        ]
+        for table in tables:
+            if not table.db:
+                with self.mistakes.collected():
+                    self._entry(table)
+        self.mistakes.check()
+        span = span_of(node)
+        assert span is not None
+        return TableQuery(
+            text=self.source.text[span[0] : span[1] + 1],
+            tables=tuple(dict.fromkeys(t.name for t in tables)),
+            fields=self._table_fields(node),
+            span=span,
+        )
+
+    def _table_fields(self, node: exp.Expr) -> tuple[Field, ...] | None:
+        """The columns of a query over tables, checked where the query is of a simple shape."""
+        if isinstance(node, exp.SetOperation) and not node.args.get("with_") and not is_plain_spark(node):
+            left = QueryAnalyser(self.catalog, self.source, self.named).query(node.this).fields
+            right = QueryAnalyser(self.catalog, self.source, self.named).query(node.expression).fields
+            return united(node, left, right) if left is not None and right is not None else None
+        simple = (
+            isinstance(node, exp.Select)
+            and not is_plain_spark(node)
+            and not node.args.get("with_")
+            and node.find(*_EXOTIC) is None
+        )
+        tables = list(node.find_all(exp.Table))
+        plain = all(isinstance(t.this, exp.Identifier) and not t.db for t in tables)
+        renamed = any(alias.args.get("columns") for alias in node.find_all(exp.TableAlias))
+        if not simple or not plain or renamed or not isinstance(node, exp.Select):
+            return None
+        if node.args.get("from_") is None:
+            resolver = self._resolver(Scope())
+            fields = tuple(
+                Field(item.alias_or_name or "column", resolver.type_of(item.unalias()))
+                for item in node.expressions
+            )
+            self.mistakes.check()
+            return fields
+        checking = QueryAnalyser(self.catalog, self.source, self.named, self.outer, for_spark=True)
+        select = checking._select(node, checked_only=True)
+        return None if any(columns_of(item) is None for item in select.items()) else select.fields
+
+    # ------------------------------------------------------------ SELECT
+
+    def _select(self, node: exp.Select, *, checked_only: bool = False) -> Select:
+        clause = node.args.get("from_")
+        if clause is None:
+            raise AnalysisError("a query over a stream needs FROM", span=span_of(node))
+        scope = Scope(outer=self.outer)
+        pattern = next((t for t in tables_of(node) if t.args.get("pattern") is not None), None)
+        source, joins = self._from(node, clause, scope)
+        if isinstance(pattern, nodes.StreamTable):
+            refuse_variables_in_joins(pattern, joins_of(node, clause))
+        resolver = self._resolver(scope)
+        if self._unclear:
+            self._check_names(node, resolver)
+        facts = self._facts([source, *(join.item for join in joins)], node)
+        if isinstance(pattern, nodes.StreamTable):
+            return analyse_pattern_query(node, pattern, source, joins, resolver, facts)
+        return SelectAnalyser(node, source, joins, resolver, facts, checked_only=checked_only).analyse()
+
+    def _from(self, node: exp.Select, clause: exp.Expr, scope: Scope) -> tuple[FromItem, list[JoinClause]]:
+        """Relations of FROM; if one of them is not known, that is all that can be said of the query."""
+        self._unclear = False
+        items: list[FromItem] = []
+        joins: list[JoinClause] = []
+        with self.mistakes.collected():
+            items.append(self._from_item(clause.this, scope))
+        for number, join in enumerate(joins_of(node, clause)):
+            with self.mistakes.collected():
+                if len(items) > number:
+                    joins.append(self._join(join, scope))
+                    items.append(joins[-1].item)
+                else:
+                    self._from_item(join.this, scope)
+        if len(items) <= len(joins_of(node, clause)):
+            self.mistakes.check()
+        return items[0], joins
+
+    def _check_names(self, node: exp.Select, resolver: Resolver) -> None:
+        """Look at the names of a query with a mistake in its windows, where rules would mean nothing."""
+        for item in node.expressions:
+            value = item.unalias()
+            if not value.is_star and not isinstance(value, exp.Aliases):
+                typed = resolver.type_of(value)
+                resolver.aliases.setdefault(item.alias_or_name.lower(), Expr((), typed))
+        for clause in ("where", "having"):
+            if node.args.get(clause) is not None:
+                resolver.type_of(node.args[clause].this)
+        group = node.args.get("group")
+        for key in group.expressions if group is not None else ():
+            resolver.type_of(key)
+        self.mistakes.check()
+
+    def _resolver(self, scope: Scope) -> Resolver:
+        return Resolver(scope, self.catalog, self.source, on_subquery=self._subquery, mistakes=self.mistakes)
+
+    def _subquery(self, node: exp.Query, scope: Scope) -> Type:
+        """The type of a query inside an expression; it is asked for more than once, and analysed once."""
+        key = id(node.unnest()), id(scope)
+        if key not in self._subqueries:
+            self._subqueries[key] = node, scope, self._subquery_type(node, scope)
+        return self._subqueries[key][2]
+
+    def _subquery_type(self, node: exp.Query, scope: Scope) -> Type:
+        """A query inside an expression: over tables only, and possibly about the tuple outside."""
+        if self._reads(node, Stream):
+            raise AnalysisError(
+                "a stream cannot be read inside an expression",
+                span=span_of(node),
+                hint="join the two streams over windows instead",
+            )
+        if not self.for_spark and self._reads(node, View):
+            raise AnalysisError(
+                "a view cannot be read inside an expression of this query",
+                span=span_of(node),
+                hint="join with the view instead: JOIN, SEMI JOIN or ANTI JOIN",
+            )
+        for part in node.find_all(exp.Anonymous):
+            if self.catalog.has_aggregate(part.name):
+                raise AnalysisError(
+                    f"'{part.name}' is an aggregate of your own, and Spark runs the queries in expressions",
+                    span=span_of(part),
+                    hint="put the query into FROM (SELECT ...) and join with it",
+                )
+        inner = QueryAnalyser(self.catalog, self.source, self.named, outer=scope)
+        fields = inner.query(node).fields
+        return fields[0].type if fields else UNKNOWN
+
+    def _facts(self, items: list[FromItem], node: exp.Select) -> StreamFacts | None:
+        """The order of what FROM gives; several streams can only be joined over windows."""
+        streams = [item for item in items if facts_of(item) is not None]
+        if not streams:
+            return None
+        if len(streams) > 1:
+            for item in streams:
+                window = window_of(item)
+                if window is None and has_content(item):
+                    continue
+                if window is None:
+                    raise AnalysisError(
+                        f"'{item.alias}' is joined with another stream and needs a window",
+                        span=item.span or span_of(node),
+                        hint=f"without one all of it would have to be kept: {with_bracket(item)}",
+                    )
+                if not window.has_state:
+                    raise AnalysisError(
+                        f"a {type(window).__name__.removesuffix('Window').upper()} window cannot be joined",
+                        span=item.span,
+                        hint="it has no content at an instant; use RANGE, ROWS, LANDMARK, NOW or UNBOUNDED",
+                    )
+        facts = [f for f in map(facts_of, streams) if f is not None]
+        if len(facts) == 1:
+            return facts[0]
+        type_ = common_order(facts, streams[-1].span or span_of(node), maintained=True)
+        timestamp = replace(facts[0].timestamp, type=type_)
+        return StreamFacts(timestamp, frozenset(), all(f.bounded for f in facts))
+
+    # ------------------------------------------------------------ FROM
+
+    def _from_item(self, node: exp.Expr, scope: Scope) -> FromItem:
+        if isinstance(node, exp.Subquery):
+            return self._from_query(node, scope)
+        if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
+            raise AnalysisError(
+                "this cannot be read together with a stream",
+                span=span_of(node),
+                hint=FUNCTIONS["unnest"] if isinstance(node, exp.Lateral) else None,
+            )
+        refuse_on_streams(node)
+        alias = node.alias or node.name
+        named = self.named.get(node.name.lower())
+        if named is not None and not node.db:
+            return self._windowed(node, scope, ReadQuery(alias, named, span=span_of(node)))
+        entry = self._entry(node)
+        if isinstance(entry, Stream):
+            return self._windowed(node, scope, ReadStream(alias, entry, span=span_of(node)))
+        return self._windowed(node, scope, ReadTable(alias, entry, span=span_of(node)))
+
+    def _from_query(self, node: exp.Subquery, scope: Scope) -> FromItem:
+        refuse_on_streams(node)
+        query = QueryAnalyser(self.catalog, self.source, self.named).query(node.this)
+        alias = node.alias or f"{UNNAMED}{len(scope.relations)}"
+        return self._windowed(node, scope, ReadQuery(alias, query, span=span_of(node)))
+
+    def _windowed(self, node: exp.Expr, scope: Scope, item: FromItem) -> FromItem:
+        """Enter an item into the scope, with its window if it has one."""
+        facts = facts_of(item)
+        relation = ScopeRelation(item.alias, columns_of(item), is_stream=facts is not None)
+        bracket = node.args.get("window")
+        if not isinstance(bracket, nodes.StreamWindow):
+            scope.add(relation, node)
+            return item
+        if facts is None:
+            facts = order_of_table(bracket, relation)
+        alone = Scope([relation])
+        try:
+            window = WindowAnalyser(bracket, relation, facts, declared=is_declared(item)).analyse(
+                self._resolver(alone)
+            )
+        except AnalysisError as error:
+            self.mistakes.add(error)
+            self._unclear = True
+            scope.add(replace(relation, implicit=UNKNOWN_COLUMNS), node)
+            return item
+        scope.add(
+            ScopeRelation(
+                relation.alias,
+                relation.fields,
+                implicit_columns(window, facts, relation),
+                is_stream=relation.is_stream,
+            ),
+            node,
+        )
+        return with_window(item, window)
+
+    def _entry(self, node: exp.Table) -> Relation:
+        # A name with dots is one of Spark's catalog.
+        entry = self.catalog.relation(".".join(part.name for part in node.parts))
+        if entry is None:
+            sink = self.catalog.sink(node.name)
+            if sink is not None:
+                raise AnalysisError(f"'{node.name}' is a sink and cannot be read", span=span_of(node.this))
+            raise UnknownNameError(
+                "stream or table",
+                node.name,
+                span=span_of(node.this),
+                hint=did_you_mean(node.name, self.catalog.relation_names())
+                or "create it first: CREATE STREAM or CREATE TABLE",
+            )
+        return entry
+
+    def _join(self, join: exp.Join, scope: Scope) -> JoinClause:
+        kind = join_kind(join)
+        before = list(scope.relations)
+        item = self._from_item(join.this, scope)
+        using = join.args.get("using")
+        conditions: tuple[Expr, ...] = ()
+        if using:
+            conditions = self._using(using, before, scope.relations[-1], scope)
+        elif join.args.get("on") is not None and not _is_true(join.args["on"]):
+            resolver = self._resolver(scope).with_aggregates(None, "in ON")
+            conditions = resolver.conditions(join.args["on"], "ON")
+        left_streams = any(relation.is_stream for relation in before)
+        right_stream = scope.relations[-1].is_stream
+        if left_streams != right_stream:
+            preserved_table = {"left": right_stream, "right": left_streams, "full": True}.get(kind, False)
+            if preserved_table or (kind in ("semi", "anti") and right_stream):
+                raise AnalysisError(
+                    f"a {kind.upper()} join would keep rows of the table that no tuple has met yet",
+                    span=span_of(join.this),
+                    hint="only the stream can be the side that is kept whole",
+                )
+        if kind in ("semi", "anti"):
+            scope.hide(scope.relations[-1])
+        return JoinClause(kind, item, conditions)
+
+    def _using(
+        self, names: list[exp.Identifier], before: list[ScopeRelation], right: ScopeRelation, scope: Scope
+    ) -> tuple[Expr, ...]:
+        conditions: list[Expr] = []
+        for name in names:
+            left_column = next((c for c in (r.find(name.name) for r in before) if c is not None), None)
+            right_column = right.find(name.name)
+            if left_column is None or right_column is None:
+                raise AnalysisError(
+                    f"USING column '{name.name}' is not on both sides of the join", span=span_of(name)
+                )
+            conditions.append(Expr((left_column, " = ", right_column)))
+            scope.merged[name.name.lower()] = left_column.relation
+        return tuple(conditions)
+
+    # ------------------------------------------------------------ set operations
+
+    def _set_operation(self, node: exp.SetOperation) -> SetOperation:
+        kind = node.key.upper()
+        with self.mistakes.collected():
+            left = self.query(node.this)
+        with self.mistakes.collected():
+            right = self.query(node.expression)
+        self.mistakes.check()
+        left, to_stream = without_keyword(left)
+        if without_keyword(right)[1] is not None:
+            raise AnalysisError(
+                f"{without_keyword(right)[1]} behind {kind}",
+                span=right.span,
+                hint="on the first SELECT it is about the whole result",
+            )
+        if (left.facts is None) != (right.facts is None):
+            raise AnalysisError(
+                f"{kind} of a stream and a table",
+                span=span_of(node),
+                hint="a table has no order to merge by; join the stream with the table instead",
+            )
+        asked = kind != "UNION" or to_stream is not None
+        maintained = asked or is_relation(left) or is_relation(right)
+        for argument in ("limit", "offset", *(("order",) if left.facts is None else ())):
+            if node.args.get(argument):
+                if left.facts is None:
+                    raise AnalysisError(
+                        f"{argument.upper()} behind {kind} does not go with an aggregate of your own",
+                        span=span_of(node),
+                        hint="put it outside: SELECT * FROM (SELECT ...)",
+                    )
+                raise AnalysisError(f"{argument.upper()} has no meaning on a stream", span=span_of(node))
+        assert left.fields is not None
+        assert right.fields is not None
+        fields = united(node, left.fields, right.fields)
+        operation = SetOperation(
+            kind=kind,
+            all=not node.args.get("distinct"),
+            left=left,
+            right=right,
+            columns=fields,
+            to_stream=to_stream,
+            facts=united_facts(node, left, right, maintained=maintained),
+            span=span_of(node),
+        )
+        if is_on_windows(operation):
+            require_windows(operation, kind)
+        return operation
+
+
+def _is_true(node: exp.Expr) -> bool:
+    """Whether a condition is the literal TRUE, which the parser also adds to a join without ON."""
+    return isinstance(node, exp.Boolean) and bool(node.this)

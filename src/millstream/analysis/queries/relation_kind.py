@@ -1,0 +1,77 @@
+"""Queries whose results are relations that vary with time, and not streams (semantics, section 6)."""
+
+from __future__ import annotations
+
+from millstream.analysis.queries.call_nodes import is_running
+from millstream.analysis.queries.from_clause import facts_of
+from millstream.analysis.queries.resolved_query import (
+    FromItem,
+    Query,
+    ReadQuery,
+    ReadStream,
+    Select,
+    SetOperation,
+)
+from millstream.windows.window_spec import RangeWindow, Window
+
+
+def is_relation(query: Query) -> bool:
+    """Whether a query gives what is made of the current contents of windows, and does not say as a stream."""
+    match query:
+        case Select():
+            return (
+                query.facts is not None
+                and query.to_stream is None
+                and takes_relations(query)
+                and any(map(has_content, query.items()))
+                and not _is_reported(query)
+            )
+        case SetOperation():
+            return query.to_stream is None and is_on_windows(query)
+        case _:
+            return False
+
+
+def is_on_windows(query: SetOperation) -> bool:
+    """Whether a set operation combines contents of windows; otherwise it is a UNION of streams, or of tables.
+
+    A derived stream is a stream, also if it was made of windows, and so are reports of windows that end:
+    UNION merges them by timestamp. EXCEPT and INTERSECT are about contents, and so is every set operation
+    with one of the words ISTREAM, DSTREAM, RSTREAM and CHANGES.
+    """
+    if query.facts is None:
+        return False
+    asked = query.kind != "UNION" or query.to_stream is not None
+    return asked or is_relation(query.left) or is_relation(query.right)
+
+
+def takes_relations(query: Select) -> bool:
+    """Whether a SELECT works on relations: OVER, patterns and running aggregates are about streams."""
+    return query.pattern is None and not query.overs and not any(map(is_running, query.aggregates))
+
+
+def has_content(item: FromItem) -> bool:
+    """Whether an item of FROM has a content at every instant: a window, or a query over windows."""
+    if window_of(item) is not None:
+        return facts_of(item) is not None
+    return isinstance(item, ReadQuery) and is_relation(item.query)
+
+
+def window_of(item: FromItem) -> Window | None:
+    return item.window if isinstance(item, ReadStream | ReadQuery) else None
+
+
+def _is_reported(query: Select) -> bool:
+    """Whether windows are reported when they end: an aggregate over one window that has ends."""
+    if not query.aggregates and not query.group_by:
+        return False
+    streams = [item for item in query.items() if facts_of(item) is not None]
+    window = window_of(streams[0])
+    if len(streams) > 1 or window is None:
+        return False
+    return has_ends(window)
+
+
+def has_ends(window: Window) -> bool:
+    """Whether windows are reported when they end; RANGE without SLIDE moves all the time."""
+    return not (isinstance(window, RangeWindow) and window.slide is None)

@@ -1,0 +1,201 @@
+"""Resolved queries: what a query means, before anybody decides how to run it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from millstream.analysis.queries.call_nodes import AggregateCall, OverCall
+from millstream.analysis.queries.resolved_expression import ColumnRef, Expr, all_of
+from millstream.analysis.queries.window_clause import StreamFacts
+from millstream.catalog.entries import Stream, Table, View
+from millstream.errors import Span
+from millstream.ir.pattern import Pattern
+from millstream.types import STRING, Field
+from millstream.windows.window_spec import Window
+
+
+@dataclass(frozen=True)
+class Output:
+    """A column of a result."""
+
+    name: str
+    expr: Expr
+
+    @property
+    def field(self) -> Field:
+        return Field(self.name, self.expr.type)
+
+
+# ---------------------------------------------------------------- FROM
+
+
+@dataclass(frozen=True)
+class ReadStream:
+    alias: str
+    stream: Stream
+    window: Window | None = None
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class ReadTable:
+    alias: str
+    table: Table | View
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class ReadQuery:
+    """A query in FROM, or one named by WITH."""
+
+    alias: str
+    query: Query
+    window: Window | None = None
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+FromItem = ReadStream | ReadTable | ReadQuery
+
+
+@dataclass(frozen=True)
+class JoinClause:
+    """How an item of FROM is joined to what stands before it."""
+
+    kind: str
+    item: FromItem
+    conditions: tuple[Expr, ...] = ()
+    """All must hold."""
+
+    @property
+    def condition(self) -> Expr | None:
+        """All of them as one."""
+        return all_of(self.conditions)
+
+
+# ---------------------------------------------------------------- patterns
+
+
+@dataclass(frozen=True)
+class PatternElement:
+    """A variable of a sequence pattern with the conditions that belong to it."""
+
+    name: str
+    star: bool
+    per_tuple: tuple[Expr, ...] = ()
+    final: tuple[Expr, ...] = ()
+
+
+@dataclass(frozen=True)
+class PatternClause:
+    """``PARTITION BY ... SEQUENCE BY ... AS (X, *Y, Z)`` with its conditions (semantics, section 5)."""
+
+    alias: str
+    partition_by: tuple[str, ...]
+    sequence_by: tuple[str, ...]
+    elements: tuple[PatternElement, ...]
+    after_match: tuple[Expr, ...] = ()
+    """Conditions on tables, tested on the matched rows."""
+    form: Pattern | None = field(default=None, compare=False, repr=False)
+    """What is searched for, with names and types settled; its outputs are the columns ``returned``."""
+    returned: tuple[ColumnRef, ...] = field(default=(), compare=False, repr=False)
+    """What a match gives: the columns of the pattern in the outputs and in the conditions after the match."""
+    computed: tuple[Output, ...] = field(default=(), compare=False, repr=False)
+    """Columns that are added to the tuples before the search, after those of the relation."""
+    unfit: str | None = field(default=None, compare=False)
+    """Why there is no form: something in it cannot be compiled yet."""
+
+
+# ---------------------------------------------------------------- queries
+
+
+def with_op(fields: tuple[Field, ...], to_stream: str | None) -> tuple[Field, ...]:
+    """The columns of a result; CHANGES say first what has happened to a row."""
+    return (Field("op", STRING), *fields) if to_stream == "CHANGES" else fields
+
+
+@dataclass(frozen=True)
+class GroupKey:
+    """An expression of GROUP BY and the name under which it goes on."""
+
+    name: str
+    expr: Expr
+
+
+@dataclass(frozen=True)
+class SortedBy:
+    """A key of ORDER BY: a column of the result, by its place."""
+
+    column: int
+    descending: bool
+    nulls_first: bool
+
+
+@dataclass(frozen=True)
+class Arrangement:
+    """ORDER BY, LIMIT and OFFSET of a result that is a table."""
+
+    keys: tuple[SortedBy, ...]
+    limit: int | None = None
+    offset: int = 0
+
+
+@dataclass(frozen=True)
+class Select:
+    """One SELECT over at least one stream, or over tables with constructs that only ESL has."""
+
+    source: FromItem
+    joins: tuple[JoinClause, ...]
+    outputs: tuple[Output, ...]
+    where: tuple[Expr, ...] = ()
+    group_by: tuple[GroupKey, ...] = ()
+    having: tuple[Expr, ...] = ()
+    aggregates: tuple[AggregateCall, ...] = ()
+    overs: tuple[OverCall, ...] = ()
+    pattern: PatternClause | None = None
+    distinct: bool = False
+    to_stream: str | None = None
+    arrangement: Arrangement | None = None
+    facts: StreamFacts | None = None
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return with_op(tuple(output.field for output in self.outputs), self.to_stream)
+
+    def items(self) -> Iterator[FromItem]:
+        yield self.source
+        for join in self.joins:
+            yield join.item
+
+
+@dataclass(frozen=True)
+class SetOperation:
+    """UNION, INTERSECT or EXCEPT."""
+
+    kind: str
+    all: bool
+    left: Query
+    right: Query
+    columns: tuple[Field, ...]
+    to_stream: str | None = None
+    facts: StreamFacts | None = None
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return with_op(self.columns, self.to_stream)
+
+
+@dataclass(frozen=True)
+class TableQuery:
+    """A query over tables only, in plain SQL, is Spark's affair; ``fields`` is None where only it knows."""
+
+    text: str
+    tables: tuple[str, ...]
+    fields: tuple[Field, ...] | None
+    facts: StreamFacts | None = None
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+Query = Select | SetOperation | TableQuery

@@ -1,0 +1,461 @@
+"""One SELECT: its columns, groups and aggregates, and what a stream allows of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlglot import exp
+
+from millstream.analysis.queries.aggregate_calls import aggregate_call
+from millstream.analysis.queries.call_nodes import COMPLETE, AggregateCall, OverCall, is_running
+from millstream.analysis.queries.from_clause import facts_of
+from millstream.analysis.queries.name_resolver import Resolver, aggregate_name, is_aggregate_call
+from millstream.analysis.queries.output_order import order_of_tuples, order_of_windows
+from millstream.analysis.queries.over_clause import analyse_over, check_together, refuse_on_table
+from millstream.analysis.queries.relation_kind import has_content, has_ends, window_of
+from millstream.analysis.queries.resolved_expression import ColumnRef, Expr, of_column, part_of
+from millstream.analysis.queries.resolved_query import FromItem, GroupKey, JoinClause, Output, Select
+from millstream.analysis.queries.scope import Scope, ScopeRelation
+from millstream.analysis.queries.star_expansion import expanded, star_of
+from millstream.analysis.queries.table_queries import (
+    arrangement,
+    order_of_window,
+    refuse_beside_own,
+    refuse_other_windows,
+)
+from millstream.analysis.queries.unsupported_clauses import (
+    check_order,
+    refuse_clauses,
+    refuse_ranks,
+    window_hint,
+)
+from millstream.analysis.queries.window_bounds import WindowBounds, aggregates_anything, aggregates_in
+from millstream.analysis.queries.window_clause import StreamFacts
+from millstream.catalog.entries import Aggregate
+from millstream.errors import AnalysisError
+from millstream.quantity import Duration
+from millstream.syntax import nodes
+from millstream.syntax.spans import span_of
+from millstream.types import UNKNOWN, Field, Kind, Type
+from millstream.windows.window_spec import slides
+
+
+class SelectAnalyser:
+    """Analyses a SELECT whose FROM clause has been resolved into a scope."""
+
+    def __init__(
+        self,
+        node: exp.Select,
+        source: FromItem,
+        joins: list[JoinClause],
+        resolver: Resolver,
+        facts: StreamFacts | None,
+        *,
+        checked_only: bool = False,
+    ) -> None:
+        self.node = node
+        self.checked_only = checked_only
+        self.source = source
+        self.joins = joins
+        self.resolver = resolver
+        self.facts = facts
+        items = (source, *(join.item for join in joins))
+        self.windows = [w for w in map(window_of, items) if w is not None]
+        self.has_content = bool(self.windows) or any(map(has_content, items))
+        """Whether there is something at every instant that can be aggregated."""
+
+        self._streams = sum(facts_of(item) is not None for item in items)
+        self.bounds = WindowBounds(resolver.scope, resolver.catalog, self._reports())
+        self.aggregates: list[AggregateCall] = []
+        self.overs: list[OverCall] = []
+        self.group_by: list[GroupKey] = []
+
+    def analyse(self) -> Select:
+        if self.facts is not None:
+            refuse_clauses(self.node, self.resolver, has_content=self.has_content)
+        where = self._where()
+        if self.facts is None and not self.checked_only:
+            refuse_other_windows(self.node, self._is_own)
+        outputs, having = self._columns()
+        self._check_aggregation(outputs)
+        self._check_contents()
+        check_together(self.overs)
+        arranged = None
+        if self.facts is None and not self.checked_only:
+            refuse_beside_own(self.node)
+            arranged = arrangement(self.node, outputs, self._written)
+        facts = None
+        if self.facts is not None:
+            facts = self._result_facts(outputs, self.facts)
+            self._check_order_by(outputs, self.facts)
+        return Select(
+            source=self.source,
+            joins=tuple(self.joins),
+            outputs=tuple(outputs),
+            where=where,
+            group_by=tuple(self.group_by),
+            having=having,
+            aggregates=tuple(self.aggregates),
+            overs=tuple(self.overs),
+            distinct=self.node.args.get("distinct") is not None,
+            to_stream=self._to_stream(),
+            arrangement=arranged,
+            facts=facts,
+            span=span_of(self.node),
+        )
+
+    def _reports(self) -> bool:
+        """Whether there is a row for each window and group, which has the bounds of its window."""
+        return (
+            len(self.windows) == 1
+            and self._streams <= 1
+            and has_ends(self.windows[0])
+            and not self.node.args.get("operation_modifiers")
+            and aggregates_anything(self.node, self.resolver.catalog)
+        )
+
+    # ------------------------------------------------------------ clauses
+
+    def _where(self) -> tuple[Expr, ...]:
+        where = self.node.args.get("where")
+        if where is None:
+            return ()
+        scope = replace(self.resolver.scope, advice=self._instead_of_alias)
+        return self.resolver.with_aggregates(None, "in WHERE", scope).conditions(where.this, "WHERE")
+
+    def _instead_of_alias(self, node: exp.Column) -> str | None:
+        """A hint for WHERE about a name that SELECT gives."""
+        aliased = (item for item in self.node.expressions if isinstance(item, exp.Alias))
+        value = next((item.this for item in aliased if item.alias.lower() == node.name.lower()), None)
+        if value is None:
+            return None
+        condition = self._written(_condition_around(node))
+        if value.find(exp.Window):
+            return f"WHERE cannot see it: put the query into FROM (...) and write {condition} outside"
+        if aggregates_in(value, self.resolver.catalog):
+            return f"an aggregate is filtered behind GROUP BY: HAVING {condition}"
+        return f"WHERE comes before SELECT: write {self._written(value)} in the place of {node.name}"
+
+    def _columns(self) -> tuple[list[Output], tuple[Expr, ...]]:
+        self._group_keys()
+        resolver = self.resolver.with_aggregates(self._take_aggregate, scope=self._scope())
+        resolver.stand_ins = [
+            (key.expr.tree, of_column(ColumnRef("", key.name, key.expr.type)))
+            for key in self.group_by
+            if key.expr.column is None and key.expr.tree is not None and not self.bounds.are_all_of(key.expr)
+        ]
+        specs = (spec for item in self.node.expressions for spec in item.find_all(nodes.OverSpec))
+        if any(spec.args.get("emit") is not None for spec in specs):
+            resolver.aliases[COMPLETE.name] = of_column(COMPLETE)
+        outputs: list[Output] = []
+        for item in self.node.expressions:
+            with resolver.collected():
+                for output in self._outputs(item, resolver):
+                    outputs.append(output)
+                    resolver.aliases.setdefault(output.name.lower(), output.expr)
+                continue
+            # It was given up, but may be named all the same.
+            resolver.aliases.setdefault(item.alias_or_name.lower(), Expr((), UNKNOWN))
+        having = self.node.args.get("having")
+        conditions = resolver.conditions(having.this, "HAVING") if having else ()
+        self._check_mistakes()
+        if not outputs:
+            raise AnalysisError("this SELECT has no columns", span=span_of(self.node))
+        for output in outputs:
+            if output.name.lower().startswith("__ms_"):
+                raise AnalysisError(
+                    f"the name '{output.name}' is reserved", span=output.expr.span, hint="rename it with AS"
+                )
+        if having and not self.aggregates and not self.group_by:
+            raise AnalysisError("HAVING without an aggregate", span=span_of(having), hint="use WHERE")
+        return outputs, conditions
+
+    def _check_mistakes(self) -> None:
+        """Stop if an expression has a mistake: rules about the whole would only add to the confusion."""
+        if self.resolver.mistakes is not None:
+            self.resolver.mistakes.check()
+
+    def _scope(self) -> Scope:
+        """The names that SELECT knows: where OVER emits early, ``complete`` is one of them."""
+        scope = replace(self.resolver.scope, bound=lambda node: self.bounds.in_select(node, self.group_by))
+        windows = (window for item in self.node.expressions for window in item.find_all(exp.Window))
+        if self.facts is None or not any(map(_emits, windows)):
+            return scope
+        if any(relation.fields and relation.find(COMPLETE.name) for relation in scope.relations):
+            return scope  # it is a column already
+        implicit = ScopeRelation("", (), (Field(COMPLETE.name, COMPLETE.type),))
+        return replace(scope, relations=[*scope.relations, implicit])
+
+    def _outputs(self, item: exp.Expr, resolver: Resolver) -> list[Output]:
+        star = star_of(item)
+        if star is not None:
+            return expanded(item, star, self.resolver.scope)
+        if isinstance(item, exp.Aliases):
+            raise AnalysisError("several names for one column", span=span_of(item), hint="name one: e AS x")
+        alias = item.alias if isinstance(item, exp.Alias) else None
+        value = item.this if isinstance(item, exp.Alias) else item
+        expr = resolver.resolve(value)
+        if alias is None and self._returns_row(value) and expr.type.kind is Kind.STRUCT:
+            return [Output(f.name, part_of(expr, f)) for f in expr.type.fields]
+        if alias is None:
+            alias = value.name if isinstance(value, exp.Column | exp.Dot) else self._title(value)
+        return [Output(alias, expr)]
+
+    def _title(self, node: exp.Expr) -> str:
+        """What a column without a name is called: as it is written, or as an aggregate calls its result."""
+        user = self._user(node)
+        if user is not None and not user.returns_row and user.returns[0].name != user.name:
+            return user.returns[0].name
+        return str(self._written(node))
+
+    def _returns_row(self, node: exp.Expr) -> bool:
+        user = self._user(node)
+        return user is not None and user.returns_row
+
+    def _user(self, node: exp.Expr) -> Aggregate | None:
+        """The aggregate that this is a call of, if it is one of the user's and there is nothing else."""
+        catalog = self.resolver.catalog
+        if not is_aggregate_call(node, catalog):
+            return None
+        name = aggregate_name(node)
+        return catalog.aggregate(name) or catalog.aggregate(name, window=True)
+
+    def _written(self, node: exp.Expr) -> str:
+        span = span_of(node)
+        text = self.resolver.source.text[span[0] : span[1] + 1] if span else node.key
+        return " ".join(text.split())
+
+    def _group_keys(self) -> None:
+        group = self.node.args.get("group")
+        if group is None:
+            return
+        several = any(isinstance(e, exp.Rollup | exp.Cube | exp.GroupingSets) for e in group.expressions)
+        if several or any(
+            group.args.get(kind) for kind in ("rollup", "cube", "grouping_sets", "all", "totals")
+        ):
+            raise AnalysisError(
+                "only plain GROUP BY is for streams",
+                span=span_of(group),
+                hint="write a query for each grouping",
+            )
+        scope = replace(self.resolver.scope, bound=self.bounds.in_group_by)
+        resolver = self.resolver.with_aggregates(None, "in GROUP BY", scope)
+        for node in group.expressions:
+            with resolver.collected():
+                expr = resolver.resolve(self._selected(node))
+                self.bounds.check_key(expr)
+                column = expr.column
+                name = column.name if column else f"__group{len(self.group_by)}"
+                self.group_by.append(GroupKey(name, expr))
+
+    def _selected(self, node: exp.Expr) -> exp.Expr:
+        """GROUP BY may name a column of SELECT by its position or alias, as in Spark."""
+        items: list[exp.Expr] = self.node.expressions
+        if isinstance(node, exp.Literal) and not node.is_string:
+            position = int(node.name) if node.name.isdigit() else 0
+            if not 1 <= position <= len(items):
+                raise AnalysisError(f"GROUP BY {node.name} names no column of SELECT", span=span_of(node))
+            return _unaliased(items[position - 1])
+        if isinstance(node, exp.Column) and not node.table:
+            known = any(r.find(node.name) for r in self.resolver.scope.relations)
+            aliased = (i for i in items if isinstance(i, exp.Alias) and i.alias.lower() == node.name.lower())
+            match = None if known else next(aliased, None)
+            if match is not None:
+                return _unaliased(match)
+        return node
+
+    def _to_stream(self) -> str | None:
+        modifiers = self.node.args.get("operation_modifiers") or []
+        if not modifiers:
+            return None
+        if self.facts is None:
+            raise AnalysisError(f"{modifiers[0].name} is for streams", span=span_of(self.node))
+        if len(modifiers) > 1:
+            raise AnalysisError("one of ISTREAM, DSTREAM, RSTREAM and CHANGES", span=span_of(self.node))
+        if not self.has_content:
+            raise AnalysisError(
+                f"{modifiers[0].name} needs a window",
+                span=span_of(self.node),
+                hint="a stream without a window only grows: it is its own ISTREAM",
+            )
+        return str(modifiers[0].name)
+
+    # ------------------------------------------------------------ aggregates
+
+    def _take_aggregate(self, node: exp.Expr, type_: Type) -> ColumnRef | None:
+        """Take an aggregate call out of an expression, and put a column in its place."""
+        if isinstance(node, exp.Window) and self.facts is not None:
+            refuse_ranks(node, self.resolver)
+        name = f"__agg{len(self.aggregates) + len(self.overs)}"
+        call = aggregate_call(node, type_, self.resolver, name, self._written)
+        if isinstance(node, exp.Window):
+            if self.facts is None:
+                refuse_on_table(node)
+                return self._over_table(node, call) if call.user is not None else None
+            if self.windows or self._streams > 1:
+                raise AnalysisError(
+                    "OVER does not go with a window on the stream",
+                    span=span_of(node),
+                    hint="use one of the two: the bracket, or OVER on a bare stream",
+                )
+            self.overs.append(analyse_over(node, call, self.facts, self.resolver.with_aggregates(None)))
+            return call.result
+        if self.facts is not None and not self.has_content:
+            self._check_unwindowed(call)
+        if self.facts is None and not self.windows:
+            self._check_base_version(call)
+        if call.distinct and is_running(call) and not self.windows:
+            raise AnalysisError(
+                f"DISTINCT with '{call.name}', which speaks with every tuple",
+                span=call.span,
+                hint="all values ever seen would have to be kept; the aggregate can remember what it needs",
+            )
+        for known in self.aggregates:
+            if replace(known, result=call.result) == call:
+                return known.result
+        self.aggregates.append(call)
+        return call.result
+
+    def _over_table(self, node: exp.Window, call: AggregateCall) -> ColumnRef:
+        """An aggregate of the user's over a window of a table, which gets its order from the window."""
+        resolver = self.resolver.with_aggregates(None)
+        column, facts = order_of_window(node, call.name, resolver)
+        if self.overs and self.overs[0].along != column:
+            raise AnalysisError(
+                "all OVER windows of a SELECT on a table have the same ORDER BY",
+                span=call.span,
+                hint="write a query for each order",
+            )
+        self.overs.append(replace(analyse_over(node, call, facts, resolver), along=column))
+        return call.result
+
+    def _is_own(self, window: exp.Window) -> bool:
+        return self.resolver.catalog.has_aggregate(aggregate_name(window))
+
+    def _check_unwindowed(self, call: AggregateCall) -> None:
+        """A bare stream has no end, so an aggregate must not wait for one (ESL paper, section 3)."""
+        if call.user is not None and not call.user.window and not call.user.blocking:
+            return
+        self._check_base_version(call)
+        why = (
+            "its TERMINATE is not empty"
+            if call.user is not None and not call.user.python
+            else "it gives its result after the last tuple"
+        )
+        raise AnalysisError(
+            f"'{call.name}' is blocking ({why}) and a stream has no last tuple",
+            span=call.span,
+            hint=window_hint(self._unwindowed(), call.text),
+        )
+
+    def _unwindowed(self) -> FromItem:
+        """The stream that a window is missing on."""
+        items = (self.source, *(join.item for join in self.joins))
+        return next(item for item in items if facts_of(item) is not None)
+
+    def _check_base_version(self, call: AggregateCall) -> None:
+        if call.user is not None and call.user.window and self.resolver.catalog.aggregate(call.name) is None:
+            raise AnalysisError(
+                f"'{call.name}' has only a window version",
+                span=call.span,
+                hint=f"call it over a window: {call.text} OVER (ROWS 99 PRECEDING)",
+            )
+
+    def _check_aggregation(self, outputs: list[Output]) -> None:
+        grouped = self.facts is None and not all(map(is_running, self.aggregates))
+        windowed = bool(self.aggregates) and (bool(self.windows) or grouped)
+        if self.overs and (self.aggregates or self.group_by):
+            raise AnalysisError(
+                "OVER does not go with GROUP BY or a plain aggregate in one SELECT",
+                span=self.overs[0].call.span,
+                hint="PARTITION BY inside OVER divides its windows",
+            )
+        if self.group_by and not self.aggregates:
+            if self.facts is not None and not self.has_content:
+                raise AnalysisError(
+                    "GROUP BY on a stream without an aggregate", span=span_of(self.node.args["group"])
+                )
+            windowed = True
+        if not windowed:
+            self._check_several_rows()
+            return
+        allowed = {key.expr.column for key in self.group_by} | self.bounds.columns()
+        alone = self._streams <= 1  # PATTR of windows that are joined divides the windows only
+        allowed |= {
+            ColumnRef(item.alias, name)
+            for item in (self.source, *(j.item for j in self.joins))
+            if alone and (window := window_of(item)) is not None
+            for name in window.partition_by
+        }
+        for output in outputs:
+            for column in output.expr.columns():
+                if column.relation and column not in allowed:
+                    raise AnalysisError(
+                        f"column '{column.name}' is neither grouped nor aggregated",
+                        span=output.expr.span,
+                        hint=f"add it to GROUP BY, or use it in an aggregate such as max({column.name})",
+                    )
+
+    def _check_several_rows(self) -> None:
+        rows = [call for call in self.aggregates if call.user is not None and call.user.returns_row]
+        if len(rows) > 1:
+            raise AnalysisError(
+                "at most one aggregate of a SELECT may return rows",
+                span=rows[1].span,
+                hint="write two queries",
+            )
+
+    def _check_contents(self) -> None:
+        """Windows that are not aggregated must have a content at every instant."""
+        lacking = [window for window in self.windows if not window.has_state]
+        if self.facts is not None and lacking and not self.aggregates and not self.group_by:
+            raise AnalysisError(
+                f"a {type(lacking[0]).__name__.removesuffix('Window').upper()} window has no content at an"
+                " instant: it can only be aggregated",
+                span=span_of(self.node),
+                hint="use RANGE, ROWS, LANDMARK, NOW or UNBOUNDED, or an aggregate",
+            )
+
+    # ------------------------------------------------------------ order
+
+    def _result_facts(self, outputs: list[Output], facts: StreamFacts) -> StreamFacts:
+        if (self.aggregates or self.group_by) and self.windows:
+            return order_of_windows(outputs, facts, self.windows[0], self.resolver.scope)
+        unchanged = not (self.overs or self.aggregates or self.joins)
+        return order_of_tuples(outputs, facts, unchanged=unchanged, stamped=self._is_stamped_anew())
+
+    def _is_stamped_anew(self) -> bool:
+        """Whether rows come at other instants than a column tells.
+
+        A partial result has the instant of its emission, and what is made of the contents of windows that of
+        its entering: when a window slides, another row comes, or one leaves.
+        """
+        if any(isinstance(over.emit_every, Duration) for over in self.overs):
+            return True
+        asked = self.node.args.get("operation_modifiers") or self.node.args.get("distinct") is not None
+        made = asked or self._streams > 1 or self.aggregates or self.group_by
+        return self.has_content and (bool(made) or any(map(slides, self.windows)))
+
+    def _check_order_by(self, outputs: list[Output], facts: StreamFacts) -> None:
+        resolver = self.resolver.with_aggregates(None, "in ORDER BY", self._scope())
+        resolver.aliases = {o.name.lower(): o.expr for o in outputs}
+        check_order(self.node, resolver, facts, windowed=bool(self.windows))
+        self._check_mistakes()
+
+
+def _emits(window: exp.Window) -> bool:
+    spec = window.args.get("spec")
+    return isinstance(spec, nodes.OverSpec) and spec.args.get("emit") is not None
+
+
+def _condition_around(node: exp.Expr) -> exp.Expr:
+    """The condition that a name stands in, between AND and OR."""
+    while node.parent is not None and not isinstance(node.parent, exp.Connector | exp.Where | exp.Query):
+        node = node.parent
+    return node
+
+
+def _unaliased(item: exp.Expr) -> exp.Expr:
+    value = item.unalias()
+    assert isinstance(value, exp.Expr)
+    return value

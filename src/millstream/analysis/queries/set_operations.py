@@ -1,0 +1,97 @@
+"""UNION, INTERSECT and EXCEPT: columns that fit, an order for the result, windows where they are needed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlglot import exp
+
+from millstream.analysis.queries.from_clause import facts_of, with_bracket
+from millstream.analysis.queries.output_order import common_order
+from millstream.analysis.queries.relation_kind import has_content, takes_relations
+from millstream.analysis.queries.resolved_query import Query, Select, SetOperation
+from millstream.analysis.queries.window_clause import StreamFacts
+from millstream.analysis.types.coercion import common_type
+from millstream.catalog.entries import Timestamp, TimestampKind
+from millstream.errors import AnalysisError
+from millstream.syntax.spans import span_of
+from millstream.types import Field
+
+
+def united(node: exp.SetOperation, left: tuple[Field, ...], right: tuple[Field, ...]) -> tuple[Field, ...]:
+    kind = node.key.upper()
+    if len(left) != len(right):
+        raise AnalysisError(f"{kind} of {len(left)} columns with {len(right)}", span=span_of(node.expression))
+    fields = []
+    for a, b in zip(left, right, strict=True):
+        type_ = common_type(a.type, b.type)
+        if type_ is None:
+            raise AnalysisError(
+                f"{kind} of column '{a.name}' of type {a.type} with '{b.name}' of type {b.type}",
+                span=span_of(node.expression),
+                hint="CAST one of them",
+            )
+        fields.append(Field(a.name, type_))
+    return tuple(fields)
+
+
+def united_facts(
+    node: exp.SetOperation, left: Query, right: Query, *, maintained: bool
+) -> StreamFacts | None:
+    """A merge by timestamp; a latent input makes the result latent (semantics, section 1).
+
+    Where contents of windows are ``maintained``, tuples of a latent stream have the time of their arrival.
+    """
+    if left.facts is None or right.facts is None:
+        return None
+    a, b = left.facts, right.facts
+    bounded = a.bounded and b.bounded
+    if TimestampKind.LATENT in (a.timestamp.kind, b.timestamp.kind) and not maintained:
+        return StreamFacts(Timestamp(TimestampKind.LATENT), frozenset(), bounded)
+    type_ = common_order([a, b], span_of(node), maintained=maintained)
+    # Rows enter an INTERSECT or EXCEPT when the other side has, or loses, as many of them.
+    names = [f.name.lower() for f in left.fields or ()]
+    others = [f.name.lower() for f in right.fields or ()]
+    column = None
+    if a.timestamp.column and b.timestamp.column and isinstance(node, exp.Union):
+        position = names.index(a.timestamp.column.lower())
+        same = others.index(b.timestamp.column.lower()) == position
+        column = a.timestamp.column if same else None
+    timestamp = Timestamp(a.timestamp.kind, column, type_)
+    promised = {column.lower()} if column else set()
+    if not node.args.get("distinct"):
+        # Tuples pass as they come, and with them what both sides promise about a column.
+        promised |= {x for x, y in zip(names, others, strict=True) if x in a.promised and y in b.promised}
+    return StreamFacts(timestamp, frozenset(promised), bounded)
+
+
+def without_keyword(query: Query) -> tuple[Query, str | None]:
+    """A query that does not say how it becomes a stream, and what it has said."""
+    match query:
+        case Select(to_stream=str() as kind) | SetOperation(to_stream=str() as kind):
+            return replace(query, to_stream=None), kind
+        case _:
+            return query, None
+
+
+def require_windows(query: Query, what: str) -> None:
+    """Refuse a stream where the contents of windows are combined."""
+    match query:
+        case SetOperation():
+            require_windows(query.left, what)
+            require_windows(query.right, what)
+        case Select() if query.facts is not None:
+            if not takes_relations(query):
+                raise AnalysisError(
+                    f"{what} of contents of windows takes no stream of tuples",
+                    span=query.span,
+                    hint="OVER, patterns and running aggregates give streams: make one with CREATE STREAM, "
+                    "and put a window on it",
+                )
+            for item in query.items():
+                if facts_of(item) is not None and not has_content(item):
+                    raise AnalysisError(
+                        f"{what} needs a window on '{item.alias}'",
+                        span=item.span,
+                        hint=f"without one all of it would have to be kept: {with_bracket(item)}",
+                    )

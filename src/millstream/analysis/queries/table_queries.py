@@ -1,0 +1,118 @@
+"""Queries over tables with aggregates of the user's: what Spark does for other queries is done here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from sqlglot import exp
+
+from millstream.analysis.queries.name_resolver import Resolver
+from millstream.analysis.queries.resolved_expression import ColumnRef
+from millstream.analysis.queries.resolved_query import Arrangement, Output, SortedBy
+from millstream.analysis.queries.window_clause import StreamFacts
+from millstream.catalog.entries import Timestamp, TimestampKind
+from millstream.errors import AnalysisError, did_you_mean
+from millstream.syntax.spans import span_of
+
+_APART = "put the aggregate into a query of its own: FROM (SELECT ...)"
+_REFUSED = {
+    "laterals": "LATERAL VIEW",
+    "qualify": "QUALIFY",
+    "windows": "a WINDOW clause",
+    "sort": "SORT BY",
+    "cluster": "CLUSTER BY",
+    "distribute": "DISTRIBUTE BY",
+    "sample": "TABLESAMPLE",
+    "pivots": "PIVOT",
+    "connect": "CONNECT BY",
+}
+
+
+def refuse_beside_own(node: exp.Select) -> None:
+    """Clauses that only Spark knows do not go with what it does not know."""
+    for argument, clause in _REFUSED.items():
+        part = node.args.get(argument)
+        if part:
+            part = part[0] if isinstance(part, list) else part
+            raise AnalysisError(
+                f"{clause} does not go with an aggregate of your own",
+                span=span_of(part) or span_of(node),
+                hint=_APART,
+            )
+
+
+def order_of_window(node: exp.Window, name: str, resolver: Resolver) -> tuple[ColumnRef, StreamFacts]:
+    """A table has no order of its own: OVER must name one. Gives the column, and the table as a stream."""
+    order = node.args.get("order")
+    if order is None:
+        raise AnalysisError(
+            f"'{name}' goes along an order, and a table has none",
+            span=span_of(node),
+            hint="name it: OVER (ORDER BY column ROWS 9 PRECEDING)",
+        )
+    ordered = order.expressions[0]
+    column = resolver.resolve(ordered.this).column
+    if column is None or len(order.expressions) > 1 or ordered.args.get("desc"):
+        raise AnalysisError(
+            f"the order of '{name}' is that of one column, upwards",
+            span=span_of(order.expressions[-1]),
+            hint="compute the column in a query in FROM (SELECT ...)",
+        )
+    if not column.type.is_ordered:
+        raise AnalysisError(
+            f"'{name}' cannot go along '{column.name}', which is of type {column.type}", span=span_of(ordered)
+        )
+    timestamp = Timestamp(TimestampKind.EXTERNAL, column.name, column.type)
+    return column, StreamFacts(timestamp, frozenset(), bounded=True)
+
+
+def refuse_other_windows(node: exp.Select, is_own: Callable[[exp.Window], bool]) -> None:
+    """Windows of Spark's beside those of the user's aggregates."""
+    windows = [window for item in node.expressions for window in item.find_all(exp.Window)]
+    others = [window for window in windows if not is_own(window)]
+    if others and len(others) < len(windows):
+        raise AnalysisError(
+            "OVER with a built-in beside OVER with an aggregate of your own, on a table",
+            span=span_of(others[0]),
+            hint="compute one of them in a query in FROM (SELECT ...)",
+        )
+
+
+def arrangement(
+    node: exp.Expr, outputs: Sequence[Output], written: Callable[[exp.Expr], str]
+) -> Arrangement | None:
+    """ORDER BY, LIMIT and OFFSET of a result that is a table."""
+    order = node.args.get("order")
+    keys = tuple(_key(part, outputs, written) for part in (order.expressions if order else ()))
+    limit, offset = (_count(node.args.get(name), name.upper()) for name in ("limit", "offset"))
+    if not keys and limit is None and offset is None:
+        return None
+    return Arrangement(keys, limit, offset or 0)
+
+
+def _key(part: exp.Expr, outputs: Sequence[Output], written: Callable[[exp.Expr], str]) -> SortedBy:
+    wanted = part.this
+    descending = bool(part.args.get("desc"))
+    names = [output.name.lower() for output in outputs]
+    if isinstance(wanted, exp.Literal) and wanted.name.isdigit() and 1 <= int(wanted.name) <= len(outputs):
+        at = int(wanted.name) - 1
+    else:
+        name = wanted.name if isinstance(wanted, exp.Column) else written(wanted)
+        if name.lower() not in names:
+            raise AnalysisError(
+                "with an aggregate of your own, ORDER BY names a column of SELECT",
+                span=span_of(wanted),
+                hint=did_you_mean(name, [output.name for output in outputs])
+                or "select it, or sort outside: SELECT ... FROM (SELECT ...) ORDER BY ...",
+            )
+        at = names.index(name.lower())
+    return SortedBy(at, descending, bool(part.args.get("nulls_first", not descending)))
+
+
+def _count(node: exp.Expr | None, what: str) -> int | None:
+    if node is None:
+        return None
+    value = node.expression
+    if not isinstance(value, exp.Literal) or not value.name.isdigit():
+        raise AnalysisError(f"{what} is a whole number here", span=span_of(value), hint=_APART)
+    return int(value.name)

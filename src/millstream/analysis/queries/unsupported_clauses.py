@@ -1,0 +1,119 @@
+"""Clauses of SQL that a stream does not take, and what to write instead."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from millstream.analysis.queries.from_clause import length_on
+from millstream.analysis.queries.name_resolver import aggregate_name
+from millstream.analysis.queries.resolved_query import ReadQuery, ReadStream
+from millstream.catalog.functions import FunctionKind, builtin
+from millstream.errors import AnalysisError
+from millstream.syntax.foreign_syntax import BESIDE_OVER, RANKED, WINDOW_FUNCTIONS
+from millstream.syntax.spans import span_of
+
+if TYPE_CHECKING:
+    from millstream.analysis.queries.name_resolver import Resolver
+    from millstream.analysis.queries.resolved_query import FromItem
+    from millstream.analysis.queries.window_clause import StreamFacts
+
+_NOT_ON_STREAMS = (
+    (
+        "limit",
+        "LIMIT has no meaning",
+        f"stop the query when enough has come; {RANKED}",
+    ),
+    ("offset", "OFFSET has no meaning", None),
+    ("laterals", "LATERAL VIEW is not used", "call the generator in SELECT: SELECT explode(items) AS item"),
+    ("qualify", "QUALIFY is not used", "put the query into FROM (...) and use WHERE outside"),
+    ("windows", "a WINDOW clause is not used", "write the window in OVER (...)"),
+    ("sort", "SORT BY has no meaning", "a stream is ordered by its timestamp"),
+    ("cluster", "CLUSTER BY has no meaning", None),
+    ("distribute", "DISTRIBUTE BY has no meaning", None),
+    ("sample", "TABLESAMPLE is not used", "WHERE rand() < 0.1 samples a stream"),
+    ("pivots", "PIVOT is not used", None),
+    ("connect", "CONNECT BY is not used", None),
+)
+_NAMING = ("laterals", "pivots")
+"""Clauses that bring columns of their own: without them nothing can be said of the names in the query."""
+
+
+def refuse_clauses(node: exp.Select, resolver: Resolver, *, has_content: bool) -> None:
+    """Refuse what a SELECT over streams cannot have."""
+    for argument, what, hint in _NOT_ON_STREAMS:
+        part = node.args.get(argument)
+        if part:
+            part = part[0] if isinstance(part, list) else part
+            error = AnalysisError(f"{what} on a stream", span=span_of(part) or span_of(node), hint=hint)
+            if argument in _NAMING:
+                raise error
+            with resolver.collected():
+                raise error
+    if node.args.get("distinct") is not None and not has_content:
+        with resolver.collected():
+            raise AnalysisError(
+                "DISTINCT on a stream needs a window",
+                span=span_of(node.args["distinct"]) or span_of(node),
+                hint="without one every value ever seen would have to be kept: FROM s [RANGE 10 SECONDS]",
+            )
+    _refuse_window_functions(node, resolver)
+
+
+def _refuse_window_functions(node: exp.Select, resolver: Resolver) -> None:
+    """Refuse windows that are written as functions: all else would only follow from that."""
+    group = node.args.get("group")
+    for part in (*node.expressions, *(group.expressions if group is not None else ())):
+        for call in part.find_all(exp.Anonymous):
+            hint = WINDOW_FUNCTIONS.get(call.name.lower())
+            own = resolver.catalog.has_aggregate(call.name) or resolver.catalog.function(call.name)
+            if hint is not None and not own:
+                raise AnalysisError(f"{call.name}(...) is not part of ESL", span=span_of(call), hint=hint)
+
+
+def window_hint(item: FromItem, call: str) -> str:
+    """Say where the window of a blocking aggregate can stand."""
+    if isinstance(item, ReadQuery):
+        inner = "(SELECT ...)" if item.alias.startswith("__query") else item.alias
+        return (
+            f"the query in FROM gives a stream, which needs a window of its own: FROM {inner} [NOW] for"
+            f" results of one instant together, or [TUMBLE {length_on(item, '1 HOUR')}]"
+        )
+    name = item.stream.name if isinstance(item, ReadStream) else item.alias
+    reach, slide = length_on(item, "5 MINUTES"), length_on(item, "1 MINUTE", "10")
+    interval = reach if reach.isdigit() else f"INTERVAL {reach}"
+    return (
+        f"use a window on '{name}', as in FROM {name} [RANGE {reach} SLIDE {slide}] or"
+        f" {call} OVER (RANGE {interval} PRECEDING), or a non-blocking aggregate of your own"
+        " (CREATE AGGREGATE with an empty TERMINATE)"
+    )
+
+
+def refuse_ranks(node: exp.Window, resolver: Resolver) -> None:
+    """Refuse functions of OVER that are no aggregates."""
+    name = aggregate_name(node)
+    known = None if resolver.catalog.has_aggregate(name) else builtin(name)
+    if known is not None and known.kind is not FunctionKind.AGGREGATE:
+        raise AnalysisError(
+            f"'{name}' is no aggregate, and on a stream only aggregates go with OVER",
+            span=span_of(node),
+            hint=BESIDE_OVER.get(name.lower(), RANKED),
+        )
+
+
+def check_order(node: exp.Select, resolver: Resolver, facts: StreamFacts, *, windowed: bool) -> None:
+    """Refuse any order but that of the timestamp; ``resolver`` knows the names of the result."""
+    order = node.args.get("order")
+    timestamp = facts.timestamp.column
+    wanted = {(timestamp or "").lower()} | ({"window_end"} if windowed else set())
+    for ordered in order.expressions if order is not None else ():
+        column = resolver.resolve(ordered.this).column
+        if column is None or column.name.lower() not in wanted or ordered.args.get("desc"):
+            if windowed:
+                hint = f"write ORDER BY window_end, or leave it out; {RANKED}"
+            else:
+                hint = f"write ORDER BY {timestamp}, or leave it out" if timestamp else "leave ORDER BY out"
+            raise AnalysisError(
+                "a stream can only be ordered by its timestamp", span=span_of(ordered), hint=hint
+            )

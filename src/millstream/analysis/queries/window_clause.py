@@ -1,0 +1,400 @@
+"""Bracket windows: which kind it is, on which attribute, and whether that can work on this stream."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, time
+from decimal import Decimal
+
+from sqlglot import exp
+
+from millstream.analysis.queries.name_resolver import Resolver
+from millstream.analysis.queries.scope import ScopeRelation
+from millstream.analysis.types.quantities import example, is_point, positive_on, positive_rows, quantity
+from millstream.catalog.entries import Timestamp, TimestampKind
+from millstream.errors import AnalysisError, did_you_mean
+from millstream.quantity import Distance, Duration, Quantity, Rows
+from millstream.syntax import nodes, to_sql
+from millstream.syntax.spans import span_of
+from millstream.types import BOOLEAN, TIMESTAMP, UNKNOWN, Field, Type
+from millstream.windows.window_spec import (
+    LandmarkWindow,
+    NowWindow,
+    PredicateWindow,
+    RangeWindow,
+    RowWindow,
+    SessionWindow,
+    TupleSlideWindow,
+    Window,
+)
+
+ROW_NUM = "row_num"
+"""The position of a tuple in order of arrival, which every stream has."""
+
+UNKNOWN_COLUMNS = tuple(Field(name, UNKNOWN) for name in ("window_start", "window_end", "wid", "complete"))
+"""The columns of a window about which no more is known."""
+
+
+@dataclass(frozen=True)
+class StreamFacts:
+    """What windows must know of a stream: its order, its promises, whether it ends."""
+
+    timestamp: Timestamp
+    promised: frozenset[str]
+    bounded: bool
+
+
+# Which clauses go with which kind of window; what is not named here is refused by name.
+_CLAUSES = {
+    "RANGE": {"range", "slide", "wattr", "rattr", "sattr", "pattr", "origin", "emit"},
+    "ROWS": {"range", "slide", "pattr", "emit"},
+    "TUMBLE": {"range", "wattr", "pattr", "origin", "emit"},
+    "NOW": {"pattr"},
+    "UNBOUNDED": {"start_at", "slide", "wattr", "pattr", "emit"},
+    "LANDMARK": {"start_at", "end_at", "slide", "wattr", "pattr", "emit"},
+    "SESSION": {"gap", "wattr", "pattr", "emit"},
+    "PREDICATE": {"start_when", "end_when", "pattr", "emit"},
+}
+
+
+class WindowAnalyser:
+    """Analyses the bracket behind one relation."""
+
+    def __init__(
+        self, node: nodes.StreamWindow, relation: ScopeRelation, facts: StreamFacts, *, declared: bool = True
+    ) -> None:
+        self.declared = declared
+        """Whether the stream has a declaration, to which clauses can be added."""
+        self.node = node
+        self.relation = relation
+        self.facts = facts
+
+    def analyse(self, resolver: Resolver) -> Window:
+        self._check_clauses()
+        match self.node.kind:
+            case "RANGE":
+                return self._range()
+            case "ROWS":
+                return self._rows(positive_rows(self._arg("range"), "ROWS"))
+            case "TUMBLE":
+                return self._tumble()
+            case "NOW":
+                return NowWindow(partition_by=self._partition())
+            case "UNBOUNDED" | "LANDMARK":
+                return self._landmark()
+            case "SESSION":
+                return self._session()
+            case _:
+                return self._predicate(resolver)
+
+    # ------------------------------------------------------------ kinds
+
+    def _range(self) -> Window:
+        if self._has("rattr") or self._has("sattr"):
+            return self._tuple_slide()
+        wattr = self._arg("wattr") if self._has("wattr") else None
+        if wattr is not None and self._is_row_num(wattr):
+            slide = positive_rows(self._arg("slide"), "SLIDE") if self._has("slide") else Rows(1)
+            return RowWindow(
+                attribute=None,
+                partition_by=self._partition(),
+                emit_every=self._emit_rows(),
+                range=positive_rows(self._arg("range"), "RANGE"),
+                slide=slide,
+                by_arrival=True,
+            )
+        attribute, type_ = self._attribute(wattr, rows_refused="")
+        named = attribute or "the timestamp"
+        return RangeWindow(
+            attribute=attribute,
+            partition_by=self._partition(),
+            emit_every=self._emit_on(named, type_),
+            range=self._extent("range", "RANGE", named, type_),
+            slide=self._extent("slide", "SLIDE", named, type_) if self._has("slide") else None,
+            origin=self._instant("origin", "ORIGIN", type_),
+        )
+
+    def _tumble(self) -> Window:
+        size = self._arg("range")
+        if isinstance(size, nodes.RowCount):
+            rows = positive_rows(size, "TUMBLE")
+            return RowWindow(
+                partition_by=self._partition(), emit_every=self._emit_rows(), range=rows, slide=rows
+            )
+        attribute, type_ = self._attribute(self.node.args.get("wattr"))
+        named = attribute or "the timestamp"
+        reach = self._extent("range", "TUMBLE", named, type_)
+        return RangeWindow(
+            attribute=attribute,
+            partition_by=self._partition(),
+            emit_every=self._emit_on(named, type_),
+            range=reach,
+            slide=reach,
+            origin=self._instant("origin", "ORIGIN", type_),
+        )
+
+    def _rows(self, size: Rows) -> Window:
+        slide = positive_rows(self._arg("slide"), "SLIDE") if self._has("slide") else Rows(1)
+        return RowWindow(
+            partition_by=self._partition(), emit_every=self._emit_rows(), range=size, slide=slide
+        )
+
+    def _tuple_slide(self) -> Window:
+        for other in ("rattr", "sattr", "slide"):
+            if not self._has(other):
+                raise self._error(
+                    f"a window that slides by tuples needs {other.upper()}",
+                    hint="[RANGE r RATTR a SLIDE n ROWS SATTR row_num], or SATTR rank(a)",
+                )
+        if self._has("wattr"):
+            raise self._error("WATTR does not go with RATTR and SATTR", self._arg("wattr"))
+        if self._has("emit"):
+            raise self._error(
+                "EMIT EVERY does not go with SATTR: until the tuple comes that ends a window, "
+                "nobody knows where the window begins",
+                self._arg("emit"),
+                hint="[ROWS n SLIDE m EMIT EVERY e ROWS] has partial results, and so has RANGE with WATTR",
+            )
+        attribute, type_ = self._attribute(self._arg("rattr"), "RATTR")
+        assert attribute is not None
+        return TupleSlideWindow(
+            attribute=attribute,
+            partition_by=self._partition(),
+            range=self._extent("range", "RANGE", attribute, type_),
+            every=positive_rows(self._arg("slide"), "SLIDE"),
+            by_rank=self._by_rank(attribute),
+        )
+
+    def _by_rank(self, attribute: str) -> bool:
+        sattr = self._arg("sattr")
+        if self._is_row_num(sattr):
+            return False
+        if isinstance(sattr, exp.Anonymous) and sattr.name.lower() == "rank":
+            arguments = sattr.expressions
+            if len(arguments) == 1 and arguments[0].name.lower() == attribute.lower():
+                return True
+            raise self._error(f"SATTR must rank by the range attribute: rank({attribute})", sattr)
+        raise self._error("SATTR is row_num or rank(a)", sattr)
+
+    def _landmark(self) -> Window:
+        if self.node.kind == "LANDMARK" and not self._has("start_at") and not self._has("end_at"):
+            raise self._error(
+                "a LANDMARK window needs START AT, END AT or both",
+                hint="for everything so far write [UNBOUNDED]",
+            )
+        attribute, type_ = self._attribute(self.node.args.get("wattr"))
+        named = attribute or "the timestamp"
+        if self._has("start_at") and self._has("end_at"):
+            self._check_bounds(self._arg("start_at"), self._arg("end_at"))
+        return LandmarkWindow(
+            attribute=attribute,
+            partition_by=self._partition(),
+            emit_every=self._emit_on(named, type_),
+            start=self._instant("start_at", "START AT", type_),
+            end=self._instant("end_at", "END AT", type_),
+            slide=self._extent("slide", "SLIDE", named, type_) if self._has("slide") else None,
+        )
+
+    def _check_bounds(self, start: exp.Expr, end: exp.Expr) -> None:
+        """Refuse bounds between which no tuple can be; bounds that only Spark can compare pass."""
+        one, other = _comparable(start), _comparable(end)
+        if one is None or type(one) is not type(other):
+            return
+        try:
+            is_empty = bool(one >= other)  # type: ignore[operator]
+        except TypeError:  # times with and without a zone
+            return
+        if is_empty:
+            raise self._error(
+                f"the window is empty, because END AT {to_sql(end)} is not after START AT {to_sql(start)}",
+                end,
+                hint="a window holds what is at START AT or after it, and before END AT",
+            )
+
+    def _session(self) -> Window:
+        if not self._has("gap"):
+            raise self._error("a SESSION window needs GAP", hint="[SESSION GAP 30 SECONDS]")
+        attribute, type_ = self._attribute(self.node.args.get("wattr"))
+        named = attribute or "the timestamp"
+        return SessionWindow(
+            attribute=attribute,
+            partition_by=self._partition(),
+            emit_every=self._emit_on(named, type_),
+            gap=self._extent("gap", "GAP", named, type_),
+        )
+
+    def _predicate(self, resolver: Resolver) -> Window:
+        for side in ("start_when", "end_when"):
+            if not self._has(side):
+                raise self._error("a predicate window needs both START WHEN and END WHEN")
+        attribute, type_ = self._attribute(None)
+        return PredicateWindow(
+            partition_by=self._partition(),
+            emit_every=self._emit_on(attribute or "the timestamp", type_),
+            start_when=resolver.condition(self._arg("start_when"), "START WHEN"),
+            end_when=resolver.condition(self._arg("end_when"), "END WHEN"),
+        )
+
+    # ------------------------------------------------------------ parts
+
+    def _attribute(self, node: exp.Expr | None, rows_refused: str = "this window") -> tuple[str | None, Type]:
+        """The window attribute and its type; None is the stream's own order.
+
+        Row numbers cannot measure ``rows_refused``; it is empty where they can.
+        """
+        if node is None:
+            timestamp = self.facts.timestamp
+            if timestamp.kind is TimestampKind.LATENT:
+                return None, TIMESTAMP
+            return timestamp.column, timestamp.type or UNKNOWN
+        if rows_refused and self._is_row_num(node):
+            raise AnalysisError(
+                f"{ROW_NUM} numbers tuples, so {rows_refused} cannot be measured by it",
+                span=span_of(node),
+                hint="to count tuples write [ROWS n SLIDE m], or [RANGE n ROWS SLIDE m ROWS WATTR row_num]",
+            )
+        column = self.relation.find(node.name)
+        if column is None:
+            known = [f.name for f in self.relation.fields or ()]
+            raise AnalysisError(
+                f"unknown window attribute '{node.name}' in '{self.relation.alias}'",
+                span=span_of(node),
+                hint=did_you_mean(node.name, known if rows_refused else [*known, ROW_NUM]),
+            )
+        if not column.type.is_ordered:
+            raise AnalysisError(
+                f"a window cannot be defined on '{column.name}', which is of type {column.type}",
+                span=span_of(node),
+                hint="the attribute must be a timestamp, a date or a number",
+            )
+        if not self.facts.bounded and column.name.lower() not in self.facts.promised:
+            raise AnalysisError(
+                f"nothing promises progress on '{column.name}', so a window on it would never close",
+                span=span_of(node),
+                hint=self._promise_hint(column.name, column.type),
+            )
+        return column.name, column.type
+
+    def _promise_hint(self, name: str, type_: Type) -> str:
+        if not self.declared:
+            return (
+                f"a query promises nothing about what it computes: '{name}' must come unchanged from a stream"
+                f" that is declared with ORDER BY {name}, or with SLACK ... ON {name}"
+            )
+        amount = "10" if type_.is_numeric else f"INTERVAL {example(type_, '10 SECONDS')}"
+        return f"add a promise to the stream, such as SLACK {amount} ON {name}"
+
+    def _partition(self) -> tuple[str, ...]:
+        names = []
+        for node in self.node.args.get("pattr") or ():
+            column = self.relation.find(node.name)
+            if column is None:
+                raise AnalysisError(
+                    f"unknown partitioning column '{node.name}' in '{self.relation.alias}'",
+                    span=span_of(node),
+                    hint=did_you_mean(node.name, [f.name for f in self.relation.fields or ()]),
+                )
+            names.append(column.name)
+        return tuple(names)
+
+    def _extent(self, argument: str, what: str, attribute: str, type_: Type) -> Duration | Distance:
+        node = self._arg(argument)
+        times = [f.name for f in self.relation.fields or () if f.type.is_time]
+        if type_.is_numeric and times and isinstance(quantity(node), Duration):
+            raise AnalysisError(
+                f"{what} cannot be an interval, because '{attribute}' is of type {type_}",
+                span=span_of(node),
+                hint="write a plain number"
+                + (f", or a window on another column: WATTR {times[0]}" if self.facts.bounded else ""),
+            )
+        amount = positive_on(node, what, attribute, type_)
+        if isinstance(amount, Duration) and amount.months:
+            raise AnalysisError(
+                f"{what} {amount} has no fixed length", span=span_of(node), hint="write it in DAYS"
+            )
+        return amount
+
+    def _emit_rows(self) -> Rows | None:
+        return positive_rows(self._arg("emit"), "EMIT EVERY") if self._has("emit") else None
+
+    def _emit_on(self, attribute: str, type_: Type) -> Quantity | None:
+        return self._extent("emit", "EMIT EVERY", attribute, type_) if self._has("emit") else None
+
+    def _instant(self, argument: str, what: str, type_: Type) -> str | None:
+        node = self.node.args.get(argument)
+        if node is None:
+            return None
+        is_text = (isinstance(node, exp.Literal) and node.is_string) or isinstance(node, exp.Cast)
+        if type_.is_time and not is_text:
+            raise AnalysisError(
+                f"{what} must be a time, because the window attribute is of type {type_}",
+                span=span_of(node),
+                hint=f"write {what} '2026-01-31 07:00:00'",
+            )
+        if not type_.is_numeric:
+            return to_sql(node)
+        amount = None if is_text else quantity(node)
+        if not isinstance(amount, Distance):
+            raise AnalysisError(
+                f"{what} must be a number, because the window attribute is of type {type_}",
+                span=span_of(node),
+            )
+        if not is_point(amount.value, type_):
+            raise AnalysisError(
+                f"{what} {amount} cannot be a bound on the window attribute, which is of type {type_}",
+                span=span_of(node),
+                hint="use a value of this type",
+            )
+        return to_sql(node)
+
+    def _check_clauses(self) -> None:
+        kind = self.node.kind
+        for name, value in self.node.args.items():
+            if name != "kind" and value is not None and name not in _CLAUSES[kind]:
+                what = value[0] if isinstance(value, list) else value
+                raise self._error(
+                    f"{name.upper().replace('_', ' ')} does not go with a {kind} window",
+                    what if isinstance(what, exp.Expr) else None,
+                )
+
+    def _is_row_num(self, node: exp.Expr) -> bool:
+        return (
+            isinstance(node, exp.Column)
+            and node.name.lower() == ROW_NUM
+            and self.relation.find(ROW_NUM) is None
+        )
+
+    def _has(self, argument: str) -> bool:
+        return self.node.args.get(argument) is not None
+
+    def _arg(self, argument: str) -> exp.Expr:
+        node = self.node.args[argument]
+        assert isinstance(node, exp.Expr)
+        return node
+
+    def _error(self, message: str, node: exp.Expr | None = None, hint: str | None = None) -> AnalysisError:
+        return AnalysisError(message, span=span_of(node or self.node), hint=hint)
+
+
+def _comparable(node: exp.Expr) -> Decimal | datetime | time | None:
+    """A bound of a landmark as a value that Python can compare; None where that is left to Spark."""
+    if isinstance(node, exp.Cast):
+        node = node.this
+    if not isinstance(node, exp.Literal) or not node.is_string:
+        amount = quantity(node)
+        return amount.value if isinstance(amount, Distance) else None
+    for read in (time.fromisoformat, datetime.fromisoformat):
+        try:
+            return read(node.name.strip())
+        except ValueError:
+            pass
+    return None
+
+
+def implicit_columns(window: Window, facts: StreamFacts, relation: ScopeRelation) -> tuple[Field, ...]:
+    """window_start, window_end and wid of a windowed stream, and complete where it emits early."""
+    column = relation.find(window.attribute) if window.attribute else None
+    type_ = column.type if column else (facts.timestamp.type or TIMESTAMP)
+    edge = window.edge_type(type_)
+    fields = (Field("window_start", edge), Field("window_end", edge), Field("wid", window.wid_type(edge)))
+    return (*fields, Field("complete", BOOLEAN)) if window.emit_every else fields

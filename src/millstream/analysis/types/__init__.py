@@ -1,0 +1,1 @@
+"""Types of expressions by Spark's rules, quantities, implicit casts, and elaboration to the typed form."""

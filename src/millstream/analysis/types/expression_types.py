@@ -1,0 +1,260 @@
+"""The type of every expression, by Spark's rules (ANSI mode), without Spark.
+
+Errors are raised where Spark's analyzer raises them. What cannot be known here is UNKNOWN, which goes
+together with everything: Spark will check it when the query runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Any
+
+from sqlglot import exp
+
+from millstream.analysis.error_collector import Mistakes
+from millstream.analysis.types import literal_types, operator_types
+from millstream.analysis.types.coercion import common_type
+from millstream.analysis.types.data_types import from_datatype
+from millstream.analysis.types.function_types.function_call import Call
+from millstream.analysis.types.function_types.result_types import result_type
+from millstream.analysis.types.function_types.temporal import difference_in_units, moved_by_units
+from millstream.analysis.types.literal_types import field_type
+from millstream.catalog.functions import BARE_FUNCTIONS, builtin, builtin_names
+from millstream.errors import AnalysisError, UnknownNameError, closest, did_you_mean
+from millstream.syntax import nodes
+from millstream.syntax.foreign_syntax import FUNCTIONS, OTHER_NAMES, WINDOW_FUNCTIONS
+from millstream.syntax.spans import span_of
+from millstream.types import BOOLEAN, UNKNOWN, Type
+
+__all__ = ["Typer", "common_type", "field_type", "from_datatype"]
+
+# Functions whose first argument may be a unit of time instead of a value.
+_WITH_UNIT = {
+    **dict.fromkeys(("dateadd", "date_add", "timestampadd"), moved_by_units),
+    **dict.fromkeys(("datediff", "date_diff", "timestampdiff"), difference_in_units),
+}
+
+# Functions whose main argument stands in WITHIN GROUP (ORDER BY ...).
+OF_GROUP = ("percentile_cont", "percentile_disc", "mode")
+
+# Calls with a syntax of their own: the function, and the arguments of the node in the function's order.
+_SPECIAL_CALLS: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
+    exp.If: ("if", ("this", "true", "false")),
+    exp.Any: ("any", ("this",)),
+    exp.Transform: ("transform", ("this", "expression")),
+    exp.Trim: ("trim", ("this", "expression")),
+    exp.Substring: ("substring", ("this", "start", "length")),
+    exp.StrPosition: ("position", ("substr", "this", "position")),
+    exp.Overlay: ("overlay", ("this", "expression", "from_", "for_")),
+    exp.BitwiseLeftShift: ("shiftleft", ("this", "expression")),
+    exp.BitwiseRightShift: ("shiftright", ("this", "expression")),
+    exp.Neg: ("negative", ("this",)),
+}
+
+
+class Typer:
+    """Types expressions, asking its owner about names.
+
+    Args:
+        column: The type of a column; raises AnalysisError, or returns None, if there is no such column.
+        call: The type of a call of a function that the owner knows, or None; asked before the built-ins.
+        node: The type of a node that is not SQL's, or None.
+        query: The type of the only column of a subquery.
+        names: Functions that ``call`` knows, for hints.
+        mistakes: Collects errors, each with the smallest expression that has it; without, they are raised.
+    """
+
+    def __init__(
+        self,
+        *,
+        column: Callable[[exp.Column], Type | None],
+        call: Callable[[str, exp.Expr, list[Type]], Type | None] = lambda name, node, types: None,
+        node: Callable[[exp.Expr], Type | None] = lambda node: None,
+        query: Callable[[exp.Query], Type] = lambda query: UNKNOWN,
+        names: Collection[str] = (),
+        mistakes: Mistakes | None = None,
+    ) -> None:
+        self._column = column
+        self._call = call
+        self._node = node
+        self._query = query
+        self._names = names
+        self._mistakes = mistakes
+        self._lambda_parameters: list[dict[str, Type]] = []
+        self._known: dict[int, tuple[exp.Expr, Type]] | None = None
+
+    def remember(self) -> None:
+        """Keep types from now on, as nothing more will be learnt about what they are made of."""
+        self._known = self._known or {}
+
+    def type_of(self, node: exp.Expr) -> Type:
+        """The type of an expression, or an AnalysisError; UNKNOWN where that is collected."""
+        if self._known is None or self._lambda_parameters:
+            return self._type_of(node)
+        if id(node) not in self._known:
+            # The node is kept, too: while it is there no other one has its identity.
+            self._known[id(node)] = node, self._type_of(node)
+        return self._known[id(node)][1]
+
+    def _type_of(self, node: exp.Expr) -> Type:
+        rule = next((_RULES[class_] for class_ in type(node).__mro__ if class_ in _RULES), None)
+        if rule is None:
+            return self._node(node) or UNKNOWN
+        try:
+            return rule(self, node)
+        except AnalysisError as error:
+            if self._mistakes is None:
+                raise
+            self._mistakes.add(error)
+            return UNKNOWN
+
+    def types_of(self, several: Iterable[exp.Expr]) -> list[Type]:
+        """The types of several expressions."""
+        return [self.type_of(node) for node in several]
+
+    def _starred_type(self, node: nodes.Starred) -> Type:
+        found = self._node(node)
+        if found is None:
+            raise AnalysisError(
+                "a star before an argument is for aggregates of a pattern's star",
+                span=span_of(node),
+                hint="leave it out, or write count(*) for the number of tuples",
+            )
+        return found
+
+    # ------------------------------------------------------------ names
+
+    def _column_type(self, node: exp.Column) -> Type:
+        if node.is_star:
+            return UNKNOWN
+        parameter = None if node.table else self._lambda_parameter(node.name)
+        if parameter is not None:
+            return parameter
+        if node.table or node.name.lower() not in BARE_FUNCTIONS:
+            return self._column(node) or UNKNOWN
+        try:
+            found = self._column(node)
+        except AnalysisError:
+            found = None
+        return self._builtin_type(node.name, node, (), ()) if found is None else found
+
+    def _identifier_type(self, node: exp.Identifier) -> Type:
+        return self._lambda_parameter(node.name) or UNKNOWN
+
+    def _lambda_parameter(self, name: str) -> Type | None:
+        scopes = reversed(self._lambda_parameters)
+        return next((scope[name.lower()] for scope in scopes if name.lower() in scope), None)
+
+    def lambda_type(self, node: exp.Expr, parameters: Sequence[Type]) -> Type:
+        """The type of the body of a lambda, for parameters of these types."""
+        if not isinstance(node, exp.Lambda):
+            return UNKNOWN
+        names = [parameter.name.lower() for parameter in node.expressions]
+        self._lambda_parameters.append(dict(zip(names, parameters, strict=False)))
+        try:
+            return self.type_of(node.this)
+        finally:
+            self._lambda_parameters.pop()
+
+    def _query_type(self, node: exp.Expr) -> Type:
+        query = node.unnest()
+        return self._query(query) if isinstance(query, exp.Query) else UNKNOWN
+
+    # ------------------------------------------------------------ calls
+
+    def call(self, name: str, node: exp.Expr, *written: exp.Expr) -> Call:
+        """A call with the types of its arguments; lambdas are typed by who knows their parameters."""
+        arguments = [part for argument in written for part in _values(argument)]
+        return Call(name, node, arguments, self.types_of(arguments), self.lambda_type)
+
+    def _call_type(self, node: exp.Expr) -> Type:
+        name = node.name
+        arguments = node.expressions
+        with_unit = _WITH_UNIT.get(name.lower())
+        if with_unit and arguments and isinstance(arguments[0], exp.Var):
+            return with_unit(self.call(name, node, *arguments[1:]))
+        return self._function_type(name, node, *arguments)
+
+    def _special_call_type(self, node: exp.Expr) -> Type:
+        name, keys = _SPECIAL_CALLS[type(node)]
+        written = (node.args.get(key) for key in keys)
+        return self._function_type(name, node, *(part for part in written if part is not None))
+
+    def _function_type(self, name: str, node: exp.Expr, *written: exp.Expr) -> Type:
+        call = self.call(name, node, *written)
+        found = self._call(name, node, list(call.types))
+        return self._builtin_type(name, node, call.arguments, call.types) if found is None else found
+
+    def _builtin_type(
+        self, name: str, node: exp.Expr, arguments: Sequence[exp.Expr], types: Sequence[Type]
+    ) -> Type:
+        function = builtin(name)
+        if function is None:
+            raise UnknownNameError(
+                "function",
+                name,
+                span=span_of(node),
+                hint=_OF_BODIES.get(name.lower())
+                or FUNCTIONS.get(name.lower())
+                or WINDOW_FUNCTIONS.get(name.lower())
+                or did_you_mean(name, self._names)
+                or _similar_builtin(name),
+            )
+        return result_type(function, Call(function.name, node, arguments, types, self.lambda_type))
+
+    def _within_group(self, node: exp.WithinGroup) -> Type:
+        function, ordered = node.this, [part.this for part in node.expression.expressions]
+        if function.name.lower() in OF_GROUP:
+            return self._function_type(function.name, function, *ordered, *function.expressions)
+        self.types_of(ordered)
+        return self.type_of(function)
+
+    def _filtered(self, node: exp.Filter) -> Type:
+        operator_types.check_condition(self, node.expression.this, "FILTER")
+        return self.type_of(node.this)
+
+    def _over_window(self, node: exp.Window) -> Type:
+        order = node.args.get("order")
+        self.types_of(node.args.get("partition_by") or ())
+        self.types_of(part.this for part in (order.expressions if order else ()))
+        return self.type_of(node.this)
+
+
+def _similar_builtin(name: str) -> str | None:
+    """A hint that names a function of Spark's, which may be known by another name elsewhere.
+
+    >>> _similar_builtin("avrage"), _similar_builtin("cnt"), _similar_builtin("subst")
+    ("did you mean 'avg'?", "did you mean 'count'?", "did you mean 'substr'?")
+    """
+    known = builtin_names() | OTHER_NAMES.keys()
+    alike = closest(name, sorted(known), cutoff=0.6)
+    return f"did you mean '{OTHER_NAMES.get(alike, alike)}'?" if alike else None
+
+
+def _values(argument: exp.Expr) -> Iterator[exp.Expr]:
+    """What is handed to a function, without DISTINCT, ORDER BY and the like."""
+    if isinstance(argument, exp.Distinct):
+        yield from argument.expressions
+    elif isinstance(argument, exp.IgnoreNulls | exp.RespectNulls | exp.Order | exp.Ordered):
+        yield argument.this
+    else:
+        yield argument
+
+
+_OF_BODIES = {"oldest": "oldest() is known in the bodies of window aggregates only"}
+
+_RULES: dict[type, Callable[[Typer, Any], Type]] = {
+    exp.Column: Typer._column_type,
+    exp.Identifier: Typer._identifier_type,
+    exp.Query: Typer._query_type,
+    exp.Subquery: Typer._query_type,
+    exp.Exists: lambda typer, node: BOOLEAN,
+    exp.Anonymous: Typer._call_type,
+    **dict.fromkeys(_SPECIAL_CALLS, Typer._special_call_type),
+    exp.WithinGroup: Typer._within_group,
+    exp.Filter: Typer._filtered,
+    exp.Window: Typer._over_window,
+    nodes.Starred: Typer._starred_type,
+    **operator_types.RULES,
+    **literal_types.RULES,
+}

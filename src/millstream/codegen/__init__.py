@@ -1,0 +1,1 @@
+"""Code generation: from the typed representation to the source of programs."""

@@ -1,0 +1,1 @@
+"""Code generation for sequence patterns: attempts, matches, measures, cached conditions."""

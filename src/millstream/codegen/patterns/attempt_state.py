@@ -1,0 +1,90 @@
+"""What a search remembers, as columns of a table: of a partition, and of each attempt in it."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+
+from millstream.codegen.core.source_writer import Writer
+from millstream.codegen.core.value_emitter import Value
+from millstream.ir.value_kinds import TRUTH, WORD, kind_of
+from millstream.types import BIGINT, Field, Type
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A column of a table, as generated source reads and writes it."""
+
+    prefix: str
+    index: int
+    type: Type
+
+    def of(self, row: str) -> str:
+        """The place of its value."""
+        return f"{self.prefix}_c{self.index}[{row}]"
+
+    def null_of(self, row: str) -> str:
+        """The place that has 1 for NULL."""
+        return f"{self.prefix}_n{self.index}[{row}]"
+
+    def at(self, row: str) -> Value:
+        code = self.of(row)
+        return Value(f"({code} != 0)" if kind_of(self.type) == TRUTH else code, f"({self.null_of(row)} != 0)")
+
+    def put(self, writer: Writer, row: str, value: Value) -> None:
+        code = f"int({value.code})" if kind_of(self.type) == TRUTH else value.code
+        writer.lines(f"{self.of(row)} = {code}", f"{self.null_of(row)} = {null_number(value)}")
+
+    def same(self, row: str, other: str) -> str:
+        """A condition: two rows have the same there."""
+        same_null = f"{self.null_of(row)} == {self.null_of(other)}"
+        return f"{self.of(row)} == {self.of(other)} and {same_null}"
+
+
+def null_number(value: Value) -> str:
+    """1 for NULL, as arrays have it."""
+    return {"": "0", "True": "1", "False": "0"}.get(value.null, f"1 if {value.null} else 0")
+
+
+@dataclass
+class Cells:
+    """The columns of a table, each known by what it holds.
+
+    Which are needed is learnt while the source is written: then it is written again.
+    """
+
+    prefix: str
+    fields: dict[Hashable, Field] = field(default_factory=dict)
+
+    def cell(self, what: Hashable, type_: Type = BIGINT) -> Cell:
+        known = self.fields.setdefault(what, Field(_text(what), type_))
+        return Cell(self.prefix, list(self.fields).index(what), known.type)
+
+    def words(self) -> list[Cell]:
+        """Those that have codes of words."""
+        return [self.cell(what) for what, known in self.fields.items() if kind_of(known.type) == WORD]
+
+
+def _text(what: Hashable) -> str:
+    return "_".join(map(str, what)) if isinstance(what, tuple) else str(what)
+
+
+@dataclass
+class Needs:
+    """All that is learnt: columns of tuples, how many tuples back they are looked at, and cells."""
+
+    columns: list[int] = field(default_factory=list)
+    back: dict[int, int] = field(default_factory=dict)
+    attempt: Cells = field(default_factory=lambda: Cells("at"))
+    partition: Cells = field(default_factory=lambda: Cells("pt"))
+
+    @property
+    def size(self) -> int:
+        fields = len(self.attempt.fields) + len(self.partition.fields)
+        return len(self.columns) + sum(self.back.values()) + fields
+
+    def column(self, index: int) -> int:
+        """The number that a column of tuples has among those that are read."""
+        if index not in self.columns:
+            self.columns.append(index)
+        return self.columns.index(index)

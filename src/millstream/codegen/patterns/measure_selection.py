@@ -1,0 +1,29 @@
+"""Which way a measure is computed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from millstream.codegen.patterns.buffered_measures import MovingMeasure, WholeMeasure
+from millstream.codegen.patterns.measure_emitters import MeasureCode, ScalarMeasure
+from millstream.codegen.patterns.uda_measures import UserMeasure, WindowMeasure
+from millstream.codegen.udas.body_emitter import Shared
+from millstream.ir.pattern import Measure
+from millstream.program.content_aggregate import Content
+
+if TYPE_CHECKING:
+    from millstream.codegen.patterns.pattern_scope import PatternCode
+
+
+def measure_code(number: int, measure: Measure, code: PatternCode, shared: Shared) -> MeasureCode:
+    aggregation = measure.aggregation
+    if isinstance(aggregation, Content):
+        made = WholeMeasure if measure.final else MovingMeasure
+        return made(number, measure, code, shared)
+    if measure.rows is not None and aggregation.user is not None and aggregation.user.window:
+        return WindowMeasure(number, measure, code, shared)
+    if measure.rows is not None:
+        return MovingMeasure(number, measure, code, shared)
+    if aggregation.user is not None:
+        return UserMeasure(number, measure, code, shared)
+    return ScalarMeasure(number, measure, code)

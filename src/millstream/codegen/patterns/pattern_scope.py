@@ -1,0 +1,152 @@
+"""Where expressions of a pattern find tuples and measures, while an attempt is at one of its elements."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import Enum
+
+from millstream.codegen.core.value_emitter import Value
+from millstream.codegen.patterns.attempt_state import Cell, Needs
+from millstream.codegen.patterns.measure_emitters import Result
+from millstream.codegen.patterns.measure_selection import measure_code
+from millstream.codegen.udas.body_emitter import BodyCode, Shared
+from millstream.ir import typed_nodes
+from millstream.ir.pattern import End, Pattern
+from millstream.ir.typed_nodes import Expr
+
+ASKED = "asked"
+"""Of a partition: how many questions there have been, if they are counted."""
+
+
+class Doing(Enum):
+    """What happens to an element."""
+
+    ASKED = "asked"
+    """The tuple is looked at for all attempts at once; a column says how far back its tuple is."""
+
+    BEGUN = "begun"
+    """The tuple would be its first."""
+
+    GOING_ON = "going on"
+    """The tuple would be a further one of its star."""
+
+    COMPLETE = "complete"
+    """Its star has ended with the tuple before, whether there is one now or not."""
+
+
+@dataclass(frozen=True)
+class Moment:
+    doing: Doing
+    element: int = -1
+    row: str = ""
+    """The attempt, by the name that has its number."""
+
+
+class PatternCode(BodyCode):
+    """Surroundings of conditions, of arguments of measures, and of results."""
+
+    def __init__(
+        self, pattern: Pattern, shared: Shared, needs: Needs, name: str, *, counted: bool = False
+    ) -> None:
+        super().__init__(
+            typed_nodes.Body(name, False, (), pattern.returns, (), (), ()), shared, "k", lambda _: None
+        )
+        self.pattern, self.needs, self.is_counted = pattern, needs, counted
+        self._moment = Moment(Doing.ASKED)
+        self._live: dict[int, Result] = {}
+        """Measures that are in names at the moment, and not in the attempt."""
+
+        self.measures = [measure_code(m, one, self, shared) for m, one in enumerate(pattern.measures)]
+
+    @contextmanager
+    def at(self, doing: Doing, element: int = -1, row: str = "") -> Iterator[None]:
+        before = self._moment, self._live
+        self._moment, self._live = Moment(doing, element, row), {}
+        yield
+        self._moment, self._live = before
+
+    # ------------------------------------------------------------ tuples
+
+    def column(self, column: typed_nodes.Column) -> Value:
+        moment = self._moment
+        if moment.doing is Doing.ASKED:
+            return self.now(column.index, column.scan)
+        place = self.pattern.places[column.scan]
+        star = self.pattern.elements[place.element].star
+        is_first = star and place.end is End.FIRST
+        if place.element == moment.element:
+            if moment.doing is Doing.BEGUN or (moment.doing is Doing.GOING_ON and not is_first):
+                return self.now(column.index, place.back)
+            if moment.doing is Doing.COMPLETE and not is_first:
+                return self.before(column.index, place.back + 1)
+        return self.tuple_cell(place.element, is_first, column.index, place.back).at(moment.row)
+
+    def now(self, index: int, back: int) -> Value:
+        """A column of the tuple that has come, or of one before it."""
+        if back:
+            return self.before(index, back)
+        number = self.needs.column(index)
+        return Value(f"a{number}", f"z{number}")
+
+    def before(self, index: int, back: int) -> Value:
+        """A column of an earlier tuple of the partition."""
+        self.needs.column(index)
+        self.needs.back[index] = max(self.needs.back.get(index, 0), back)
+        return self.history(index, back).at("k")
+
+    def history(self, index: int, back: int) -> Cell:
+        return self.needs.partition.cell(("back", index, back), self.pattern.fields[index].type)
+
+    def tuple_cell(self, element: int, first: bool, index: int, back: int) -> Cell:
+        """Where an attempt keeps a column of the first or the last tuple of an element."""
+        what = ("first" if first else "last", element, index, back)
+        return self.needs.attempt.cell(what, self.pattern.fields[index].type)
+
+    def keep_tuple(self, element: int, row: str, *, first: bool) -> None:
+        """Write down what will be asked about the first or the last tuple of an element."""
+        name = "first" if first else "last"
+        for what in list(self.needs.attempt.fields):
+            match what:
+                case (str(known), int(owner), int(index), int(back)) if (known, owner) == (name, element):
+                    complete = self._moment.doing is Doing.COMPLETE
+                    value = self.before(index, back + 1) if complete else self.now(index, back)
+                    self.tuple_cell(element, first, index, back).put(self.writer, row, value)
+
+    # ------------------------------------------------------------ measures
+
+    def grouped(self, index: int) -> Value:
+        live = self._live.get(index)
+        return self.expressions.kept(live() if live is not None else self.measures[index].kept())
+
+    def measures_of(self, element: int) -> list[int]:
+        return [m for m, measure in enumerate(self.pattern.measures) if measure.element == element]
+
+    def begin_measure(self, index: int) -> None:
+        self._live[index] = self.measures[index].begin()
+
+    def go_on_with_measure(self, index: int) -> None:
+        self._live[index] = self.measures[index].go_on()
+
+    def end_measures(self, element: int) -> None:
+        for index in self.measures_of(element):
+            value = self.measures[index].end(is_kept=self._moment.doing is Doing.COMPLETE)
+            if value is not None:
+                self._live[index] = value
+
+    # ------------------------------------------------------------ questions
+
+    def count(self, conditions: Collection[Expr]) -> None:
+        """They are asked now, as one question: that is what a search is measured by."""
+        if self.is_counted and conditions:
+            self.writer.line(f"{self.needs.partition.cell(ASKED).of('k')} += 1")
+
+    # ------------------------------------------------------------ failures
+
+    def about(self, text: str) -> None:
+        """What is written from here on is this."""
+        self._shared.texts.append(text)
+        self.writer.line(f"# {text}")
+        if self._shared.outside:
+            self.writer.line(f"fail[1] = {len(self._shared.texts) - 1}")

@@ -1,0 +1,1 @@
+"""Code generation for user-defined aggregates: statements, queries, local tables, window versions."""

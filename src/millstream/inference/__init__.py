@@ -1,0 +1,1 @@
+"""Inference on conditions of sequence patterns: implications, contradictions, shift and next (OPS)."""

@@ -1,0 +1,81 @@
+"""What can be said of conditions without their tuples: which ask about the tuple only, which about counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
+
+from millstream.ir import typed_nodes
+from millstream.ir.pattern import End, Pattern
+from millstream.ir.typed_nodes import Call, Cast, Column, Constant, Expr, Grouped
+from millstream.types import Kind
+
+
+def own_tuple(condition: Expr, pattern: Pattern, element: int, *, alone: bool = False) -> Expr | None:
+    """A condition that asks only about the tuple to be taken and those before it, else None.
+
+    In what is given back a column is known by how far back its tuple is. So elements that ask the same have
+    equal conditions, and these can be answered once for all attempts. A tuple ``alone`` is also the first.
+    """
+    for part in typed_nodes.walk(condition):
+        if isinstance(part, Grouped | typed_nodes.Scalar | typed_nodes.Exists | typed_nodes.Among):
+            return None
+        if isinstance(part, Column):
+            place = pattern.places[part.scan]
+            is_first = place.end is End.FIRST and pattern.elements[element].star and not alone
+            if place.element != element or is_first:
+                return None
+    found: Expr = with_columns(condition, lambda c: replace(c, scan=pattern.places[c.scan].back))
+    return found
+
+
+def with_columns(part: Any, change: Callable[[Column], Expr]) -> Any:
+    """The same expression, or several, with other columns."""
+    if isinstance(part, Column):
+        return change(part)
+    if isinstance(part, tuple):
+        return tuple(with_columns(one, change) for one in part)
+    if is_dataclass(part) and not isinstance(part, type) and isinstance(part, typed_nodes.PARTS):
+        return replace(part, **{f.name: with_columns(getattr(part, f.name), change) for f in fields(part)})
+    return part
+
+
+def measures_in(condition: Expr) -> set[int]:
+    return {part.index for part in typed_nodes.walk(condition) if isinstance(part, Grouped)}
+
+
+def at_least(condition: Expr, pattern: Pattern) -> int | None:
+    """The count that a condition wants to be large, if that is all that it says."""
+    return _count(condition, pattern, (">", ">="), ("<", "<="))
+
+
+def at_most(condition: Expr, pattern: Pattern) -> tuple[int, Expr] | None:
+    """The count that a condition wants not to be too large, and what it wants of it all the time."""
+    match condition:
+        case Call("=", (a, b)):
+            found = [at_most(Call("<=", pair, condition.type), pattern) for pair in ((a, b), (b, a))]
+            return found[0] or found[1]
+    count = _count(condition, pattern, ("<", "<="), (">", ">="))
+    return None if count is None else (count, condition)
+
+
+def _count(condition: Expr, pattern: Pattern, before: tuple[str, ...], after: tuple[str, ...]) -> int | None:
+    match condition:
+        case Call(name, (a, Constant(value))) if name in before and value is not None:
+            return _counted(a, pattern)
+        case Call(name, (Constant(value), a)) if name in after and value is not None:
+            return _counted(a, pattern)
+    return None
+
+
+def _counted(expr: Expr, pattern: Pattern) -> int | None:
+    match expr:
+        case Cast(argument, wanted) if wanted.kind in (Kind.BIGINT, Kind.DOUBLE, Kind.DECIMAL):
+            return _counted(argument, pattern)
+        case Grouped(index):
+            measure = pattern.measures[index]
+            aggregation = measure.aggregation
+            is_count = aggregation.name == "count" and aggregation.user is None
+            return index if is_count and measure.rows is None and not aggregation.distinct else None
+    return None

@@ -1,0 +1,1 @@
+"""Typed intermediate representation of aggregate bodies, expressions and sequence patterns."""

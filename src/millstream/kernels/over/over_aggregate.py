@@ -1,0 +1,155 @@
+"""OverAggregate: for each tuple, or for some, aggregates of it and the tuples before it in its partition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from millstream.kernels.aggregates.accumulator_selection import check
+from millstream.kernels.core.buffers import Array
+from millstream.kernels.core.kernel import Change, Frontier, Kernel, Tuples
+from millstream.kernels.over.frame_aggregates import Sliding
+from millstream.kernels.over.requested_results import Wanted
+from millstream.kernels.over.row_slots import WHOLE, Filling
+from millstream.kernels.over.running_aggregates import Running
+from millstream.kernels.over.time_slots import UNFIT, Holding
+from millstream.kernels.specs import OverSpec, SlideSpec
+from millstream.windows.slot_panes import Panes
+
+
+class OverAggregate(Kernel):
+    """Takes tuples in order and gives each with a result of every call (semantics 2, windows over a call).
+
+    With SLIDE only the last tuple of a slot comes out, and with EMIT EVERY some that are not. Keys and values
+    live in memory as arrays over all partitions of the shard; a batch costs as much as it has tuples, however
+    large windows are and however many partitions there are.
+    """
+
+    def __init__(self, calls: tuple[OverSpec, ...], slide: SlideSpec | None = None) -> None:
+        check(call.aggregate for call in calls)
+        self._calls = calls
+        self._slide = slide
+        panes = _panes(calls, slide)
+        groups: dict[str, list[OverSpec]] = {"running": [], "paned": [], "sliding": []}
+        self._groups = [_group(call, panes) for call in calls]
+        for call, group in zip(calls, self._groups, strict=True):
+            groups[group].append(call)
+        self._running = Running(groups["running"])
+        self._sliding = Sliding(groups["sliding"], "log")
+        self._paned = Sliding(groups["paned"], "panes", panes)
+        self._filling: Filling | None = None
+        self._holding: Holding | None = None
+        if slide is not None and (slide.rows or 0) > 1:
+            paned = groups["paned"]
+            reach = max(((call.rows or 0) + 1 for call in paned), default=0)
+            self._filling = Filling(slide, panes, [call.aggregate for call in paned], reach)
+        elif slide is not None and slide.time is not None:
+            self._holding = Holding(slide, {call.aggregate.result: call.aggregate for call in calls})
+
+    def process(self, tuples: Tuples, frontier: Frontier) -> Tuples:
+        if self._filling is not None:
+            return self._of_slots(self._filling, tuples, frontier)
+        if self._holding is not None:
+            return self._of_slots_of_time(self._holding, tuples, frontier)
+        return self._marked(self._results(Wanted.all_of(tuples), frontier), np.ones(len(tuples), np.bool_))
+
+    def _of_slots(self, filling: Filling, tuples: Tuples, frontier: Frontier) -> Tuples:
+        filled = filling.fill(tuples, frontier)
+        chosen = np.flatnonzero(filled.gives)
+        paned: list[pa.Array] = []
+        if "paned" in self._groups:
+            ends = np.flatnonzero(filled.gives[filled.lasts])
+            paned = self._paned.results(Wanted(tuples.take(filled.lasts), ends), frontier, filled.panes)
+        results = self._results(Wanted(tuples, chosen), frontier, paned)
+        return self._marked(results, filled.gives[chosen] == WHOLE)
+
+    def _of_slots_of_time(self, holding: Holding, tuples: Tuples, frontier: Frontier) -> Tuples:
+        wanted = Wanted(tuples, holding.candidates(tuples), is_final=False)
+        results = self._results(wanted, frontier)
+        unfit = pa.nulls(len(results), pa.string())
+        if wanted.unfit:
+            unfit = pa.array([wanted.unfit.get(row) for row in range(len(results))], pa.string())
+        return holding.process(_with(results, UNFIT, unfit), frontier)
+
+    def _marked(self, results: Tuples, complete: Array) -> Tuples:
+        """With the column that tells whole results from partial ones, if that is wanted."""
+        if self._slide is None or self._slide.complete is None:
+            return results
+        return _with(results, self._slide.complete, pa.array(complete))
+
+    def _results(self, wanted: Wanted, frontier: Frontier, paned: Iterable[pa.Array] = ()) -> Tuples:
+        """The tuples that are wanted, with the results of all calls."""
+        results = {
+            "running": iter(self._running.results(wanted, frontier) if "running" in self._groups else ()),
+            "sliding": iter(self._sliding.results(wanted, frontier) if "sliding" in self._groups else ()),
+            "paned": iter(paned),
+        }
+        tuples = wanted.tuples if wanted.are_all else wanted.tuples.take(wanted.rows)
+        columns = tuples.columns
+        for call, group in zip(self._calls, self._groups, strict=True):
+            columns = columns.append_column(call.aggregate.result, next(results[group]))
+        return Tuples(columns, tuples.time, tuples.origin, tuples.number)
+
+    def passes(self, frontier: Frontier) -> Frontier:
+        return frontier if self._holding is None else self._holding.passes(frontier)
+
+    @property
+    def _parts(self) -> list[_Part]:
+        parts: list[_Part | None] = [
+            self._sliding if "sliding" in self._groups else None,
+            self._paned if "paned" in self._groups else None,
+            self._running if "running" in self._groups else None,
+            self._filling,
+            self._holding,
+        ]
+        return [part for part in parts if part is not None]
+
+    def snapshot(self) -> Change:
+        changes = [part.snapshot() for part in self._parts]
+        return Change(
+            {name: table for change in changes for name, table in change.added.items()},
+            tuple(name for change in changes for name in change.dropped),
+            {name: value for change in changes for name, value in change.meta.items()},
+        )
+
+    def restore(self, meta: Mapping[str, Any], chunks: Mapping[str, pa.Table]) -> None:
+        for part in self._parts:
+            part.restore(meta, chunks)
+
+    @property
+    def rows(self) -> int:
+        return sum(part.rows for part in self._parts)
+
+
+class _Part(Protocol):
+    """What keeps a part of the state."""
+
+    def snapshot(self) -> Change: ...
+
+    def restore(self, meta: Mapping[str, Any], chunks: Mapping[str, pa.Table]) -> None: ...
+
+    @property
+    def rows(self) -> int: ...
+
+
+def _with(tuples: Tuples, name: str, column: pa.Array) -> Tuples:
+    columns = tuples.columns.append_column(name, column)
+    return Tuples(columns, tuples.time, tuples.origin, tuples.number)
+
+
+def _panes(calls: Iterable[OverSpec], slide: SlideSpec | None) -> Panes | None:
+    """The panes that windows of rows share; None if there would be as many as tuples."""
+    sizes = [call.rows + 1 for call in calls if call.rows is not None]
+    if slide is None or slide.rows is None or not sizes:
+        return None
+    panes = Panes.of(slide.rows, slide.emit, sizes)
+    return panes if panes.save_something else None
+
+
+def _group(call: OverSpec, panes: Panes | None) -> str:
+    if call.is_unbounded:
+        return "running"
+    return "sliding" if call.rows is None or panes is None else "paned"

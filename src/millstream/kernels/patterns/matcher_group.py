@@ -1,0 +1,75 @@
+"""Searches in the same tuples: partitions are numbered and columns are encoded once for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from millstream.kernels.core.kernel import Change, Frontier, Tuples
+from millstream.kernels.core.state_chunks import is_wasteful
+from millstream.kernels.patterns.key_encoding import Coding
+from millstream.kernels.patterns.matcher import Search
+from millstream.kernels.patterns.matcher_input import Offered
+from millstream.kernels.specs import PatternSpec
+
+
+class Searches:
+    """One search, or several with the numbers of partitions and the codes of words in common.
+
+    Each has a state of its own. They begin anew together, as numbers and codes then become others.
+    """
+
+    def __init__(self, specs: Sequence[PatternSpec]) -> None:
+        self._coding = Coding()
+        self.each = [Search(spec, self._coding) for spec in specs]
+
+    def found(self, tuples: Tuples, frontier: Frontier) -> list[Tuples]:
+        """The matches of each that are known with these tuples."""
+        offered = Offered(tuples, self._coding)
+        found = [search.found(offered, frontier) for search in self.each]
+        if not frontier.is_end and self._is_wasteful():
+            self._start_over()
+        return found
+
+    def passes(self, frontier: Frontier) -> Frontier:
+        return min(search.passes(frontier) for search in self.each)
+
+    @property
+    def asked(self) -> int:
+        """How often conditions of an element have been asked, by all programs that count that."""
+        return sum(search.asked for search in self.each)
+
+    def _is_wasteful(self) -> bool:
+        """Whether most of what is kept in memory is about nothing."""
+        words = min(search.state.machine.words for search in self.each)
+        return is_wasteful(max(len(self._coding.keys), words), 2 * self.rows)
+
+    def _start_over(self) -> None:
+        needed = [search.state.needed() for search in self.each]
+        self._begin()
+        for search, own in zip(self.each, needed, strict=True):
+            search.state.keep(own)
+
+    def _begin(self) -> None:
+        """Machines are made before any of them learns words, which otherwise would seem to be given."""
+        self._coding = Coding()
+        for search in self.each:
+            search.state.begin(self._coding)
+
+    # ------------------------------------------------------------ state
+
+    def changes(self) -> list[Change]:
+        touched = self._coding.touched()
+        return [search.state.change(touched) for search in self.each]
+
+    def restore(self, written: Sequence[tuple[Mapping[str, Any], Mapping[str, pa.Table]]]) -> None:
+        """Become what was written down of each: what is known of its chunks, and these."""
+        self._begin()
+        for search, (meta, chunks) in zip(self.each, written, strict=True):
+            search.state.read(meta, chunks)
+
+    @property
+    def rows(self) -> int:
+        return sum(search.state.rows for search in self.each)

@@ -1,0 +1,111 @@
+"""Compiling before a query starts, so that no batch has to wait for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from millstream.kernels.core.kernel import END, KEY, KEY2, Frontier, Kernel, Tuples
+from millstream.kernels.core.partition_state import BY_KEY, WHOLE
+from millstream.kernels.core.reorder import Reorder
+from millstream.kernels.over.active_expiration import ActiveAggregate
+from millstream.kernels.over.over_aggregate import OverAggregate
+from millstream.kernels.relational.union_distinct import Distinct
+from millstream.kernels.specs import AggregateSpec, Function, OverSpec, SlideSpec, WindowSpec
+from millstream.kernels.windows.arrival_numbers import Numbering
+from millstream.kernels.windows.landmark_assigner import Landmark, Now
+from millstream.kernels.windows.pane_sweep import CellLog
+from millstream.kernels.windows.row_assigner import Rows
+from millstream.kernels.windows.session_predicate_assigner import Runs
+from millstream.kernels.windows.sliding_assigner import Sliding
+from millstream.kernels.windows.tuple_slide_assigner import TupleSlide
+from millstream.kernels.windows.window_aggregate import WindowAggregate
+from millstream.kernels.windows.window_assigner import Placing
+
+_ROWS = 100  # enough for hash tables to grow
+_REACH: tuple[dict[str, int], ...] = ({"rows": 2}, {"range": 2}, {})
+
+
+def compile_kernels() -> None:
+    """Run all that is compiled once, on a handful of tuples: afterwards it is in memory, and in the cache."""
+    tuples = _tuples()
+    calls = tuple(OverSpec(aggregate, **reach) for reach in _REACH for aggregate in _aggregates())
+    panes = WindowSpec(Sliding(4, 2), pa.int64(), ("word",), tuple(_aggregates()))
+    kernels: list[list[Kernel]] = [
+        [Reorder(), OverAggregate(calls)],
+        [Reorder(), OverAggregate(calls, SlideSpec(rows=6))],
+        [Reorder(), OverAggregate(calls, SlideSpec(time=6))],
+        [WindowAggregate(panes)],
+        *([Reorder(), WindowAggregate(spec)] for spec in _kinds(panes)),
+        [Numbering(2, WHOLE), WindowAggregate(replace(panes, placing=TupleSlide(3, 2, by_rank=False)))],
+        [Distinct()],
+    ]
+    for chain in kernels:
+        for frontier in (Frontier(_ROWS // 2, 0), END):
+            _run(chain, tuples, frontier)
+    # It wants all tuples in order: none that are late.
+    _run([Reorder(), ActiveAggregate(OverSpec(calls[0].aggregate, range=2))], tuples, END)
+    CellLog().live_rows()
+
+
+def _run(chain: list[Kernel], tuples: Tuples, frontier: Frontier) -> None:
+    for kernel in chain:
+        tuples = kernel.process(tuples, frontier)
+        kernel.snapshot()
+
+
+def _kinds(panes: WindowSpec) -> list[WindowSpec]:
+    """Windows of the other kinds; what their aggregates compile is the same."""
+    kinds: list[Callable[[], Placing]] = [
+        Rows(3, 2, per=BY_KEY),
+        Runs(gap=2, emit=1),
+        Landmark(slide=3, emit=1),
+        Now(),
+    ]
+    return [replace(panes, placing=kind, aggregates=panes.aggregates[:1]) for kind in kinds]
+
+
+def _tuples() -> Tuples:
+    """Out of order, with NULLs, and some that are late."""
+    numbers = np.arange(_ROWS)
+    some_null = numbers % 3 == 0
+    columns = {
+        KEY: pa.array(numbers % 50, mask=some_null),
+        KEY2: pa.array(numbers % 50),
+        "whole": pa.array(numbers, mask=some_null),
+        "double": pa.array(numbers / 2, mask=some_null),
+        "word": pa.array([str(number) for number in numbers]),
+    }
+    hold = np.where(numbers % 10 == 0, numbers, np.iinfo(np.int64).min)
+    return Tuples(pa.table(columns), numbers[::-1].copy(), np.zeros(_ROWS, np.int32), numbers, hold)
+
+
+def _aggregates() -> list[AggregateSpec]:
+    wanted: list[tuple[Function, str | None, pa.DataType]] = [
+        ("count", None, pa.int64()),
+        ("sum", "whole", pa.int64()),
+        ("avg", "whole", pa.float64()),
+        ("sum", "double", pa.float64()),
+        ("avg", "double", pa.float64()),
+        ("min", "double", pa.float64()),
+        ("max", "word", pa.string()),
+        ("first", "whole", pa.int64()),
+        ("last", "whole", pa.int64()),
+        ("bit_and", "whole", pa.int64()),
+        ("var_pop", "double", pa.float64()),
+        ("kurtosis", "double", pa.float64()),
+        ("collect_list", "whole", pa.list_(pa.int64())),
+    ]
+    plain = [
+        AggregateSpec(function, argument, f"{function}_{argument}", type_, ignore_nulls=True)
+        for function, argument, type_ in wanted
+    ]
+    return [
+        *plain,
+        AggregateSpec("corr", "double", "corr", pa.float64(), others=("double",)),
+        AggregateSpec("max_by", "word", "max_by", pa.string(), others=("whole",)),
+        AggregateSpec("percentile", "double", "percentile", pa.float64(), parameters=(0.5,)),
+    ]

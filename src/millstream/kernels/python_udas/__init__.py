@@ -1,0 +1,1 @@
+"""User-defined aggregates in Python: instances, their context and state, conversion of values."""

@@ -1,0 +1,1 @@
+"""Relations that vary with time: joins, set operations, groups, RSTREAM, maintained incrementally."""

@@ -1,0 +1,129 @@
+"""Rows of groups: results of aggregates beside the values that make the group, and which replace which."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from millstream.jit import njit
+from millstream.kernels.aggregates.accumulator import Measure, Parts
+from millstream.kernels.aggregates.accumulator_selection import Aggregate
+from millstream.kernels.aggregates.finalize import result
+from millstream.kernels.core import arrow_buffers
+from millstream.kernels.core.buffers import Array, Codes, Integers, frozen
+from millstream.kernels.core.key_table import KeyTable
+from millstream.kernels.core.time_order import MOST
+from millstream.kernels.relational.incremental_relation import ID, ID2, OP, UNTIL, mixed
+from millstream.kernels.relational.multi_row_groups import opened
+from millstream.kernels.specs import GroupSpec
+
+_NOTHING = "__ms_nothing"
+
+
+def results_of(
+    measures: Sequence[Measure], aggregates: Sequence[Aggregate], parts: Sequence[Parts], times: Array
+) -> list[pa.Array]:
+    """The results of aggregates, from the parts of all measures. Times tell where there is none."""
+
+    def position(row: int) -> tuple[int | float, ...]:
+        return (times[row].item(), 0, row)
+
+    return [
+        result(one, measures[one.measures[0]], [parts[number] for number in one.measures], position)
+        for one in aggregates
+    ]
+
+
+def group_rows(
+    spec: GroupSpec, count: int, groups: Sequence[pa.ChunkedArray], results: Sequence[pa.Array]
+) -> pa.Table:
+    """So many rows; where nothing is asked for they have nothing in them."""
+    names = [*spec.group_by, *(one.result for one in spec.aggregates)]
+    columns = dict(zip(names, [*groups, *results], strict=True))
+    return pa.table(columns or {_NOTHING: pa.nulls(count, pa.bool_())})
+
+
+def as_changes(
+    spec: GroupSpec, rows: pa.Table, keys: KeyTable, codes: Codes, signs: Array, events: Array
+) -> tuple[dict[str, pa.Array], Array]:
+    """Rows of groups that enter (1) and leave (-1) at events, and the number of the change of each.
+
+    A group has one row, unless its aggregates return several. Of those only what has changed is told.
+    """
+    one, two = keys.first.view[codes], keys.second.view[codes]
+    is_null = (codes == keys.absent).astype(np.int64)
+    ids = mixed(one, two), mixed(two, one, is_null)
+    changes: Array = np.arange(len(signs))
+    if any(aggregate.function == "user" for aggregate in spec.aggregates):
+        single = opened(rows, spec.aggregates)
+        ids = ids[0][single.changes], mixed(ids[1][single.changes], single.values)
+        told = single.unequal(events, ids)
+        ids = ids[0][told], ids[1][told]
+        rows, changes = single.columns.take(pa.array(told)), single.changes[told]
+    columns = dict(zip(rows.column_names, rows.columns, strict=True))
+    columns.pop(_NOTHING, None)
+    columns[OP] = pa.array(signs[changes])
+    columns[UNTIL] = pa.array(np.full(len(changes), MOST))
+    columns |= {ID: pa.array(ids[0]), ID2: pa.array(ids[1])}
+    return columns, changes
+
+
+def differences(
+    spec: GroupSpec, rows: pa.Table, first: int, groups: Codes, sizes: Integers, place: Codes
+) -> tuple[Codes, Codes, Array]:
+    """What rows that groups get one after the other change: which of them does, which row, and 1 or -1.
+
+    The new ones are those of ``rows`` from ``first`` on, and ``place`` tells which one is shown of each group
+    (-1 if none is). A group of size 0 has none.
+    """
+    numbers = _numbers(rows.select([one.result for one in spec.aggregates]))
+    return _differences(frozen(groups), frozen(sizes), first, frozen(numbers), place)
+
+
+def _numbers(table: pa.Table) -> Array:
+    """A number for each value of each column, such that equal values have equal numbers."""
+    columns = [_numbered(arrow_buffers.single(column)) for column in table.columns]
+    return np.stack(columns, axis=1) if columns else np.zeros((table.num_rows, 0), np.int32)
+
+
+def _numbered(column: pa.Array) -> Array:
+    if pa.types.is_floating(column.type):
+        column = pc.add(column, pa.scalar(0.0, column.type))  # there are two zeros
+    try:
+        codes = pc.dictionary_encode(column, null_encoding="encode").indices
+    except pa.ArrowNotImplementedError:
+        known: dict[str, int] = {}
+        return np.array([known.setdefault(repr(value), len(known)) for value in column.to_pylist()], np.int32)
+    numbers: Array = codes.to_numpy(zero_copy_only=False).astype(np.int32)
+    return numbers
+
+
+@njit(cache=True)
+def _differences(
+    groups: Codes, sizes: Integers, first: int, numbers: Array, place: Codes
+) -> tuple[Codes, Codes, Array]:
+    """Rows of groups that leave because there is another one, or none, and rows that enter."""
+    room = 2 * len(groups)
+    at, places, signs = np.empty(room, np.int32), np.empty(room, np.int32), np.empty(room, np.int8)
+    count = 0
+    for i in range(len(groups)):
+        group = groups[i]
+        old, new = place[group], first + i
+        if old >= 0 and sizes[i] > 0:
+            same = True
+            for column in range(numbers.shape[1]):
+                same &= numbers[old, column] == numbers[new, column]
+            if same:
+                continue
+        if old >= 0:
+            at[count], places[count], signs[count] = i, old, -1
+            count += 1
+        place[group] = -1
+        if sizes[i] > 0:
+            at[count], places[count], signs[count] = i, new, 1
+            count += 1
+            place[group] = new
+    return at[:count], places[:count], signs[:count]

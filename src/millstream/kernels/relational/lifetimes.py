@@ -1,0 +1,106 @@
+"""How long tuples stay in windows: the instant at which each enters, and the last one at which it is there.
+
+At an instant T a window without SLIDE holds the tuples with T - R < a <= T. With SLIDE S its content changes
+only at slides: it is the extent [kS - R, kS) from kS on. If any window of a query slides, all of them are
+looked at only when one does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from millstream.kernels.core.buffers import Integers
+from millstream.kernels.core.time_order import MOST, later
+
+
+@dataclass(frozen=True)
+class Slides:
+    """Instants every so often from an origin; of a landmark window after its start, and at its end."""
+
+    step: int
+    origin: int = 0
+    start: int | None = None
+    end: int | None = None
+
+    def following(self, points: Integers) -> Integers:
+        """The first at or behind each point; MOST if there is none.
+
+        >>> Slides(10, end=25).following(np.array([1, 10, 11, 21, 26])).tolist() == [10, 10, 20, 25, MOST]
+        True
+        """
+        near = np.minimum(points, MOST - 2 * self.step)
+        if self.start is not None:
+            near = np.maximum(near, self.start + 1)
+        slides = self.origin - (self.origin - near) // self.step * self.step
+        none = points > MOST - 2 * self.step
+        if self.end is not None:
+            slides = np.minimum(slides, self.end)
+            none |= points > self.end
+        found: Integers = np.where(none, MOST, slides)
+        return found
+
+    def after(self, points: Integers) -> Integers:
+        """The first behind each point; MOST if there is none."""
+        return self.following(np.where(points == MOST, MOST, points + 1))
+
+    def between(self, first: int, last: int) -> Integers:
+        """Those from one point to another, both included."""
+        if self.end is not None and first > self.end:
+            return np.zeros(0, np.int64)
+        begin = int(self.following(np.array([first]))[0])
+        slides = np.arange(begin, last + 1, self.step) if begin <= last else np.zeros(0, np.int64)
+        if self.end is None:
+            return slides
+        slides = slides[slides < self.end]
+        return np.append(slides, self.end) if first <= self.end <= last else slides
+
+
+@dataclass(frozen=True)
+class Stay:
+    """Windows of time: a tuple is there for less than its ``reach``.
+
+    None is for ever, and 0 only for its own instant.
+    """
+
+    reach: int | float | None
+    slides: Slides | None = None
+
+    def of(self, order: Integers, is_float: bool) -> tuple[Integers, Integers]:
+        """When tuples enter, and the last instants at which they are there."""
+        never = np.full(len(order), MOST)
+        if self.slides is not None:
+            leave = never if self.reach is None else self.slides.after(_plus(order, int(self.reach)))
+            return self.slides.after(order), before(leave)
+        if self.reach is None:
+            return order, never
+        return order, order if self.reach == 0 else later(order, is_float, self.reach)
+
+
+@dataclass(frozen=True)
+class RowStay:
+    """Windows of rows: the latest so many of a partition, as they are after every so many."""
+
+    count: int
+    slide: int = 1
+
+
+def at_slides(enter: Integers, until: Integers, slides: Sequence[Slides]) -> tuple[Integers, Integers]:
+    """When that is seen by somebody who looks only when something slides; all the time, if nothing does."""
+    if not slides:
+        return enter, until
+    leave = np.where(until == MOST, MOST, until + 1)
+    seen = [np.minimum.reduce([one.following(points) for one in slides]) for points in (enter, leave)]
+    return seen[0], before(seen[1])
+
+
+def before(instants: Integers) -> Integers:
+    """The instants before these; before what never is, there is everything."""
+    found: Integers = np.where(instants == MOST, MOST, instants - 1)
+    return found
+
+
+def _plus(order: Integers, distance: int) -> Integers:
+    return np.where(order > MOST - distance, MOST, order + min(distance, MOST))

@@ -1,0 +1,91 @@
+"""Changes of groups whose aggregates return any number of rows: each of these enters and leaves by itself."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from millstream.kernels.core import arrow_buffers
+from millstream.kernels.core.buffers import Array, Integers
+from millstream.kernels.relational.incremental_relation import mixed
+from millstream.kernels.specs import AggregateSpec
+
+Identities = tuple[Integers, Integers]
+
+
+def columns_of(spec: AggregateSpec) -> list[pa.Field]:
+    """The columns of the results of an aggregate: of one of the user's, those of the rows that it returns."""
+    if spec.function != "user":
+        return [pa.field(spec.result, spec.type)]
+    fields = spec.type.value_type
+    return [pa.field(f"{spec.result}_{i}", fields.field(i).type) for i in range(fields.num_fields)]
+
+
+@dataclass(frozen=True)
+class Opened:
+    """Rows that were returned, one by one: the number of the change that each comes from, and what it is."""
+
+    columns: pa.Table
+    changes: Array
+    values: Integers
+    """A number of many bits for the results in each, and for how many equal rows come before it."""
+
+    def unequal(self, events: Array, identities: Identities) -> Array:
+        """The rows that do not leave and enter at the same event: of these nothing has changed."""
+        at = events[self.changes], *identities
+        order = np.lexsort(at[::-1])
+        again = np.ones(max(len(order) - 1, 0), np.bool_)
+        for key in at:
+            again &= key[order][1:] == key[order][:-1]
+        stays = np.ones(len(order), np.bool_)
+        stays[order[1:][again]] = False
+        stays[order[:-1][again]] = False
+        return np.flatnonzero(stays)
+
+
+def opened(rows: pa.Table, aggregates: Sequence[AggregateSpec]) -> Opened:
+    """A row for each that was returned; where several aggregates return rows, each with each."""
+    changes: Array = np.arange(rows.num_rows)
+    for spec in aggregates:
+        if spec.function != "user":
+            continue
+        lists = arrow_buffers.single(rows[spec.result])
+        parents = pc.list_parent_indices(lists).to_numpy()
+        returned = pc.list_flatten(lists)
+        rows = rows.drop_columns([spec.result]).take(pa.array(parents))
+        changes = changes[parents]
+        for field, column in zip(columns_of(spec), returned.flatten(), strict=True):
+            rows = rows.append_column(field, column)
+    results = (one.name for spec in aggregates for one in columns_of(spec))
+    values = mixed(*(_hashed(arrow_buffers.single(rows[name])) for name in results))
+    return Opened(rows, changes, mixed(values, _copies(changes, values)))
+
+
+def _copies(changes: Array, values: Integers) -> Integers:
+    """Count the equal rows of the same change before each."""
+    order = np.lexsort((values, changes))
+    starts = np.ones(len(order), np.bool_)
+    starts[1:] = (np.diff(values[order]) != 0) | (np.diff(changes[order]) != 0)
+    places = np.arange(len(order))
+    copies = np.empty(len(order), np.int64)
+    copies[order] = places - np.maximum.accumulate(np.where(starts, places, 0))
+    return copies
+
+
+def _hashed(column: pa.Array) -> Integers:
+    """Equal numbers for equal values, in every shard and after every restart."""
+    if pa.types.is_floating(column.type):
+        column = pc.add(column, pa.scalar(0.0, column.type))  # there are two zeros
+    try:
+        encoded = pc.dictionary_encode(column, null_encoding="encode")
+        values, indices = encoded.dictionary.to_pylist(), encoded.indices.to_numpy(zero_copy_only=False)
+    except pa.ArrowNotImplementedError:
+        values, indices = column.to_pylist(), np.arange(len(column))
+    digests = (hashlib.blake2b(repr(value).encode(), digest_size=8).digest() for value in values)
+    numbers = np.frombuffer(b"".join(digests), np.int64)
+    return numbers[indices] if len(indices) else np.zeros(0, np.int64)

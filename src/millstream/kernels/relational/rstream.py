@@ -1,0 +1,64 @@
+"""RSTREAM: a relation that varies, given whole every time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from millstream.kernels.aggregates.value_lists import within
+from millstream.kernels.core.buffers import Array, Integers
+from millstream.kernels.core.kernel import Tuples
+from millstream.kernels.core.time_order import MOST
+from millstream.kernels.relational.incremental_relation import Maintained
+from millstream.kernels.relational.lifetimes import Slides, Stay
+
+
+class Restated(Maintained):
+    """Gives all rows that are there, at every slide or, where nothing slides, whenever some enter or leave.
+
+    Where nothing slides, all rows have to be in one shard.
+    """
+
+    def __init__(self, stay: Stay | None, columns: Sequence[str], slides: Sequence[Slides] = ()) -> None:
+        self._names = tuple(columns)
+        super().__init__((stay,), slides)
+
+    def _start_over(self) -> None:
+        self._said: int | None = None
+        """The last instant at which everything was given."""
+
+    def _resume(self, rows: Array) -> None:
+        # What is there was given at every instant of which all is known.
+        self._said = self._last
+
+    def _apply(self, instants: Integers, ops: Array, rows: Array) -> Tuples:
+        enter, until = self._enter.view, self._until.view
+        present = np.flatnonzero((self._status.view > 0) & (enter <= until))
+        looks = self._looks(instants, present)
+        starts = np.searchsorted(looks, enter[present], "left")
+        ends = np.searchsorted(looks, until[present], "right")
+        counts = np.maximum(ends - starts, 0)
+        at = looks[within(starts, counts)] if len(looks) else np.zeros(0, np.int64)
+        found = np.repeat(present, counts)
+        order = np.lexsort((found, at))
+        columns = dict(zip(self._names, self._taken(self._names, found[order]), strict=True))
+        if not columns:
+            columns = {"__ms_one": pa.nulls(len(order), pa.bool_())}
+        return self._changes(columns, at[order])
+
+    def _looks(self, instants: Integers, present: Array) -> Integers:
+        """When there is something to be given, and it has not been."""
+        if not self._slides:
+            return np.unique(instants)
+        if not len(present):
+            return np.zeros(0, np.int64)
+        enter, until = self._enter.view[present], self._until.view[present]
+        last = self._last
+        if self._frontier.is_end:
+            last = int(max(enter.max(), until[until < MOST].max(initial=enter.min())))
+        first = int(enter.min()) if self._said is None else max(self._said + 1, int(enter.min()))
+        self._said = last
+        slides = [one.between(first, last) for one in self._slides]
+        return np.unique(np.concatenate(slides))

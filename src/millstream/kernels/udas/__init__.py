@@ -1,0 +1,1 @@
+"""Kernels that run programs of user-defined aggregates: over streams, windows, panes and contents."""

@@ -1,0 +1,34 @@
+"""An aggregate of the user's over the content of windows, which it sees from the first tuple to the last."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from millstream.kernels.aggregates.accumulator import Parts
+from millstream.kernels.aggregates.content_aggregates import Elements
+from millstream.kernels.core.buffers import frozen
+from millstream.kernels.udas.machine_protocol import machine_of
+from millstream.kernels.udas.returned_rows import lists
+from millstream.program.program import Program
+from millstream.program.python_program import PythonProgram
+
+
+class UserSummary:
+    """Gives for each window the list of rows that the aggregate returned."""
+
+    def __init__(self, program: Program | PythonProgram) -> None:
+        self._machine = machine_of(program)
+
+    def __call__(self, elements: Elements) -> Parts:
+        machine = self._machine
+        if machine.words > 2 * len(elements.windows) + (1 << 16):
+            machine = self._machine = machine_of(machine.program)
+        names = [str(i) for i in range(len(machine.program.parameters))]
+        table = pa.table([elements.array(i) for i in range(len(names))], names)
+        machine.reserve(1, int(elements.lengths.max(initial=0)))
+        ends = np.cumsum(elements.lengths)
+        arguments = frozen(ends - elements.lengths), frozen(ends)
+        parameters = machine.encoded(table, names)
+        returned = machine.call("run", elements.count, arguments, parameters)
+        return (lists(machine.program, elements.count, returned),)

@@ -1,0 +1,1 @@
+"""EXPLAIN: plans, patterns and what patterns share, as text or as graphs."""

@@ -1,0 +1,72 @@
+"""Plans as text for people."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from millstream.analysis.queries.call_nodes import OverCall
+from millstream.masking import masked
+from millstream.plan import aggregate_strategies, python_strategies, uda_versions
+from millstream.plan.nodes import Node, OverAggregate, WindowAggregate
+from millstream.plan.update_patterns import shown_patterns
+
+
+def tree(plan: Node) -> str:
+    """A plan as an indented tree, results at the top.
+
+    Every line is an operator; below it stand its inputs.
+    """
+    return _text(plan, lambda node: "", lambda node: [])
+
+
+def explained(plan: Node) -> str:
+    """The same for EXPLAIN, with the update pattern of every operator whose result varies with time.
+
+    Below an operator with windows also stands how each aggregate is computed.
+    """
+    patterns = shown_patterns(plan)
+    return _text(plan, lambda node: f"  -- {patterns[id(node)]}" if id(node) in patterns else "", _notes)
+
+
+Remark = Callable[[Node], str]
+Notes = Callable[[Node], list[str]]
+
+
+def _text(plan: Node, remark: Remark, notes: Notes) -> str:
+    lines: list[str] = []
+    _write(plan, "", "", remark, notes, lines)
+    return masked("\n".join(lines))
+
+
+def _write(node: Node, lead: str, below: str, remark: Remark, notes: Notes, lines: list[str]) -> None:
+    lines.append(lead + node.label() + remark(node))
+    bar = "│    " if node.inputs else "     "
+    lines += [f"{below}{bar}{note}" for note in notes(node)]
+    for i, child in enumerate(node.inputs):
+        last = i == len(node.inputs) - 1
+        branch = "└─ " if last else "├─ "
+        _write(child, below + branch, below + ("   " if last else "│  "), remark, notes, lines)
+
+
+def _notes(node: Node) -> list[str]:
+    match node:
+        case WindowAggregate() if node.streaming:
+            return [
+                *aggregate_strategies.notes((call, False) for call in node.aggregates),
+                *python_strategies.notes((call, None) for call in node.aggregates),
+            ]
+        case OverAggregate():
+            return [note for over in node.calls for note in _over_notes(over)]
+        case _:
+            return []
+
+
+def _over_notes(over: OverCall) -> list[str]:
+    bodies = over.call.bodies
+    if over.call.user is None:
+        return aggregate_strategies.notes([(over.call, over.frame.preceding is None)])
+    if bodies is None or bodies.unfit is not None:
+        return []
+    return python_strategies.notes([(over.call, over)]) or [
+        f"{over.call.result}: {uda_versions.described(over)}"
+    ]

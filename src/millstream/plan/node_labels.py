@@ -1,0 +1,46 @@
+"""Parts of the lines of EXPLAIN, as operators show them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from millstream.analysis.queries.resolved_expression import ColumnRef
+from millstream.analysis.queries.resolved_query import Arrangement, Output, PatternClause
+
+
+def with_alias(name: str, alias: str) -> str:
+    """A name, and the alias if it is another."""
+    return name if alias.lower() == name.lower() else f"{name} AS {alias}"
+
+
+def listed(outputs: Iterable[Output]) -> str:
+    """The columns of a result."""
+    return ", ".join(map(_output, outputs))
+
+
+def _output(output: Output) -> str:
+    column = output.expr.column
+    same = (column is not None and column.name == output.name) or str(output.expr) == output.name
+    return str(output.expr) if same else f"{output.expr} AS {output.name}"
+
+
+def arranged(wanted: Arrangement, schema: Sequence[ColumnRef]) -> str:
+    """ORDER BY, LIMIT and OFFSET."""
+    keys = [
+        f"{schema[key.column].name}{' DESC' if key.descending else ''}"
+        f" NULLS {'FIRST' if key.nulls_first else 'LAST'}"
+        for key in wanted.keys
+    ]
+    parts = [f"ORDER BY {', '.join(keys)}"] if keys else []
+    parts += [f"LIMIT {wanted.limit}"] if wanted.limit is not None else []
+    parts += [f"OFFSET {wanted.offset}"] if wanted.offset else []
+    return " ".join(parts)
+
+
+def pattern(clause: PatternClause) -> str:
+    """The elements of a pattern, and its conditions."""
+    elements = ", ".join(f"{'*' if e.star else ''}{e.name}" for e in clause.elements)
+    by = f" PARTITION BY {', '.join(clause.partition_by)}" if clause.partition_by else ""
+    asked = [*(c for e in clause.elements for c in (*e.per_tuple, *e.final)), *clause.after_match]
+    where = f" WHERE {' AND '.join(map(str, asked))}" if asked else ""
+    return f"{by} AS ({elements}){where}"

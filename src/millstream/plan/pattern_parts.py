@@ -1,0 +1,55 @@
+"""A sequence pattern in parts as they are run: the search, joins with tables, conditions, outputs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from millstream.analysis.queries.resolved_query import PatternClause
+from millstream.plan.nodes import (
+    Node,
+    PatternMatch,
+    Project,
+    Rename,
+    Schema,
+    StreamScan,
+    TableJoin,
+    TableScan,
+    filtered,
+)
+from millstream.plan.optimize import optimize
+
+
+@dataclass(frozen=True)
+class PatternSearch(Node):
+    """The search itself. A row of its result is a match, with what is asked of it further up."""
+
+    input: Node
+    pattern: PatternClause
+
+    @property
+    def schema(self) -> Schema:
+        return self.pattern.returned
+
+    def label(self) -> str:
+        return f"PatternSearch AS ({', '.join(element.name for element in self.pattern.elements)})"
+
+
+def is_searched(node: Node, pattern: PatternMatch) -> bool:
+    """Whether a node is what the pattern is searched in, and not a table beside it."""
+    if not isinstance(node, StreamScan | TableScan | Rename):
+        return False
+    return node.alias.lower() == pattern.pattern.alias.lower()
+
+
+def taken_apart(node: PatternMatch) -> Node:
+    """The same as a plan in which tables meet matches, not tuples."""
+    matches = _searching(node.input, node)
+    return optimize(Project(filtered(matches, node.pattern.after_match), node.outputs))
+
+
+def _searching(below: Node, node: PatternMatch) -> Node:
+    if is_searched(below, node):
+        return PatternSearch(below, node.pattern)
+    if isinstance(below, TableJoin):
+        return below.map_inputs(lambda side: _searching(side, node))
+    return below

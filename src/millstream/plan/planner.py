@@ -1,0 +1,23 @@
+"""From a resolved query to the plan that is run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from millstream.analysis.queries.resolved_query import Query
+from millstream.errors import AnalysisError
+from millstream.plan.builder import build
+from millstream.plan.nodes import Node
+from millstream.plan.optimize import optimize
+
+
+def best_plan(query: Query, form: Callable[[Query], Node] = build) -> Node:
+    """The optimized plan of a query; one that is too deep for the stack is refused."""
+    try:
+        return optimize(form(query))
+    except RecursionError:
+        raise AnalysisError(
+            "this query goes through too many streams and subqueries",
+            span=query.span,
+            hint="write an intermediate stream to a sink, and read that",
+        ) from None

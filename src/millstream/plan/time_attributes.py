@@ -1,0 +1,112 @@
+"""Where columns come from: which are the stream's timestamp, and which are attributes of what is read.
+
+What a stream promises about an attribute holds as long as tuples pass as they were read: through conditions,
+projections, other names, and UNION ALL. Every other operator passes on what it knows of the timestamp only.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from millstream.analysis.queries.call_nodes import OverCall
+from millstream.analysis.queries.resolved_expression import ColumnRef
+from millstream.plan import nodes
+from millstream.quantity import Duration
+from millstream.syntax import nodes as syntax
+from millstream.windows.window_spec import RowWindow
+
+
+def attribute_beside_time(node: nodes.Windowed) -> ColumnRef | None:
+    """The attribute of a window over a stream, if it is not the stream's timestamp."""
+    name = node.window.attribute
+    if not node.streaming or name is None:
+        return None
+    column = next(c for c in node.input.schema if c.name.lower() == name.lower())
+    return None if column in timestamps(node.input) else column
+
+
+def timestamps(node: nodes.Node) -> frozenset[ColumnRef]:
+    """The columns of a node that are the stream's timestamp."""
+    match node:
+        case nodes.StreamScan():
+            order = node.stream.timestamp.column
+            return frozenset(c for c in node.schema if order and c.name.lower() == order.lower())
+        case nodes.Project():
+            below = timestamps(node.input)
+            return frozenset(
+                c for c, o in zip(node.schema, node.outputs, strict=True) if o.expr.column in below
+            )
+        case nodes.Rename() | nodes.StreamUnion():
+            # Column by column as in the input; in a union, as in all inputs.
+            places = [
+                {i for i, c in enumerate(child.schema) if c in timestamps(child)} for child in node.inputs
+            ]
+            return frozenset(node.schema[i] for i in set.intersection(*places))
+        case nodes.WindowAggregate():
+            windowed = next(nodes.windows_seen(node.input), None)
+            if windowed is None:
+                return frozenset()
+            if isinstance(windowed.window, RowWindow) or windowed.window.emit_every is not None:
+                return frozenset()  # bounds are numbers of rows, or lie ahead of what is reported early
+            return frozenset(bound for bound in windowed.bounds if bound.name == "window_end")
+        case nodes.PatternMatch():
+            # A match has the timestamp of its last tuple.
+            last = node.pattern.elements[-1].name
+            names = {c.name.lower() for c in timestamps(node.input) if c.relation == node.pattern.alias}
+            stamped = [_of_last_tuple(o.expr.tree, last) in names for o in node.outputs]
+            found = [c for c, is_timestamp in zip(node.schema, stamped, strict=True) if is_timestamp]
+            return frozenset(c for c in found if node.schema.count(c) == 1)
+        case nodes.RelationToStream():
+            return frozenset()  # rows have the timestamps of the instants at which they come or go
+        case nodes.OverAggregate(calls=(OverCall(emit_every=Duration()), *_)):
+            return frozenset()  # partial results have the timestamps of their emission
+        case nodes.OverAggregate(calls=(OverCall(active_expiration=True),)):
+            return frozenset()  # what is said of a tuple that leaves has the timestamp of that
+        case _:
+            kept = set(node.schema)
+            return frozenset(c for child in node.inputs for c in timestamps(child) if c in kept)
+
+
+def _of_last_tuple(node: exp.Expr | None, variable: str) -> str | None:
+    """The column, if an output of a pattern is ``Z.c`` or ``LAST(Z).c``."""
+    if isinstance(node, exp.Column):
+        whole = [part.name for part in node.parts[:-1]]
+    elif isinstance(node, exp.Dot) and node.this.name.lower() == "last" and node.this.expressions:
+        star = node.this.expressions[0]
+        whole = [(star.this if isinstance(star, syntax.Starred) else star).name]
+    else:
+        return None
+    return node.name.lower() if [name.lower() for name in whole] == [variable.lower()] else None
+
+
+def arrives(node: nodes.Node) -> bool:
+    """Whether tuples pass as they were read."""
+    return all(
+        isinstance(below, nodes.StreamScan | nodes.Filter | nodes.Project | nodes.Rename)
+        or (isinstance(below, nodes.StreamUnion) and below.all)
+        for below in node.walk()
+    )
+
+
+def sources_of(node: nodes.Node, column: ColumnRef) -> tuple[str | None, ...]:
+    """What a column is in each of the streams that a node reads, from left to right.
+
+    That is the name of an attribute in lower case, or None for what is computed. Tuples must pass as they
+    were read.
+    """
+    match node:
+        case nodes.StreamScan():
+            return (column.name.lower(),)
+        case nodes.Project():
+            below = next(o.expr.column for c, o in zip(node.schema, node.outputs, strict=True) if c == column)
+            if below is None:
+                return (None,) * sum(isinstance(n, nodes.StreamScan) for n in node.walk())
+            found = (c for c in node.input.schema if _key(c) == _key(below))
+            return sources_of(node.input, next(found))
+        case _:
+            at = node.schema.index(column)
+            return tuple(name for child in node.inputs for name in sources_of(child, child.schema[at]))
+
+
+def _key(column: ColumnRef) -> tuple[str, str]:
+    return column.relation.lower(), column.name.lower()

@@ -1,0 +1,79 @@
+"""The arrays of a machine, handed to its program for a call."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from millstream.program.program import Program
+
+Array = npt.NDArray[Any]
+
+_Grow = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
+
+
+class Handed:
+    """Arrays as a program takes them (``array_binding``); while it runs it may ask for larger ones.
+
+    ``room`` is how many rows can be returned. ``grow`` makes more room, given the name of an array that is
+    full: it gives all that are larger now, and the room.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        arrays: Mapping[str, Array],
+        room: int,
+        grow: Callable[[str], tuple[Mapping[str, Array], int]],
+    ) -> None:
+        self._program, self._room, self._grow = program, room, grow
+        self._arrays = dict(arrays)
+        self._taken: Any = None
+        self.problem: Exception | None = None
+        """What went wrong when there was to be more room. It can be raised when the program has stopped."""
+
+    def themselves(self) -> list[Any]:
+        """For a program that is not compiled."""
+        self._taken = [*(self._arrays[name] for name in self._program.arrays), self._enlarge, self._room]
+        return self._taken  # type: ignore[no-any-return]
+
+    def addresses(self) -> npt.NDArray[np.int64]:
+        """For a compiled one."""
+        more = 0
+        if self._program.grows:
+            self._asked = _Grow(self._more)
+            more = ctypes.cast(self._asked, ctypes.c_void_p).value or 0
+        known = [self._address(name) for name in self._program.arrays]
+        self._taken = np.array([*known, more, self._room], np.int64)
+        return self._taken  # type: ignore[no-any-return]
+
+    def _address(self, name: str) -> int:
+        """The program trusts what it is told of types."""
+        array = self._arrays[name]
+        if array.dtype != self._program.arrays[name] or not array.flags.c_contiguous:
+            raise TypeError(f"{name} is an array of {array.dtype}")
+        return array.ctypes.data
+
+    def _more(self, place: int) -> int:
+        try:
+            for at, name in self._enlarged(place):
+                self._taken[at] = self._address(name)
+        except Exception as problem:  # noqa: BLE001 (nothing can be raised through a program)
+            self.problem = problem
+            return 0
+        return 1
+
+    def _enlarge(self, place: int) -> None:
+        for at, name in self._enlarged(place):
+            self._taken[at] = self._arrays[name]
+
+    def _enlarged(self, place: int) -> list[tuple[int, str]]:
+        """Make more room where an array is full: the places and the names of what is larger now."""
+        names = list(self._program.arrays)
+        larger, self._taken[-1] = self._grow(names[place])
+        self._arrays.update(larger)
+        return [(at, name) for at, name in enumerate(names) if name in larger]

@@ -1,0 +1,199 @@
+"""Where a query keeps what it needs to go on after an interruption.
+
+Everything is under one directory with the name of the query: Spark's own checkpoint, the control stream, the
+results so far, and a manifest that says which query it was.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from millstream import __version__
+from millstream.errors import ExecutionError
+from millstream.files import write_whole
+from millstream.runtime.checkpoints.query_identity import Identity, difference
+from millstream.runtime.checkpoints.spark_checkpoint import SparkCheckpoint
+from millstream.scratch import temporary
+
+FORMAT = 7
+"""Number of the format of all that a checkpoint holds: one with another number is refused."""
+
+_FROM_A_COPY = "put back a copy of the whole directory, or start with a new one"
+_MANIFEST = "query.json"
+_TOGETHER = "+"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """The directory of one query; a temporary one goes with the query."""
+
+    directory: Path
+    durable: bool = False
+    visible: bool = True
+    """Whether Spark's part of it is where we look: a cluster may have another file system."""
+
+    @classmethod
+    def temporary(cls) -> Checkpoint:
+        return cls(temporary("checkpoint-"))
+
+    @classmethod
+    def kept(cls, above: Path, *names: str, visible: bool = True) -> Checkpoint:
+        """That of a query, or of some that share what they read, under a directory that the user named."""
+        directory = above / _TOGETHER.join(names)
+        for other in sorted(above.glob(f"*/{_MANIFEST}")):
+            before = other.parent.name.split(_TOGETHER)
+            if set(before) & set(names) and before != list(names):
+                raise ExecutionError(
+                    f"the checkpoint in '{above}' is of a script that read a stream together for "
+                    f"{_listed(before)}, and now it would be for {_listed(names)}",
+                    hint="start with a new directory, or run the script as it was",
+                )
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ExecutionError(
+                f"the checkpoint cannot be kept in '{directory}': {error.strerror or error}",
+                hint="choose another directory with --checkpoint",
+            ) from None
+        checkpoint = cls(directory, durable=True, visible=visible)
+        if checkpoint.is_new and not checkpoint.spark_part.is_empty:
+            raise checkpoint._damaged(
+                f"{_MANIFEST} is missing, which tells whose state it is",
+                "put it back, or start with a new directory",
+            )
+        return checkpoint
+
+    @property
+    def spark(self) -> str:
+        return str(self.directory / "spark")
+
+    @property
+    def spark_part(self) -> SparkCheckpoint:
+        return SparkCheckpoint(self.directory / "spark")
+
+    @property
+    def done(self) -> int | None:
+        """The last batch that Spark will not run again; None if that cannot be known."""
+        return self.spark_part.done if self.visible else None
+
+    @property
+    def control(self) -> str:
+        return str(self.directory / "control")
+
+    @property
+    def results(self) -> Path | None:
+        return self.directory / "results" if self.durable else None
+
+    @property
+    def current(self) -> Path | None:
+        """Where the current result of the query is kept, if anybody may ask for it."""
+        return self.directory / "current" if self.durable else None
+
+    @property
+    def is_new(self) -> bool:
+        """Whether no run has been here before."""
+        return not (self.directory / _MANIFEST).exists()
+
+    @property
+    def since(self) -> float:
+        """When the query was first started, in seconds since 1970."""
+        manifest = self.directory / _MANIFEST
+        return (manifest if manifest.exists() else self.directory).stat().st_mtime
+
+    def claim(self, name: str, identity: Identity, shards: int, ports: Sequence[int] = ()) -> None:
+        """Make sure that what is here belongs to this query, and is whole.
+
+        State of one query means nothing to another: a run with another identity is refused. ``ports`` are
+        those that the query reads: what has come to them is kept until it has been read.
+        """
+        if not self.durable:
+            return
+        path = self.directory / _MANIFEST
+        mine = {
+            "format": FORMAT,
+            "version": __version__,
+            "query": name,
+            "shards": shards,
+            "ports": sorted(ports),
+            **identity.as_data(),
+        }
+        if self.is_new:
+            try:
+                text = json.dumps(mine, indent=1, ensure_ascii=False)
+                write_whole(path, lambda file: file.write_text(text, encoding="utf-8"))
+            except OSError as error:
+                raise ExecutionError(
+                    f"the checkpoint cannot be kept in '{self.directory}': {error.strerror or error}",
+                    hint="check its permissions and the space on its disk, or choose another directory",
+                ) from None
+            return
+        theirs = self._manifest()
+        if theirs["shards"] != shards:
+            raise ExecutionError(
+                f"the checkpoint in '{self.directory}' has {theirs['shards']} partitions, "
+                f"and this run would have {shards}",
+                hint=f"add --set spark.sql.shuffle.partitions={theirs['shards']}",
+            )
+        if theirs["identity"] != mine["identity"]:
+            raise ExecutionError(
+                f"query '{name}' is not the one whose checkpoint is in '{self.directory}': "
+                f"{difference(theirs, mine)}",
+                hint="what was remembered for the old query has no meaning for the new one: "
+                "start with a new directory, or run the script as it was, "
+                f"with the version that wrote the checkpoint ({theirs.get('version')})",
+            )
+        if self.visible:
+            spark = self.spark_part
+            spark.mend()
+            reason = spark.damage()
+            if reason is not None:
+                raise self._damaged(reason)
+
+    def _manifest(self) -> dict[str, Any]:
+        """Content of the manifest, if it is one of this version."""
+        try:
+            found = json.loads((self.directory / _MANIFEST).read_text(encoding="utf-8"))
+        except OSError as error:
+            raise self._damaged(f"{_MANIFEST} cannot be read: {error.strerror or error}") from None
+        except ValueError:
+            raise self._damaged(f"{_MANIFEST} is not JSON") from None
+        if not isinstance(found, dict) or "format" not in found:
+            raise self._damaged(f"{_MANIFEST} does not tell its format")
+        if found["format"] != FORMAT:
+            raise ExecutionError(
+                f"the checkpoint in '{self.directory}' has format {found['format']}, "
+                f"and this version of Millstream reads format {FORMAT}",
+                hint="start with a new directory, or run it with the version that wrote it"
+                + (f" ({found['version']})" if found.get("version") else ""),
+            )
+        expected = {"shards": int, "identity": str, "queries": list, "plan": list}
+        if not all(isinstance(found.get(name), type_) for name, type_ in expected.items()):
+            raise self._damaged(f"{_MANIFEST} is not whole")
+        return found
+
+    def _damaged(self, reason: str, remedy: str = _FROM_A_COPY) -> ExecutionError:
+        return ExecutionError(f"the checkpoint in '{self.directory}' is damaged: {reason}", hint=remedy)
+
+    def remove(self) -> None:
+        if not self.durable:
+            shutil.rmtree(self.directory, ignore_errors=True)
+
+
+def readers_of(above: Path, port: int) -> list[Path]:
+    """Spark's checkpoints of all queries under a directory that read a port, whether they run or not."""
+    found = []
+    for manifest in above.glob(f"*/{_MANIFEST}"):
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            if port in json.loads(manifest.read_text(encoding="utf-8")).get("ports", ()):
+                found.append(manifest.parent / "spark")
+    return found
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names)

@@ -1,0 +1,515 @@
+"""A connection: a catalog, a Spark session, and the queries that run on it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from millstream.analysis.definitions.library_aggregates import stock
+from millstream.analysis.definitions.script_analyzer import analyse_script
+from millstream.analysis.definitions.statement_analyzer import (
+    AnalysedStatement,
+    Definition,
+    Dropped,
+    ExplainQuery,
+    InsertQuery,
+    RunQuery,
+    Setting,
+    analyse_setting,
+    name_taken,
+)
+from millstream.analysis.queries.resolved_query import Query
+from millstream.catalog import Catalog
+from millstream.catalog.entries import (
+    Registered,
+    Relation,
+    Sink,
+    Table,
+    View,
+)
+from millstream.errors import (
+    ExecutionError,
+    MillstreamError,
+    NotExecutableError,
+    Source,
+    Span,
+)
+from millstream.masking import masked
+from millstream.plan.builder import build
+from millstream.plan.views import build_kept, build_view
+from millstream.runtime.explain import EXPLAINED
+from millstream.runtime.port_listeners import Ports
+from millstream.runtime.queries import corrupt_files
+from millstream.runtime.queries.corrupt_files import CorruptFiles
+from millstream.runtime.queries.input_cleanup import Cleaner
+from millstream.runtime.queries.query_starter import Asked, Starter, explained, lowered, silently
+from millstream.runtime.queries.running_query import RunningQuery
+from millstream.runtime.script_checks import Runnable
+from millstream.runtime.session_registry import Entrance
+from millstream.runtime.show import answer, explanation
+from millstream.runtime.single_query import single_query
+from millstream.runtime.statement_warnings import warn_of, warn_of_settings
+from millstream.runtime.table_refresh import LiveRelations
+from millstream.runtime.view_registry import Views
+from millstream.scratch import scratch
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from millstream.runtime.frame_registration import Slack
+    from millstream.spark.host.control_stream import Control
+    from millstream.spark.lowering.translator import Lowerer
+    from millstream.stage.program_discovery import Compiling
+
+
+_users_of_embedded_spark: set[int] = set()
+
+
+class Mill:
+    """A connection to Millstream, made by :func:`millstream.connect`."""
+
+    def __init__(
+        self,
+        spark: SparkSession | None = None,
+        *,
+        master: str | None = None,
+        settings: Mapping[str, str] | None = None,
+        checkpoint: Path | None = None,
+        allow_python: bool = True,
+        allow: Iterable[str] = (),
+        compiling: Compiling = silently,
+        views_at_end: bool = False,
+        warns: bool = True,
+    ) -> None:
+        self.catalog = Catalog(elsewhere=self._table_of_spark, allow_python=allow_python, allow=allow)
+        stock(self.catalog)
+        if spark is not None:
+            from millstream.spark.session.external_session import check_session
+
+            check_session(spark)
+        self._given = spark
+        self._session = spark
+        self._warns = warns
+        self._stopped = False
+        self._master = master
+        self._checkpoint = checkpoint
+        self._compiling = compiling
+        self._settings: dict[str, str] = {}
+        self._frames: dict[str, DataFrame] = {}
+        self._cleaner = Cleaner()
+        self._ports = Ports(checkpoint, self._spool_directory, self._cleaner)
+        self._directory: tempfile.TemporaryDirectory[str] | None = None
+        self._names = 0
+        self._corrupt = CorruptFiles()
+        self._live = LiveRelations()
+        self._views = Views(self._relation, until_stopped=views_at_end)
+        self._entrance = Entrance(
+            lambda: self.catalog, self._frames, self._read_port, self._views, self._live
+        )
+        self.queries: list[RunningQuery] = []
+        if warns:
+            warn_of_settings(settings or {})
+        for key, value in (settings or {}).items():
+            self._set(analyse_setting(key, value), Source("<settings>", f"{key}={value}"), (0, len(key) - 1))
+
+    # ------------------------------------------------------------ for users
+
+    @property
+    def spark(self) -> SparkSession:
+        """The Spark session, started when it is first needed."""
+        if self._stopped:
+            raise ExecutionError("this connection is closed", hint="make another one: millstream.connect()")
+        if self._session is None:
+            from millstream.spark.errors.error_chain import FAILURES, translate
+            from millstream.spark.session.session import embedded_session
+
+            try:
+                self._session = embedded_session(self._master, self._settings)
+            except FAILURES as error:
+                raise translate(error) from None
+            _users_of_embedded_spark.add(id(self))
+        return self._session
+
+    def execute(self, text: str, name: str = "<script>") -> list[RunningQuery]:
+        """Run all statements of a script; the queries that it starts are returned.
+
+        The whole script is checked before anything of it is done; what is probably not meant is warned
+        about. What SHOW, DESCRIBE and EXPLAIN have to say is printed.
+        """
+        catalog, statements = self._checked(text, name)
+        warn_of(statements)
+        self.catalog = catalog
+        outcomes = self.perform_all(statements)
+        for outcome in outcomes:
+            if isinstance(outcome, str):
+                print(outcome)  # noqa: T201 (the answer to SHOW, DESCRIBE or EXPLAIN)
+        return [outcome for outcome in outcomes if isinstance(outcome, RunningQuery)]
+
+    def sql(self, query: str) -> DataFrame:
+        """A query as a Spark DataFrame, streaming if it reads a stream.
+
+        A streaming one belongs to a copy of the session with the settings that Millstream's queries need, so
+        that those of the caller's session stay as they are: ``frame.sparkSession.streams`` lists its queries.
+        """
+        from millstream.spark.session.external_session import with_settings
+        from millstream.spark.sources.hidden_columns import shown
+
+        statement, resolved = single_query(query, self.catalog)
+        warn_of([statement])
+        asked = Asked(resolved, statement.source, statement.span, "")
+        for view in self._views.unfinished(self._views.read_by(asked.plan)):
+            view.wait()
+        self._corrupt.apply(self.spark)
+        with self._views.entering:
+            lowerer = self._lowerer(asked)
+            frame = shown(lowered(asked, lowerer, self._compiling))
+        self._ports.keep(lowerer.metrics.values())
+        return with_settings(frame) if frame.isStreaming else frame
+
+    def start(self, query: str, name: str | None = None, *, snapshot: bool = False) -> RunningQuery:
+        """Start a query and return it; ``query.results()`` yields its rows.
+
+        With ``snapshot``, the current result of a query over windows is kept: ``query.snapshot()`` gives it.
+        """
+        statement, resolved = single_query(query, self.catalog)
+        warn_of([statement])
+        form = build_kept if snapshot else build
+        asked = Asked(resolved, statement.source, statement.span, name or self._next_name(), form=form)
+        return self._start_all([asked])[0]
+
+    def stop_views(self) -> None:
+        """Let all views end where they are; queries that wait for that read them now."""
+        self._views.stop()
+
+    def view(self, name: str) -> RunningQuery:
+        """The query behind a view: ``mill.view("v").snapshot()`` is its current result."""
+        return self._views.running(name)
+
+    def explain(self, query: str, mode: str = "logical") -> str:
+        """A query as text: its plan, its sequence patterns, its stages, or the code of its aggregates.
+
+        ``mode`` is ``logical``, ``pattern``, ``pattern dot``, ``pattern mermaid``, ``physical`` or ``code``.
+        """
+        statement, resolved = single_query(query, self.catalog)
+        return self._explained(ExplainQuery(mode.upper(), resolved), statement.source, statement.span)
+
+    def register_stream(
+        self,
+        name: str,
+        frame: Any,
+        order_by: str | None = None,
+        *,
+        slack: Slack | None = None,
+        late_into: str | None = None,
+        bad_into: str | None = None,
+        ends: bool = False,
+        replace: bool = False,
+    ) -> None:
+        """Make a streaming DataFrame, or rows of pandas or Arrow, a stream of the catalog.
+
+        Args:
+            name: What queries call it.
+            frame: A streaming DataFrame of Spark, a DataFrame of pandas, or a table of Arrow. The latter two
+                are streams that end.
+            order_by: The column that is its timestamp; by default that of the DataFrame's watermark.
+            slack: How much disorder there may be: ``"10 seconds"``, a timedelta, ``"100 rows"``, or a number
+                where the timestamp is one. By default the delay of the DataFrame's watermark.
+            late_into: The name of a stream of its late tuples.
+            bad_into: The name of a stream of its bad records.
+            ends: Whether the DataFrame's input ends, as files do that are not added to.
+            replace: Whether names that are taken are given to these streams; otherwise that is an error.
+        """
+        from millstream.runtime.frame_registration import Clauses, stream_of
+
+        clauses = Clauses(order_by, slack, late_into, bad_into, ends)
+        for wanted in (name, late_into, bad_into):
+            known = self.catalog.named(wanted) if wanted and not replace else None
+            if known is not None:
+                raise name_taken(known, "pass replace=True")
+        entries, behind = stream_of(name, frame, clauses, self._spool_directory)
+        if behind is not None:
+            self._frames[name.lower()] = behind
+        for entry in entries:
+            self.catalog.add(entry)
+
+    def register_table(self, name: str, frame: Any) -> None:
+        """Make a DataFrame of Spark or pandas, or a table of Arrow, a table of the catalog."""
+        from millstream.runtime.frame_registration import table_of
+
+        table, self._frames[name.lower()] = table_of(name, frame, lambda: self.spark)
+        self.catalog.add(table)
+
+    def aggregate_function(
+        self,
+        name: str,
+        subject: object = None,
+        *,
+        returns: str,
+        parameters: str | None = None,
+        window: bool = False,
+        **methods: Callable[..., object],
+    ) -> None:
+        """Make Python code an aggregate of the catalog; an aggregate of that name is replaced.
+
+        Args:
+            name: What queries call it.
+            subject: A class with init and add, or initialize and iterate, or compute; or a function of lists.
+            returns: A type, or columns with types: ``"double"``, ``"(low DOUBLE, high DOUBLE)"``.
+            parameters: With their types, ``"x DOUBLE, y INT"``. Without, they are those of the Python code,
+                and take the types of what they are called with.
+            window: Whether it is the window version of the aggregate.
+            methods: Instead of a class: init, add, remove, merge and result as functions.
+        """
+        from millstream.runtime.python_registration import python_aggregate
+
+        self.catalog.add(
+            python_aggregate(self.catalog, name, subject, returns, parameters, methods, window=window)
+        )
+
+    def listen(self, port: int = 0) -> int:
+        """Open a port for ``SOURCE 'port4445'`` before a query does, and give its number; 0 takes a free one.
+
+        What arrives before the first query is kept for it.
+        """
+        return self._ports.listen(port)
+
+    def refresh(self, table: str) -> None:
+        """Read a table with REFRESH EVERY again now; streaming queries meet it from their next batch on."""
+        self._live.refresh(table)
+
+    @property
+    def stale_tables(self) -> dict[str, MillstreamError]:
+        """Tables that could not be read again, and why; queries use the last version that was read."""
+        return self._live.problems()
+
+    @property
+    def port_warnings(self) -> list[str]:
+        """Sentences about what was refused or lost at ports."""
+        return self._ports.warnings
+
+    @property
+    def dropped_lines(self) -> list[str]:
+        """Sentences about the lines of ports that went with this connection when it ended while starting."""
+        return self._ports.dropped
+
+    @property
+    def corrupt_files(self) -> list[str]:
+        """Files that were skipped, wholly or from some place on, with millstream.on_corrupt_file = 'skip'."""
+        return self._corrupt.skipped()
+
+    def stop(self) -> None:
+        """Stop all queries, and Spark too if it was started here. The connection is closed then."""
+        self._stopped = True
+        for query in self.queries:
+            query.close()
+        self._live.stop()
+        self._cleaner.close()
+        try:
+            # Raises an error that no query has reported.
+            self._ports.close()
+        finally:
+            self._stop_spark()
+
+    def _stop_spark(self) -> None:
+        if self._session is not None and self._given is None:
+            _users_of_embedded_spark.discard(id(self))
+            # There is one embedded Spark in a process, and others may be using it.
+            if not _users_of_embedded_spark:
+                from millstream.spark.session.session import stop_session
+
+                stop_session(self._session)
+            self._session = None
+        if self._directory is not None:
+            self._directory.cleanup()
+            self._directory = None
+
+    def abandon(self) -> None:
+        """End at once: Spark's JVM is killed if it was started here, and nothing is waited for.
+
+        Checkpoints and sinks are as after any other kill: a later run goes on from there.
+        """
+        if self._given is None:
+            from millstream.spark.session import jvm
+
+            _users_of_embedded_spark.clear()
+            self._session = None
+            jvm.kill()
+        for query in self.queries:
+            query.abandon()
+        self._views.clear()
+        self.queries.clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    # ------------------------------------------------------------ statements
+
+    def analyse(self, text: str, name: str = "<script>") -> list[AnalysedStatement]:
+        """Check a whole script and plan its queries; nothing has changed if there is a mistake in it."""
+        self.catalog, statements = self._checked(text, name)
+        return statements
+
+    def _checked(self, text: str, name: str) -> tuple[Catalog, list[AnalysedStatement]]:
+        """A script, and the catalog after it."""
+        scratch = self.catalog.copy()
+        return scratch, analyse_script(text, name, scratch, Runnable())
+
+    def perform_all(
+        self,
+        statements: Sequence[AnalysedStatement],
+        collect_sinks: Callable[[Sink], bool] = lambda sink: False,
+    ) -> list[RunningQuery | str]:
+        """Do what an analysed script asks for: the queries that were started, and answers as texts.
+
+        Queries are started together, so that those that read the same streams can share the reading.
+        """
+        with self._cleaner.held():
+            return self._perform_all(statements, collect_sinks)
+
+    def _perform_all(
+        self, statements: Sequence[AnalysedStatement], collect_sinks: Callable[[Sink], bool]
+    ) -> list[RunningQuery | str]:
+        outcomes: list[RunningQuery | str] = []
+        waiting: list[Asked] = []
+        try:
+            for statement in statements:
+                match statement.meaning:
+                    case RunQuery(query):
+                        waiting.append(Asked(query, statement.source, statement.span, self._next_name()))
+                    case InsertQuery(sink, query):
+                        target = None if collect_sinks(sink) else sink
+                        waiting.append(Asked(query, statement.source, statement.span, sink.name, target))
+                    case Definition() as definition:
+                        for name, query in definition.views:
+                            self._start_view(name, query, statement)
+                    case Dropped(entries) if any(isinstance(entry, View) for entry in entries):
+                        outcomes += self._start_all(waiting)
+                        waiting = []
+                        for entry in entries:
+                            self._views.drop(entry.name)
+                    case Dropped():
+                        pass
+                    case _:
+                        # A setting is for what follows it, and SHOW QUERIES about what stands before it.
+                        outcomes += self._start_all(waiting)
+                        waiting = []
+                        answered = self._perform(statement)
+                        outcomes += [] if answered is None else [answered]
+            outcomes += self._start_all(waiting)
+        except MillstreamError:
+            # Nobody would have a handle on them.
+            for outcome in outcomes:
+                if isinstance(outcome, RunningQuery):
+                    outcome.close()
+            raise
+        return outcomes
+
+    def _perform(self, statement: AnalysedStatement) -> str | None:
+        match statement.meaning:
+            case Setting() as setting:
+                self._set(setting, statement.source, statement.span)
+                return None
+            case ExplainQuery() as wanted:
+                return self._explained(wanted, statement.source, statement.span)
+            case other:
+                return answer(other, self.catalog, self.queries)
+
+    def _explained(self, wanted: ExplainQuery, source: Source, span: Span) -> str:
+        try:
+            if wanted.mode not in EXPLAINED:
+                return explanation(wanted)
+            asked = Asked(wanted.query, source, span, "")
+            with self._views.entering:
+                return masked(EXPLAINED[wanted.mode](asked, self._lowerer(asked)))
+        except MillstreamError as error:
+            raise error.locate(source) from None
+
+    def _set(self, setting: Setting, source: Source, span: Span) -> None:
+        from millstream.spark.errors.error_chain import FAILURES
+
+        if setting == Setting("millstream.on_error", "bad"):
+            raise NotExecutableError(
+                "millstream.on_error = 'bad' cannot be used in this version of Millstream yet",
+                span=span,
+                hint="a tuple that causes an error stops its query",
+            ).locate(source)
+        if setting.key == corrupt_files.SETTING:
+            self._corrupt.skips = setting.value == "skip"
+        if not setting.key.startswith("spark."):
+            return
+        if self._session is None:
+            self._settings[setting.key] = setting.value
+            return
+        try:
+            self._session.conf.set(setting.key, setting.value)
+        except FAILURES as error:
+            raise explained(error, source, span) from None
+
+    # ------------------------------------------------------------ starting
+
+    def _start_all(self, asked: Sequence[Asked]) -> list[RunningQuery]:
+        if not asked:
+            return []
+        self._corrupt.apply(self.spark)
+        starter = Starter(
+            self.spark,
+            self._lowerer,
+            self._checkpoint,
+            self._views,
+            self._ports,
+            self._cleaner,
+            self.catalog.function,
+            self._compiling,
+        )
+        started = starter.start_all(asked)
+        if self._warns:
+            for query in started:
+                query.warn_with(self._relation)
+        self.queries += started
+        return started
+
+    def _start_view(self, name: str, query: Query, statement: AnalysedStatement) -> None:
+        """A view runs from its definition on; one that it replaces has come to its end."""
+        self._views.drop(name)
+        asked = Asked(query, statement.source, statement.span, name, form=build_view)
+        self._views.add(self._start_all([asked])[0])
+
+    def _lowerer(self, *asked: Asked, control: Control | None = None) -> Lowerer:
+        return self._entrance.lowerer([one.plan for one in asked], self.spark, control)
+
+    def _next_name(self) -> str:
+        self._names += 1
+        return f"q{self._names}"
+
+    # ------------------------------------------------------------ what queries read
+
+    def _relation(self, name: str) -> Relation | None:
+        return self.catalog.relation(name)
+
+    def _table_of_spark(self, name: str) -> Table | None:
+        """A table or temporary view of the session itself."""
+        from millstream.spark.session.spark_types import fields_of
+
+        if self._session is None or not self._session.catalog.tableExists(name):
+            return None
+        frame = self._session.table(name)
+        if frame.isStreaming:
+            return None
+        self._frames[name.lower()] = frame
+        return Table(name, fields_of(frame.schema), Registered(is_bounded=True))
+
+    def _read_port(self, number: int) -> DataFrame:
+        return self._ports.frame(number, self.spark)
+
+    def _spool_directory(self) -> Path:
+        if self._directory is None:
+            self._directory = tempfile.TemporaryDirectory(prefix="ports-", dir=scratch())
+        return Path(self._directory.name)

@@ -1,0 +1,128 @@
+"""The ports of a connection: listeners, files with lines, the queries that read them, and errors."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from millstream.catalog.entries import Port, Stream
+from millstream.errors import ExecutionError
+from millstream.runtime.checkpoints.checkpoint import readers_of
+from millstream.runtime.queries.input_cleanup import Cleaner
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from millstream.connectors.port import PortListener
+    from millstream.runtime.queries.running_query import RunningQuery
+
+
+class Ports:
+    """Listens on ports from their first use until `close`.
+
+    With a ``checkpoint`` lines are kept there, so that they are there for the next run; without one, in a
+    directory under ``temporary``. Files are removed by the ``cleaner`` when all queries have read them.
+    """
+
+    def __init__(self, checkpoint: Path | None, temporary: Callable[[], Path], cleaner: Cleaner) -> None:
+        self._checkpoint = checkpoint
+        self._temporary = temporary
+        self._cleaner = cleaner
+        self._listeners: dict[int, PortListener] = {}
+        self._directories: dict[int, Path] = {}
+        self._queries: dict[int, list[RunningQuery]] = {}
+        self._received: dict[int, int] = {}
+        """Lines of ports that are closed and whose lines are not kept."""
+        self._told: set[int] = set()
+        """Ports whose errors have ended a query, which reports them."""
+
+    def listen(self, port: int) -> int:
+        """Open a port, if it is not open yet, and give its number; 0 takes a free one."""
+        from millstream.connectors.port import PortListener
+
+        if port in self._listeners:
+            return port
+        durable = self._checkpoint is not None and bool(port)
+        directory = self._directory(port)
+        listener = PortListener(port, directory, durable=durable, on_error=self._fail)
+        self._listeners[listener.port] = listener
+        self._directories[listener.port] = directory
+        if durable and self._checkpoint is not None:
+            # A query that is to go on later needs what has come in the meantime.
+            for spark in readers_of(self._checkpoint, port):
+                self._cleaner.add(directory, spark)
+        return listener.port
+
+    def frame(self, port: int, spark: SparkSession) -> DataFrame:
+        """The lines of a port, as a stream."""
+        from millstream.connectors.spool import FORMAT, SPARK_SCHEMA
+
+        self.listen(port)
+        return spark.readStream.format(FORMAT).schema(SPARK_SCHEMA).load(str(self._directories[port]))
+
+    def behind(self, streams: Iterable[Stream]) -> list[int]:
+        """The ports from which streams come."""
+        return sorted({stream.origin.number for stream in streams if isinstance(stream.origin, Port)})
+
+    def read_by(self, ports: Iterable[int], spark: Path) -> None:
+        """Keep lines until the query with this checkpoint of Spark's has read them."""
+        for port in ports:
+            self._cleaner.add(self._directories[port], spark)
+
+    def watch(self, ports: Iterable[int], query: RunningQuery) -> None:
+        """End a query with the error of its port, if there is one now or later."""
+        for port in ports:
+            self._queries.setdefault(port, []).append(query)
+            error = self._listeners[port].error
+            if error is not None:
+                self._fail(port, error)
+
+    def keep(self, streams: Iterable[Stream]) -> None:
+        """Never remove lines of the ports behind streams: a query reads them that is not started here."""
+        for port in self.behind(streams):
+            self._cleaner.keep(self._directories[port])
+
+    @property
+    def warnings(self) -> list[str]:
+        """Sentences about what was refused or lost at ports."""
+        return [warning for listener in self._listeners.values() for warning in listener.warnings]
+
+    @property
+    def dropped(self) -> list[str]:
+        """Sentences about lines that no checkpoint keeps, for ports closed while queries were starting."""
+        sentences: list[str] = []
+        for port, count in self._received.items():
+            lines, were = ("line", "was") if count == 1 else ("lines", "were")
+            # A query that had been started already may have read some of them.
+            not_read = "may not have been" if self._queries.get(port) else f"{were} not"
+            sentences.append(f"{count:,} {lines} received by port {port} {not_read} processed")
+        return sentences
+
+    def close(self) -> None:
+        """Stop listening. Raises the first error that no query has reported."""
+        errors: list[ExecutionError] = []
+        for port, listener in self._listeners.items():
+            try:
+                listener.close()
+            except ExecutionError as error:
+                errors += [] if port in self._told else [error]
+            if not listener.is_durable and listener.received:
+                self._received[port] = listener.received
+        self._listeners.clear()
+        if errors:
+            raise errors[0]
+
+    def _fail(self, port: int, error: ExecutionError) -> None:
+        for query in self._queries.get(port, ()):
+            if query.is_active:
+                self._told.add(port)
+                query.fail(error)
+
+    def _directory(self, port: int) -> Path:
+        if self._checkpoint is not None and port:
+            directory = self._checkpoint / f"port{port}"
+            directory.mkdir(parents=True, exist_ok=True)
+            return directory
+        return Path(tempfile.mkdtemp(prefix="port", dir=self._temporary()))

@@ -1,0 +1,1 @@
+"""Running queries: start, progress, heartbeats, rejected tuples, clean-up."""

@@ -1,0 +1,123 @@
+"""Tells a running query what its sources cannot: that they are silent, and that they have ended."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from millstream.spark.host.control_stream import Control
+
+
+_BUSY = ("Processing", "Initializing")
+"""How Spark says that a query has something to do."""
+
+
+_LOOK_EVERY = 0.5
+"""Seconds."""
+
+
+@dataclass(frozen=True)
+class Beat:
+    """A stream that wants heartbeats: how often, and how far behind the clock its tuples may be.
+
+    They are about its timestamp, or the attribute that they are ``on``.
+    """
+
+    stream: str
+    seconds: float
+    slack_microseconds: int = 0
+    on: str | None = None
+
+
+class Conductor:
+    """Runs beside a query until it ends.
+
+    ``rows`` gives how many rows a stream has had so far: while that grows, the stream needs no heartbeat.
+    ``ending`` are streams that end while others of the query go on, and how Spark names their sources.
+    """
+
+    def __init__(
+        self,
+        control: Control,
+        streams: Sequence[str],
+        beats: Sequence[Beat],
+        rows: Callable[[str], int],
+        bounded: bool,
+        ending: Mapping[str, str] | None = None,
+    ) -> None:
+        self._control = control
+        self._streams = list(streams)
+        self._beats = beats
+        self._rows = rows
+        self._bounded = bounded
+        self._ending = dict(ending or {})
+        self._stopped = threading.Event()
+        self.failure: BaseException | None = None
+        """Why the query could not be told something, and was ended."""
+
+    def start(self, query: StreamingQuery) -> None:
+        if self._bounded:
+            self._beside(query, self._to_the_end)
+            # A heartbeat follows the clock: it would make tuples late that are still to be read.
+            return
+        if self._ending:
+            self._beside(query, self._tell_ends)
+        for beat in self._beats:
+            self._beside(query, partial(self._keep_beating, beat=beat))
+
+    def stop(self) -> None:
+        self._stopped.set()
+
+    def _beside(self, query: StreamingQuery, work: Callable[[StreamingQuery], None]) -> None:
+        """Do something while the query runs. If that fails, the query would wait for ever: it is ended."""
+
+        def run() -> None:
+            try:
+                work(query)
+            except Exception as error:  # noqa: BLE001 (whoever watches the query raises it)
+                if query.isActive and not self._stopped.is_set():
+                    self.failure = error
+                    with contextlib.suppress(Exception):
+                        query.stop()
+
+        threading.Thread(target=run, daemon=True).start()
+
+    def _to_the_end(self, query: StreamingQuery) -> None:
+        """When everything has been read, say so, let the windows close, and stop."""
+        query.processAllAvailable()
+        self._control.end(self._streams)
+        query.processAllAvailable()
+        query.stop()
+
+    def _tell_ends(self, query: StreamingQuery) -> None:
+        """A stream over files has ended when Spark has looked for more of them and found none."""
+        while self._ending and not self._stopped.wait(_LOOK_EVERY) and query.isActive:
+            progress = query.lastProgress
+            sources = progress.sources if progress is not None else []
+            done = {s.description for s in sources if s.endOffset and s.startOffset == s.endOffset}
+            ended = [stream for stream, source in self._ending.items() if source in done]
+            if ended:
+                self._control.end(ended)
+            for stream in ended:
+                del self._ending[stream]
+
+    def _keep_beating(self, query: StreamingQuery, beat: Beat) -> None:
+        rows, since = self._rows(beat.stream), time.monotonic()
+        while not self._stopped.wait(min(beat.seconds / 4, 1.0)) and query.isActive:
+            now = self._rows(beat.stream)
+            # Silence is when there is nothing to read, not when reading takes long.
+            if now != rows or query.status["message"].startswith(_BUSY):
+                rows, since = now, time.monotonic()
+            elif time.monotonic() - since >= beat.seconds:
+                since = time.monotonic()
+                # The clock is read before the heartbeat is written: whatever is stamped later is newer.
+                reached = time.time_ns() // 1000 - beat.slack_microseconds
+                self._control.heartbeat(beat.stream, reached, beat.on)

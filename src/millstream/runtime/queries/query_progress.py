@@ -1,0 +1,204 @@
+"""How far a query has come: rows in and out, bad records, time, rates."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.listener import StreamingQueryProgress
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from millstream.spark.host.shard_reports import Report, Reports
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A moment in the life of a query; counts are from its beginning."""
+
+    rows_in: int = 0
+    rows_out: int = 0
+    bad: dict[str, int] = field(default_factory=dict)
+    """Bad records by stream."""
+    bad_records: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """A bad record of each stream that has one: the reason, and its text."""
+    late: dict[str, int] = field(default_factory=dict)
+    """Late tuples by stream."""
+    rows: dict[str, int] = field(default_factory=dict)
+    """Rows by stream, those included that the query does not want."""
+    newest: str | None = None
+    """The largest timestamp that has come in."""
+    frontier: float | None = None
+    """How far everything is final: the last punctuation, as the number in which the stream is ordered."""
+    state_rows: int = 0
+    state_bytes: int = 0
+    timings: dict[str, float] = field(default_factory=dict)
+    """Seconds of the last batch by what they went into: Spark, pack, kernel, state."""
+    batches: int = 0
+    last_batch: int = -1
+    """The number of the last micro-batch that is counted."""
+    batch_seconds: float = 0.0
+    """How long the last batch took."""
+
+    @property
+    def bad_total(self) -> int:
+        return sum(self.bad.values())
+
+    @property
+    def late_total(self) -> int:
+        return sum(self.late.values())
+
+    def lag_seconds(self, now: datetime) -> float | None:
+        """How far the newest timestamp is behind the clock, where it is a time at all."""
+        if self.newest is None:
+            return None
+        try:
+            newest = datetime.fromisoformat(self.newest)
+        except ValueError:
+            return None
+        if newest.tzinfo is None:
+            newest = newest.replace(tzinfo=now.tzinfo)
+        return (now - newest).total_seconds()
+
+
+class ProgressCounter:
+    """Adds up what Spark reports batch by batch.
+
+    ``streams`` maps the names of metrics to streams; ``stages`` are what the stages report, each with the
+    streams that it reads.
+    """
+
+    def __init__(
+        self, streams: dict[str, str], stages: Iterable[tuple[Reports, tuple[str, ...]]] = ()
+    ) -> None:
+        self._streams = streams
+        self._stages = [_StageCounter(reports, read) for reports, read in stages]
+        self._rows: dict[str, int] = {}
+        self._bad: dict[str, int] = {}
+        self._bad_records: dict[str, tuple[str, str]] = {}
+        self._last_batch = -1
+        self._updating = threading.Lock()
+        self.progress = Progress()
+
+    def newest(self) -> list[str]:
+        """The newest timestamps of streams, the batch included whose results are being taken.
+
+        Derived streams are among them: the report of a window comes after the tuples in it.
+        """
+        with self._updating:
+            for stage in self._stages:
+                stage.update()
+            times = [time for stage in self._stages for time in (*stage.newest.values(), *stage.derived)]
+            return [time for time in times if time is not None]
+
+    def update(self, query: StreamingQuery) -> None:
+        """Take in the batches that have ended since the last call."""
+        last = query.lastProgress
+        if last is None or last.batchId <= self._last_batch:
+            return
+        # All recent reports are a hundred texts of JSON: mostly the last one is enough.
+        for report in [last] if last.batchId == self._last_batch + 1 else query.recentProgress:
+            # While there is nothing to read Spark reports too, under the number of the batch to come.
+            if report.batchId > self._last_batch and "addBatch" in report.durationMs:
+                self._last_batch = report.batchId
+                self._add(report)
+
+    def _add(self, batch: StreamingQueryProgress) -> None:
+        before = self.progress
+        newest = before.newest
+        for name, row in batch.observedMetrics.items():
+            stream = self._streams.get(name)
+            if stream is None:
+                continue
+            counts: dict[str, Any] = row.asDict()
+            self._rows[stream] = self._rows.get(stream, 0) + int(counts.get("rows") or 0)
+            self._bad[stream] = self._bad.get(stream, 0) + int(counts.get("bad") or 0)
+            if counts.get("bad_record") is not None:
+                reason, _, record = str(counts["bad_record"]).partition("\n")
+                self._bad_records.setdefault(stream, (reason, record))
+            if counts.get("newest") is not None:
+                newest = str(counts["newest"])
+        for stage in self._stages:
+            with self._updating:
+                stage.update()
+            newest = next(filter(None, stage.newest.values()), newest)
+        # Whoever reads the same stream counts the same rows.
+        rows = most([self._rows, *(stage.counts["seen"] for stage in self._stages)])
+        batch_seconds = batch.durationMs.get("triggerExecution", 0) / 1000
+        self.progress = replace(
+            before,
+            rows_in=sum(rows.values()),
+            rows=rows,
+            bad=most([self._bad, *(stage.counts["bad"] for stage in self._stages)]),
+            bad_records=dict(self._bad_records),
+            late=most([stage.counts["late"] for stage in self._stages]),
+            newest=newest,
+            batches=before.batches + 1,
+            last_batch=batch.batchId,
+            batch_seconds=batch_seconds,
+        )
+        if self._stages:
+            self._add_stages(batch_seconds)
+
+    def _add_stages(self, batch_seconds: float) -> None:
+        """What is known of the stages after a batch: the last report of each shard tells."""
+        last = [report for stage in self._stages for report in stage.last.values()]
+        timings = {
+            # Shards work at the same time, so the slowest counts.
+            part: sum(
+                max((report[f"{part}_ms"] for report in stage.last.values()), default=0.0) / 1000
+                for stage in self._stages
+            )
+            for part in ("pack", "kernel", "state")
+        }
+        timings["spark"] = max(0.0, batch_seconds - sum(timings.values()))
+        frontiers = [report["frontier"][0] for report in last if report["frontier"]]
+        self.progress = replace(
+            self.progress,
+            state_rows=sum(report["state_rows"] for report in last),
+            state_bytes=sum(report["state_bytes"] for report in last),
+            timings=timings,
+            frontier=min(frontiers, default=self.progress.frontier),
+        )
+
+
+def most(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """By stream, the largest count of any query or stage; streams without a count are left out."""
+    result: dict[str, int] = {}
+    for one in counts:
+        for stream, count in one.items():
+            if count:
+                result[stream] = max(result.get(stream, 0), count)
+    return result
+
+
+class _StageCounter:
+    """Adds up what the shards of one stage report."""
+
+    def __init__(self, reports: Reports, streams: tuple[str, ...]) -> None:
+        self._reports = reports
+        # A stage may read a stream twice: what came in is counted once.
+        self._places = {stream: i for i, stream in reversed(list(enumerate(streams))) if stream}
+        self.last: dict[str, Report] = {}
+        """The last report of each shard."""
+        self.counts: dict[str, dict[str, int]] = {"seen": {}, "bad": {}, "late": {}}
+        self.newest: dict[str, str | None] = {}
+        self._chained = [i for i, stream in enumerate(streams) if not stream]
+        self.derived: list[str | None] = []
+        """The newest timestamps of derived streams that the stage takes from others."""
+
+    def update(self) -> None:
+        for report in self._reports.take():
+            before = self.last.get(report["shard"])
+            if before is not None and before["version"] >= report["version"]:
+                # A task that Spark has run again, with the same result.
+                continue
+            self.last[report["shard"]] = report
+            for stream, i in self._places.items():
+                for name, count in self.counts.items():
+                    count[stream] = count.get(stream, 0) + report[name][i]
+                self.newest[stream] = report["newest"][i]
+            self.derived = [report["newest"][i] for i in self._chained]

@@ -1,0 +1,78 @@
+"""Queries that read the same streams run as one Spark query, so that every stream is read once."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from millstream.runtime.checkpoints.checkpoint import Checkpoint
+from millstream.runtime.queries.heartbeats import Conductor
+from millstream.runtime.queries.running_query import RunningQuery
+from millstream.runtime.queries.start_throttle import BEGINNINGS
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from millstream.spark.lowering.shared_scan import Shared
+
+
+@dataclass(frozen=True)
+class Member:
+    """A query of a group, and how its result is made of what its stage gives."""
+
+    query: RunningQuery
+    finish: Callable[[DataFrame], DataFrame]
+
+
+class Group:
+    """Some queries with one Spark query behind them, which ends with the last of them."""
+
+    def __init__(self, shared: Shared, members: Sequence[Member], checkpoint: Checkpoint) -> None:
+        self._shared = shared
+        self._members = list(members)
+        self._checkpoint = checkpoint
+        self._wanted = set(range(len(members)))
+        self._streaming: StreamingQuery | None = None
+        self._lock = threading.Lock()
+
+    def start(self, conductor: Conductor, *, bounded: bool) -> None:
+        writer = self._shared.frame.writeStream.foreachBatch(self._collect)
+        writer = writer.option("checkpointLocation", self._checkpoint.spark).outputMode("append")
+        self._streaming = BEGINNINGS.start(writer.trigger(processingTime="0 seconds"))
+        conductor.start(self._streaming)
+        for i, member in enumerate(self._members):
+            member.query.on_end(lambda i=i: self._release(i, conductor))  # type: ignore[misc]
+            member.query.watch(
+                self._streaming,
+                conductor,
+                bounded=bounded,
+                stop=lambda i=i: self._stop(i),  # type: ignore[misc]
+            )
+
+    def _collect(self, batch: DataFrame, batch_id: int) -> None:
+        batch.persist()
+        try:
+            for tag, member in enumerate(self._members):
+                if tag in self._wanted:
+                    member.query.take(member.finish(self._shared.results(batch, tag)), batch_id)
+        finally:
+            batch.unpersist()
+
+    def _stop(self, tag: int) -> bool:
+        """A query is to end; True if that ends all, so that Spark's query has to be waited for."""
+        with self._lock:
+            self._wanted.discard(tag)
+            last = not self._wanted
+        if last and self._streaming is not None:
+            with contextlib.suppress(Exception):
+                self._streaming.stop()
+        return last
+
+    def _release(self, tag: int, conductor: Conductor) -> None:
+        if self._stop(tag):
+            conductor.stop()
+            self._checkpoint.remove()

@@ -1,0 +1,1 @@
+"""Results of queries: the log, materialized results, sorting, output formats, sinks."""

@@ -1,0 +1,31 @@
+"""A look at the statements of a script for what cannot be run, before anything is done."""
+
+from __future__ import annotations
+
+from millstream.analysis.definitions.statement_analyzer import (
+    AnalysedStatement,
+    Definition,
+    InsertQuery,
+    RunQuery,
+)
+from millstream.plan.views import build_view
+from millstream.runtime.queries.query_starter import planned
+from millstream.runtime.results.sinks import write_once
+
+
+class Runnable:
+    """Looks at one statement after the other; an error says what cannot be run."""
+
+    def __init__(self) -> None:
+        self._written: set[str] = set()
+
+    def __call__(self, statement: AnalysedStatement) -> None:
+        match statement.meaning:
+            case RunQuery(query):
+                planned(query, statement.source)
+            case InsertQuery(sink, query):
+                planned(query, statement.source)
+                write_once(sink, self._written, statement)
+            case Definition() as definition:
+                for _, query in definition.views:
+                    planned(query, statement.source, build_view)

@@ -1,0 +1,168 @@
+"""What Spark must know under a name before a query is lowered: functions, tables, and what changes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from typing import TYPE_CHECKING
+
+from millstream.analysis.queries.resolved_query import Query
+from millstream.catalog import Catalog
+from millstream.catalog.entries import Aggregate, Derived, Entry, Registered, ScalarFunction, Stream, Table
+from millstream.plan import nodes
+from millstream.plan.builder import build
+from millstream.runtime.table_refresh import LiveRelations
+from millstream.runtime.view_registry import Views, enter
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from millstream.spark.host.control_stream import Control
+    from millstream.spark.lowering.translator import Lowerer
+    from millstream.spark.sources.stream_sources import ReadPort
+
+
+class Entrance:
+    """Makes lowerers for queries, once Spark knows what they may mention."""
+
+    def __init__(
+        self,
+        catalog: Callable[[], Catalog],
+        frames: Mapping[str, DataFrame],
+        read_port: ReadPort,
+        views: Views,
+        live: LiveRelations,
+    ) -> None:
+        self._catalog = catalog
+        self._frames = frames
+        self._read_port = read_port
+        self._views = views
+        self._live = live
+        self._entered: dict[str, Entry] = {}
+
+    def lowerer(self, plans: Sequence[nodes.Node], spark: SparkSession, control: Control | None) -> Lowerer:
+        """What turns these plans into DataFrames; tables and views that they read are as they are now."""
+        from millstream.spark.errors.error_chain import FAILURES, translate
+        from millstream.spark.lowering.translator import Lowerer
+
+        try:
+            for plan in plans:
+                self._enter_functions(spark, _words(plan))
+                self._enter_tables(spark, _mentioned(plan) | self._in_bodies(_words(plan)))
+            live: dict[str, DataFrame] = {}
+            for plan in plans:
+                live |= self._enter_what_changes(plan, spark)
+        except FAILURES as error:
+            raise translate(error) from None
+        functions = self._catalog().entries(ScalarFunction)
+        python = frozenset(f.name.lower() for f in functions if isinstance(f, ScalarFunction) and f.python)
+        said = None if control is None else control.frame
+        return Lowerer(spark, self._read_port, self._frames, self._stream, said, python, live)
+
+    def _enter_functions(self, spark: SparkSession, mentioned: Set[str]) -> None:
+        """Register the functions of the catalog; one that cannot be loaded harms only its callers."""
+        from millstream.spark.errors.error_chain import FAILURES
+        from millstream.spark.session.scalar_functions import register_function
+
+        for entry in self._catalog().entries(ScalarFunction):
+            if self._entered.get(entry.name.lower()) is entry:
+                continue
+            assert isinstance(entry, ScalarFunction)
+            try:
+                register_function(entry, spark)
+            except FAILURES:
+                if entry.name.lower() in mentioned:
+                    raise
+                continue
+            self._entered[entry.name.lower()] = entry
+
+    def _in_bodies(self, words: Set[str]) -> set[str]:
+        """Words in the bodies of the aggregates that some words name, and of those that these call."""
+        found: set[str] = set()
+        aggregates = {entry.name.lower(): entry for entry in self._catalog().entries(Aggregate)}
+        waiting = [name for name in aggregates if name in words]
+        while waiting:
+            entry = aggregates.pop(waiting.pop(), None)
+            if isinstance(entry, Aggregate):
+                inside = set(re.findall(r"\w+", repr(entry.definition).lower()))
+                found |= inside
+                waiting += [name for name in aggregates if name in inside]
+        return found
+
+    def _enter_tables(self, spark: SparkSession, mentioned: Set[str]) -> None:
+        """Make the tables that a plan reads known to Spark by name, for expressions and plain SQL.
+
+        Other tables are left alone: they may be missing, broken, or slow to open.
+        """
+        for entry in self._catalog().entries(Table):
+            name = entry.name.lower()
+            if name not in mentioned or self._entered.get(name) is entry:
+                continue
+            assert isinstance(entry, Table)
+            if isinstance(entry.origin, Derived):
+                self._enter_tables(spark, _mentioned(_plan(entry.origin)))
+            if not isinstance(entry.origin, Registered) or name in self._frames:
+                self._for_tables(spark).table(entry).createOrReplaceTempView(entry.name)
+            self._entered[name] = entry
+
+    def _enter_what_changes(self, plan: nodes.Node, spark: SparkSession) -> dict[str, DataFrame]:
+        """Views, and tables with REFRESH EVERY: for a streaming query in versions, by name."""
+        live: dict[str, DataFrame] = {}
+        views = self._views.read_by(plan)
+        if plan.streaming:
+            live = {view.name.lower(): self._live.view(view, spark) for view in views}
+        else:
+            enter(views, spark)
+        for table in self._refreshed(plan):
+            read = self._for_tables(spark).table
+            frame = self._live.table(table, read, spark) if plan.streaming else read(table)
+            frame.createOrReplaceTempView(table.name)
+            if plan.streaming:
+                live[table.name.lower()] = frame
+        return live
+
+    def _refreshed(self, plan: nodes.Node) -> Iterator[Table]:
+        """Tables with REFRESH EVERY that a plan may read."""
+        mentioned = _mentioned(plan)
+        for entry in self._catalog().entries(Table):
+            if isinstance(entry, Table) and entry.refresh and entry.name.lower() in mentioned:
+                yield entry
+
+    def _for_tables(self, spark: SparkSession) -> Lowerer:
+        from millstream.spark.lowering.translator import Lowerer
+
+        return Lowerer(spark, self._read_port, self._frames, self._stream)
+
+    def _stream(self, name: str) -> Stream | None:
+        entry = self._catalog().relation(name)
+        return entry if isinstance(entry, Stream) else None
+
+
+def _mentioned(plan: nodes.Node) -> set[str]:
+    """Names of tables that a plan may read, in lower case.
+
+    Queries in expressions are texts: all of their words may be names.
+    """
+    names = {name.lower() for node in plan.walk() for name in _tables(node)}
+    words = _words(plan)
+    is_plain_sql = isinstance(plan, nodes.SparkQuery)
+    return names | words if "select" in words and not is_plain_sql else names
+
+
+def _words(plan: nodes.Node) -> set[str]:
+    return set(re.findall(r"\w+", repr(plan).lower()))
+
+
+def _plan(origin: Derived) -> nodes.Node:
+    assert isinstance(origin.definition, Query)
+    return build(origin.definition)
+
+
+def _tables(node: nodes.Node) -> Iterable[str]:
+    match node:
+        case nodes.TableScan(table):
+            return (table.name,)
+        case nodes.SparkQuery(_, tables):
+            return tables
+        case _:
+            return ()

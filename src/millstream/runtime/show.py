@@ -1,0 +1,95 @@
+"""Answers to SHOW, DESCRIBE and EXPLAIN, as far as they need no Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from millstream.analysis.definitions.statement_analyzer import DescribeOne, ExplainQuery, Meaning, ShowList
+from millstream.catalog import Catalog, kind_of
+from millstream.catalog.entries import Aggregate, Entry, ScalarFunction, Sink, Stream, Table, View
+from millstream.errors import NotExecutableError
+from millstream.plan.explain.explain_pattern import MODES, explained_patterns
+from millstream.plan.explain.plan_report import explained
+from millstream.plan.planner import best_plan
+from millstream.runtime.queries.running_query import RunningQuery
+from millstream.types import Field
+
+_KINDS: dict[str, type] = {
+    "STREAMS": Stream,
+    "TABLES": Table,
+    "VIEWS": View,
+    "SINKS": Sink,
+    "FUNCTIONS": ScalarFunction,
+    "AGGREGATES": Aggregate,
+}
+
+
+def answer(meaning: Meaning, catalog: Catalog, queries: Sequence[RunningQuery] = ()) -> str | None:
+    """What a statement wants to know, as text."""
+    match meaning:
+        case ShowList("QUERIES"):
+            return "\n".join(map(repr, queries)) or "no queries"
+        case ShowList("VIEWS"):
+            return "\n".join(_view(e, queries) for e in catalog.entries(View)) or "no views"
+        case ShowList(what):
+            return "\n".join(summary(e) for e in catalog.entries(_KINDS[what])) or f"no {what.lower()}"
+        case DescribeOne(entries):
+            return "\n".join(description(entry) for entry in entries)
+        case _:
+            return None
+
+
+def _view(entry: Entry, queries: Sequence[RunningQuery]) -> str:
+    """A view in a line, with how it is doing: the last one of its name is the one that there is."""
+    behind = [query for query in queries if query.name == entry.name and query.current is not None]
+    if not behind:
+        return summary(entry)
+    rows = behind[-1].progress.rows_out
+    return f"{summary(entry)}: {behind[-1].state}, {rows} {'row' if rows == 1 else 'rows'}"
+
+
+def explanation(wanted: ExplainQuery) -> str:
+    """What can be told of a query without Spark: its logical plan, and its sequence patterns."""
+    if wanted.mode in MODES:
+        return explained_patterns(best_plan(wanted.query), wanted.mode)
+    if wanted.mode != "LOGICAL":
+        raise NotExecutableError(
+            f"there is no EXPLAIN {wanted.mode}",
+            span=wanted.query.span,
+            hint="LOGICAL shows the plan, PATTERN the sequence patterns, PHYSICAL and CODE what is run",
+        )
+    return explained(best_plan(wanted.query))
+
+
+def summary(entry: Entry) -> str:
+    """An entry in a line."""
+    match entry:
+        case Stream() | Table():
+            return f"{entry.name} ({_fields(entry.schema)}) from {entry.origin}"
+        case View():
+            return f"{entry.name} ({_fields(entry.schema)})"
+        case Sink():
+            return f"{entry.name} using {entry.format}"
+        case ScalarFunction():
+            return f"{entry.name}({_fields(entry.parameters)}) : {entry.returns}"
+        case Aggregate():
+            kind = "blocking" if entry.blocking else "non-blocking"
+            result = ", ".join(str(f.type) for f in entry.returns)
+            return f"{entry.name}({_fields(entry.parameters)}) : {result} ({kind} {entry.label})"
+
+
+def description(entry: Entry) -> str:
+    """An entry in full: a line for its name, then its columns or parameters."""
+    fields = (
+        entry.parameters if isinstance(entry, ScalarFunction | Aggregate) else getattr(entry, "schema", None)
+    )
+    lines = [f"{kind_of(entry)} {summary(entry)}"]
+    lines += [f"  {field.name}  {field.type}" for field in fields or ()]
+    if isinstance(entry, Stream):
+        column = f" in {entry.timestamp.column}" if entry.timestamp.column else ""
+        lines.append(f"  {entry.timestamp.kind.value} timestamp{column}")
+    return "\n".join(lines)
+
+
+def _fields(fields: Sequence[Field] | None) -> str:
+    return ", ".join(map(str, fields)) if fields is not None else "columns known to Spark"

@@ -1,0 +1,167 @@
+"""Tables with REFRESH EVERY, and views, as streaming queries read them: in versions."""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+from collections.abc import Callable, Hashable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from millstream.catalog.entries import Reader, Table
+from millstream.errors import ExecutionError, MillstreamError
+from millstream.runtime.queries.running_query import RunningQuery
+from millstream.scratch import scratch
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from millstream.spark.sources.versioned_tables import Versions
+
+ReadTable = Callable[[Table], "DataFrame"]
+"""A table as it is now."""
+
+_ATTEMPTS = 3
+
+
+class Refreshed:
+    """A table that is read again every so often, as long as somebody may want it.
+
+    What cannot be read, or changes while it is read, is no version: the last good one stays in force.
+    """
+
+    def __init__(self, table: Table, versions: Versions, read: ReadTable, spark: SparkSession) -> None:
+        self.table = table
+        self._spark = spark
+        self.versions = versions
+        self.problem: MillstreamError | None = None
+        """Why the last version is not that of now."""
+
+        self._read = read
+        self._state: Hashable = None
+        self._refreshing = threading.Lock()
+        self._stopped = threading.Event()
+        self.schema = read(table).schema
+        self.refresh()
+        threading.Thread(target=self._keep_refreshing, name=f"refresh-{table.name}", daemon=True).start()
+
+    def refresh(self) -> None:
+        """Read the table, if it is another one than before."""
+        from millstream.spark.errors.error_chain import FAILURES, translate
+
+        with self._refreshing:
+            try:
+                self._take()
+            except FAILURES as error:
+                self.problem = translate(error)
+                self.problem.place = self.problem.place or self.table.place
+                raise self.problem from None
+            self.problem = None
+
+    def stop(self) -> None:
+        self._stopped.set()
+
+    def _take(self) -> None:
+        """Again if the table was replaced meanwhile: somebody may do so about as often as it is read."""
+        for _ in range(_ATTEMPTS):
+            if self._is_taken():
+                return
+        raise ExecutionError(
+            f"table '{self.table.name}' was being written while it was read",
+            hint="write a new file beside the old one, and rename it",
+        )
+
+    def _is_taken(self) -> bool:
+        """Whether the version of now is there; False if that was another one when it had been read."""
+        before = self._files()
+        if before is not None and before == self._state:
+            return True
+        frame = self._read(self.table)
+        if frame.schema != self.schema:
+            raise ExecutionError(
+                f"table '{self.table.name}' has other columns than before",
+                hint="queries that run were made for the old ones: start them again",
+            )
+        rows = frame.toArrow()
+        if self._files() != before:
+            return False
+        self.versions.publish(rows)
+        self._state = before
+        return True
+
+    def _files(self) -> Hashable:
+        """What tells a table of files from one that has changed; None where there are no files to look at."""
+        from millstream.spark.sources.file_paths import state_of
+
+        path = self.table.origin.option("path") if isinstance(self.table.origin, Reader) else None
+        return None if path is None else state_of(path, self._spark)
+
+    def _keep_refreshing(self) -> None:
+        assert self.table.refresh is not None
+        while not self._stopped.wait(self.table.refresh.microseconds / 1e6):
+            try:
+                self.refresh()
+            except MillstreamError:
+                # It is kept as the problem; the next time may be better.
+                continue
+
+
+class LiveRelations:
+    """What the streaming queries of a connection read in versions, by name."""
+
+    def __init__(self) -> None:
+        self._directory: tempfile.TemporaryDirectory[str] | None = None
+        self._tables: dict[str, Refreshed] = {}
+        self._views: dict[str, tuple[RunningQuery, Versions]] = {}
+        self._made = 0
+
+    def table(self, table: Table, read: ReadTable, spark: SparkSession) -> DataFrame:
+        from millstream.spark.sources.versioned_tables import live_frame
+
+        known = self._tables.get(table.name.lower())
+        if known is None or known.table is not table:
+            if known is not None:
+                known.stop()
+            known = self._tables[table.name.lower()] = Refreshed(table, self._versions(), read, spark)
+        return live_frame(known.versions, known.schema, spark)
+
+    def view(self, view: RunningQuery, spark: SparkSession) -> DataFrame:
+        """A view for streaming queries: from now on every batch of it is a version."""
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        from millstream.spark.sources.versioned_tables import live_frame
+
+        assert view.current is not None
+        known = self._views.get(view.name.lower())
+        if known is None or known[0] is not view:
+            known = self._views[view.name.lower()] = view, self._versions()
+            view.current.follow(known[1].publish)
+        return live_frame(known[1], from_arrow_schema(view.current.schema), spark)
+
+    def refresh(self, name: str) -> None:
+        """Read a table again now, if a streaming query reads it."""
+        known = self._tables.get(name.lower())
+        if known is not None:
+            known.refresh()
+
+    def problems(self) -> dict[str, MillstreamError]:
+        """Tables whose last version is not that of now, and why."""
+        found = {known.table.name: known.problem for known in self._tables.values()}
+        return {name: problem for name, problem in found.items() if problem is not None}
+
+    def stop(self) -> None:
+        for known in self._tables.values():
+            known.stop()
+        self._tables.clear()
+        self._views.clear()
+        if self._directory is not None:
+            self._directory.cleanup()
+            self._directory = None
+
+    def _versions(self) -> Versions:
+        from millstream.spark.sources.versioned_tables import Versions
+
+        if self._directory is None:
+            self._directory = tempfile.TemporaryDirectory(prefix="tables-", dir=scratch())
+        self._made += 1
+        return Versions(Path(self._directory.name, str(self._made)))

@@ -1,0 +1,1 @@
+"""Errors of Spark in the words of Millstream."""

@@ -1,0 +1,181 @@
+"""Stages on Spark: rows are packed for the shards, and the shards run with their state in Spark's store."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from millstream.spark.host.shard_reports import Reports
+from millstream.spark.host.stateful_processor import Processor
+from millstream.spark.host.worker_gc import settle
+from millstream.stage.input_progress import ENDED, Blob
+from millstream.stage.packer import PACKED, PACKED_DDL, Packer, note, pack
+from millstream.stage.pipeline import Pipeline
+from millstream.stage.shard import Shard, result_schema, tagged_schema
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A pipeline and where its shards are.
+
+    ``shards`` are ids that Spark puts into partitions of their own; ``token`` names this run of the query.
+    What they ``report`` comes back to the driver, for each query that the stage works for.
+    """
+
+    pipeline: Pipeline
+    shards: tuple[int, ...]
+    token: str = ""
+    reports: tuple[Reports, ...] = ()
+
+    def shard(self, number: int) -> Shard:
+        """A new one, that has seen nothing."""
+        return Shard(self.pipeline, str(number), len(self.shards))
+
+
+def shard_ids(count: int, partitions: int, taken: Collection[int] = ()) -> tuple[int, ...]:
+    """New ids such that Spark's hash puts each into a partition of its own, as far as there are enough.
+
+    >>> len(set(shard_ids(8, 8)))
+    8
+    """
+    found: dict[int, int] = {}
+    at = 0
+    while len(found) < min(count, partitions):
+        if at not in taken:
+            found.setdefault(_spark_hash(at) % partitions, at)
+        at += 1
+    return tuple(sorted(found.values()))
+
+
+@dataclass(frozen=True)
+class Route:
+    """Where the rows of a frame go: an input of a stage, and the prefix of the columns meant for it."""
+
+    stage: Stage
+    number: int = 0
+    prefix: str = ""
+
+
+def stage_stream(stage: Stage, inputs: list[DataFrame], control: DataFrame | None) -> DataFrame:
+    """The results of a stage over streams."""
+    routed = [(frame, (Route(stage, i),)) for i, frame in enumerate(inputs)]
+    return stage_streams((stage,), routed, control)
+
+
+def stage_streams(
+    stages: tuple[Stage, ...],
+    inputs: Sequence[tuple[DataFrame, tuple[Route, ...]]],
+    control: DataFrame | None,
+) -> DataFrame:
+    """The results of several stages that share what they read, as one.
+
+    Where there are several, each has columns of its own, and a tag tells whose row it is.
+    """
+    packed = [frame.mapInArrow(_Pack(routes), PACKED_DDL) for frame, routes in inputs]
+    if control is not None:
+        # First, because Spark asks its sources for news in this order: tuples that were there before a
+        # heartbeat was written are then never missed by the batch that reads the heartbeat.
+        packed.insert(0, control.mapInArrow(_PackControl(stages), PACKED_DDL))
+    together = packed[0]
+    for other in packed[1:]:
+        together = together.union(other)
+    return together.groupBy("shard").transformWithStateInPandas(
+        statefulProcessor=Processor(
+            pickle.dumps([replace(stage, reports=()) for stage in stages]),
+            tuple(tuple(reports.accumulator for reports in stage.reports) for stage in stages),
+        ),
+        outputStructType=from_arrow_schema(tagged_schema([stage.pipeline for stage in stages])),
+        outputMode="append",
+        timeMode="none",
+    )
+
+
+def stage_table(stage: Stage, inputs: list[DataFrame]) -> DataFrame:
+    """The results of a stage over tables: the same kernels, told everything at once."""
+    together: DataFrame | None = None
+    for i, frame in enumerate(inputs):
+        packed = frame.mapInArrow(_Pack((Route(stage, i),)), PACKED_DDL)
+        together = packed if together is None else together.union(packed)
+    assert together is not None
+    count = len(inputs)  # Spark ships what the function names, and a DataFrame cannot be shipped
+
+    def run(table: pa.Table) -> pa.Table:
+        shard = stage.shard(0)
+        blobs = [*_blobs(table), *_ends(count)]
+        return shard.table(*shard.process(blobs))
+
+    return together.groupBy("shard").applyInArrow(run, from_arrow_schema(result_schema(stage.pipeline)))
+
+
+def _ends(inputs: int) -> Iterator[Blob]:
+    for i in range(inputs):
+        yield Blob(
+            {"input": i, "flush": 0, "first": False, "pieces": [], "marks": [{"kind": ENDED}]}, None, None
+        )
+
+
+class _Pack:
+    """Runs in every task that reads an input."""
+
+    def __init__(self, routes: tuple[Route, ...]) -> None:
+        self._routes = [
+            (route.prefix, route.stage.pipeline.inputs[route.number], route.number, route.stage.shards)
+            for route in routes
+        ]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from pack(
+            batches,
+            {prefix: Packer(source, number, shards) for prefix, source, number, shards in self._routes},
+        )
+        settle()
+
+
+class _PackControl:
+    """Heartbeats and the end of streams, for all inputs that read them and all their shards."""
+
+    def __init__(self, stages: tuple[Stage, ...]) -> None:
+        self._stages = [(stage.pipeline.inputs, stage.shards) for stage in stages]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows: list[tuple[int, str]] = []
+        for batch in batches:
+            for line in batch.column(0).to_pylist():
+                mark = json.loads(line)
+                for inputs, shards in self._stages:
+                    for i, source in enumerate(inputs):
+                        if source.name.lower() == mark["source"].lower() and not source.chained:
+                            rows += note(mark, i, shards)
+        ids, heads = [shard for shard, _ in rows], [head for _, head in rows]
+        nothing = pa.nulls(len(rows), pa.binary())
+        yield pa.RecordBatch.from_arrays(
+            [pa.array(ids, pa.int64()), pa.array(heads, pa.string()), nothing, nothing], schema=PACKED
+        )
+
+
+def _blobs(table: pa.Table) -> Iterator[Blob]:
+    for row in table.select(["head", "tuples", "all"]).to_pylist():
+        yield Blob.of(row["head"], row["tuples"], row["all"])
+
+
+def _spark_hash(number: int) -> int:
+    """Spark's ``hash`` of a BIGINT (Murmur3 with seed 42), which decides about its partition."""
+
+    def mix(k: int, h: int) -> int:
+        k = (k * 0xCC9E2D51) & 0xFFFFFFFF
+        k = ((k << 15) | (k >> 17)) & 0xFFFFFFFF
+        h ^= (k * 0x1B873593) & 0xFFFFFFFF
+        h = ((h << 13) | (h >> 19)) & 0xFFFFFFFF
+        return (h * 5 + 0xE6546B64) & 0xFFFFFFFF
+
+    h = mix((number >> 32) & 0xFFFFFFFF, mix(number & 0xFFFFFFFF, 42)) ^ 8
+    h = ((h ^ (h >> 16)) * 0x85EBCA6B) & 0xFFFFFFFF
+    h = ((h ^ (h >> 13)) * 0xC2B2AE35) & 0xFFFFFFFF
+    h ^= h >> 16
+    return h - (1 << 32) if h >= 1 << 31 else h

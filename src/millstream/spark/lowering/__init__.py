@@ -1,0 +1,1 @@
+"""From plans to DataFrames: scans, stateless operators, shared scans."""

@@ -1,0 +1,1 @@
+"""From plan nodes to stages: kernels, their columns and layouts."""

@@ -1,0 +1,149 @@
+"""How relations that vary travel to a stage, one alone or two together, and what is known of their rows.
+
+A relation comes as the tuples of a window of time, whose stay kernels compute, or as changes that a stage has
+made. Changes have hidden columns: until when a row is there and, where ends are not known before, whether it
+enters or leaves, and what it is found by again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import pyarrow as pa
+from pyspark.sql import Column
+from pyspark.sql import functions as F  # noqa: N812 (Spark's own custom)
+from pyspark.sql import types as T  # noqa: N812
+
+from millstream.analysis.queries.resolved_expression import ColumnRef, Expr, of_column
+from millstream.analysis.queries.resolved_query import Output
+from millstream.kernels.relational.incremental_relation import ID, ID2, OP, SIDE, UNTIL
+from millstream.kernels.relational.lifetimes import Stay
+from millstream.plan import nodes
+from millstream.plan.join_conditions import Equal
+from millstream.spark.lowering.frames import Flow, Leg, united
+from millstream.spark.planning.join_slots import Slots
+from millstream.spark.sources.hidden_columns import SORT, column, is_hidden
+from millstream.types import BIGINT, TINYINT, Field
+
+MARKS = {UNTIL: BIGINT, OP: TINYINT, ID: BIGINT, ID2: BIGINT}
+"""The hidden columns of changes."""
+
+CHANGE = [pa.field(UNTIL, pa.int64())]
+SIGNED = [*CHANGE, pa.field(OP, pa.int8()), pa.field(ID, pa.int64()), pa.field(ID2, pa.int64())]
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A relation that varies: tuples that stay, or changes; ``signed`` ones also say what leaves."""
+
+    flow: Flow
+    schema: nodes.Schema
+    stay: Stay | None = None
+    signed: bool = False
+
+    def map(self, change: Callable[[Leg], Leg]) -> Relation:
+        return replace(self, flow=self.flow.map(change))
+
+
+def together(sides: Sequence[Relation], fields: Sequence[Field]) -> tuple[Flow, dict[str, Column]]:
+    """Relations with columns of the same types as one flow."""
+    outputs = [
+        [Output(one.name, of_column(ref)) for one, ref in zip(fields, side.schema, strict=True)]
+        for side in sides
+    ]
+    return _united(sides, outputs, fields), _shipped(sides, fields)
+
+
+def slotted(
+    sides: Sequence[Relation], slots: Slots, equal: Sequence[Equal], *, apart: bool = False
+) -> tuple[Flow, dict[str, Column], list[Column]]:
+    """Both sides of a join as one flow, and what tells their keys apart.
+
+    What is NULL equals nothing: rows without a key that must be kept ``apart`` get keys of their own.
+    """
+    keys = [Field(f"k{i}", one.type) for i, one in enumerate(equal)]
+    outputs = []
+    for number, columns in enumerate([[one.left for one in equal], [one.right for one in equal]]):
+        own = [*slots.outputs(number), *(Output(f"k{i}", of_column(c)) for i, c in enumerate(columns))]
+        if apart and equal:
+            own.append(Output("absent", _absent(columns, number + 1)))
+        outputs.append(own)
+    if apart and equal:
+        keys.append(Field("absent", TINYINT))
+    flow = _united(sides, outputs, [*slots.fields, *keys])
+    return flow, _shipped(sides, slots.fields), [F.col(key.name) for key in keys]
+
+
+def _united(sides: Sequence[Relation], outputs: Sequence[Sequence[Output]], fields: Sequence[Field]) -> Flow:
+    """Projections of relations onto the same columns, and what is known of their rows, one beside another."""
+    if len(sides) == 1:
+        return sides[0].map(partial(_projected, outputs=outputs[0])).flow
+    extra = [Field("side", TINYINT)]
+    changes = any(side.stay is None for side in sides)
+    extra += [Field(_plain(name), type_) for name, type_ in MARKS.items()] if changes else []
+    flows = []
+    for number, (side, own) in enumerate(zip(sides, outputs, strict=True)):
+        marks = [Output("side", Expr((f"CAST({number} AS TINYINT)",), TINYINT))]
+        marks += [Output(_plain(name), _mark(side, name)) for name in MARKS] if changes else []
+        flows.append(side.map(partial(_projected, outputs=[*own, *marks])).flow)
+    union = nodes.StreamUnion(_NO_NODE, _NO_NODE, (*fields, *extra), all=True)
+    return united(flows[0], flows[1], union)
+
+
+_NO_NODE = nodes.SparkQuery("", (), ())
+"""A union of flows has no inputs in the plan."""
+
+
+def _shipped(sides: Sequence[Relation], fields: Sequence[Field]) -> dict[str, Column]:
+    shipped = {field.name: F.col(field.name) for field in fields}
+    if len(sides) == 1:
+        return {**shipped, **marks_of(sides[0])}
+    shipped[SIDE] = F.col("side")
+    if any(side.stay is None for side in sides):
+        shipped |= {name: F.col(_plain(name)) for name in MARKS}
+    return shipped
+
+
+def marks_of(relation: Relation) -> dict[str, Column]:
+    """What is known of the rows of one relation."""
+    if relation.stay is not None:
+        return {}
+    return {name: F.col(name) for name in (MARKS if relation.signed else (UNTIL,))}
+
+
+def _mark(relation: Relation, name: str) -> Expr:
+    type_ = MARKS[name]
+    if relation.stay is None and (relation.signed or name == UNTIL):
+        return Expr((f"`{name}`",), type_)
+    return Expr(("CAST(1 AS TINYINT)" if name == OP else f"CAST(NULL AS {type_})",), type_)
+
+
+def _plain(name: str) -> str:
+    """The name of a hidden column among those that are seen."""
+    return name.removeprefix("__ms_")
+
+
+def _projected(leg: Leg, outputs: Sequence[Output]) -> Leg:
+    return leg.project(outputs)
+
+
+def in_order(leg: Leg) -> Leg:
+    """What happens at one instant is shown in an order of its own: what leaves first, then by values."""
+    frame = leg.frame
+    shown = [
+        f.name for f in frame.schema.fields if not is_hidden(f.name) and isinstance(f.dataType, T.AtomicType)
+    ]
+    keys = [F.col(OP)] if OP in frame.columns else []
+    keys += [column(name) for name in shown if frame.columns.count(name) == 1]
+    sorting = [key.alias(f"{SORT}{i:03}") for i, key in enumerate(keys)]
+    return replace(leg, frame=frame.select("*", *sorting).drop(*MARKS))
+
+
+def _absent(columns: Sequence[ColumnRef], number: int) -> Expr:
+    """A number of its own for rows of a side that have no key, and 0 for all others."""
+    parts: list[str | ColumnRef] = ["CAST(IF("]
+    for i, ref in enumerate(columns):
+        parts += [*([" OR "] if i else []), ref, " IS NULL"]
+    return Expr((*parts, f", {number}, 0) AS TINYINT)"), TINYINT)

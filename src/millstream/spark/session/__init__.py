@@ -1,0 +1,1 @@
+"""Spark sessions: embedded or the caller's, with functions, types and the class archive."""

@@ -1,0 +1,42 @@
+"""The user's scalar functions in Spark: SQL ones as SQL functions, Python ones as Arrow-optimized UDFs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (Spark's own custom)
+
+from millstream.catalog.entries import ScalarFunction
+from millstream.errors import ExecutionError
+from millstream.ir.python_aggregate import load
+from millstream.spark.session.spark_types import to_spark_type
+
+
+def register_function(function: ScalarFunction, spark: SparkSession) -> None:
+    """Make a function of the catalog callable in expressions."""
+    if function.python is not None:
+        python = load_python(function.python)
+        udf = F.udf(python, to_spark_type(function.returns), useArrow=True)
+        # Spark gives a Python function whatever it is called with. An SQL function around it makes sure
+        # that arguments come as the types that were declared.
+        inner = f"__ms_python_{function.name}"
+        spark.udf.register(inner, udf)
+        arguments = ", ".join(f"`{p.name}`" for p in function.parameters)
+        body = f"`{inner}`({arguments})"
+    else:
+        body = function.body or ""
+    parameters = ", ".join(f"`{p.name}` {p.type}" for p in function.parameters)
+    spark.sql(
+        f"CREATE OR REPLACE TEMPORARY FUNCTION `{function.name}`({parameters}) "
+        f"RETURNS {function.returns} RETURN {body}"
+    )
+
+
+def load_python(name: str) -> Callable[..., Any]:
+    """The function that ``package.module:attribute`` names."""
+    found = load(name)
+    if not callable(found):
+        raise ExecutionError(f"'{name}' is not callable")
+    return found  # type: ignore[no-any-return]

@@ -1,0 +1,1 @@
+"""Streams, files and changing tables as DataFrames with hidden columns."""

@@ -1,0 +1,351 @@
+"""Streams and tables of the catalog as DataFrames.
+
+A stream's DataFrame has, beside its columns, hidden ones that every operator passes on: the timestamp and
+the order of arrival (semantics, section 1). What cannot be read in the schema never gets that far: it is a
+bad record, counted, and a stream of its own.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (Spark's own custom)
+from pyspark.sql import types as T  # noqa: N812
+
+from millstream.analysis.queries.resolved_expression import Expr
+from millstream.catalog.entries import (
+    FILE_FORMATS,
+    NO_TIMESTAMP,
+    NOT_FINITE,
+    NOT_IN_SCHEMA,
+    OrderedPerPromise,
+    Port,
+    Promise,
+    PunctuationPromise,
+    Reader,
+    Stream,
+    Table,
+    TimestampKind,
+)
+from millstream.errors import ExecutionError
+from millstream.spark.session.spark_types import to_spark_type
+from millstream.spark.sources.file_paths import arrive_together, streamable
+from millstream.spark.sources.hidden_columns import (
+    FILE,
+    KEEP,
+    LINE,
+    PARTITION,
+    PROMISE,
+    ROW,
+    SEGMENT,
+    SUBSTREAM,
+    TIME,
+    hidden,
+)
+from millstream.spark.sources.hidden_columns import column as _column
+from millstream.types import Field
+
+BAD = "__ms_bad"
+_EXCERPT = 500
+"""Characters of a bad record that are reported."""
+
+# Formats whose rows are texts or come with columns of the source's own.
+NATIVE_COLUMNS = {
+    "text": {"value"},
+    "socket": {"value", "timestamp"},
+    "rate": {"timestamp", "value"},
+    "rate-micro-batch": {"timestamp", "value"},
+    "kafka": {"key", "value", "topic", "partition", "offset", "timestamp", "timestamptype", "headers"},
+}
+OUR_OPTIONS = frozenset({"valueformat", "follow", "partitions"})
+"""Options that Spark does not know."""
+_LINE_FORMATS = frozenset({"text", "socket", "kafka"})
+_CHECKED_FORMATS = frozenset({"csv", "json", "xml"})
+"""Formats whose reader tells which records it could not read."""
+
+_LIMITS = ("maxFilesPerTrigger", "maxBytesPerTrigger")
+
+ReadPort = Callable[[int], DataFrame]
+"""The lines that arrive at a port, as files of (arrival TIMESTAMP, line STRING)."""
+
+
+@dataclass(frozen=True)
+class StreamFrames:
+    """A stream as it was read: the tuples, and what was no tuple.
+
+    Where only the time of a row can be bad, such rows are still among the good ones (``untimed``): whoever
+    packs these sorts them out, and counts them. That is cheaper than to let Spark look at every row.
+    """
+
+    good: DataFrame
+    bad: DataFrame
+    untimed: bool = False
+
+
+def read_stream(
+    stream: Stream, spark: SparkSession, read_port: ReadPort, metrics: str | None = None
+) -> StreamFrames:
+    """Read a stream; under the name ``metrics`` its tuples and bad records are counted."""
+    raw = _raw(stream, spark, read_port)
+    return classify(raw, stream, metrics)
+
+
+def classify(raw: DataFrame, stream: Stream, metrics: str | None = None) -> StreamFrames:
+    """Part the tuples from the bad records, and give the tuples their timestamp."""
+    timestamp = stream.timestamp
+    frame = raw if BAD in raw.columns else raw.withColumn(BAD, F.lit(None).cast("string"))
+    if SEGMENT not in frame.columns:
+        # Without files the order of arrival is that in which Spark numbers the pieces that it reads.
+        frame = frame.withColumn(SEGMENT, F.spark_partition_id().cast("bigint"))
+    time = _column(timestamp.column) if timestamp.column else F.lit(None).cast("timestamp")
+    frame = _with_promises(frame.withColumn(TIME, time), stream)
+    reason = F.when(F.col(BAD).isNotNull(), NOT_IN_SCHEMA)
+    if timestamp.kind is TimestampKind.EXTERNAL:
+        # A promise without a time is the last word of its sub-stream.
+        data = F.col(KEEP) if KEEP in frame.columns else F.lit(True)
+        reason = reason.when(F.col(TIME).isNull() & data, NO_TIMESTAMP)
+        if isinstance(frame.schema[TIME].dataType, T.DoubleType | T.FloatType):
+            is_infinite = F.abs(F.col(TIME)) == float("inf")
+            reason = reason.when((F.isnan(TIME) | is_infinite) & data, NOT_FINITE)
+    is_bad = reason.isNotNull()
+    untimed = (
+        timestamp.kind is TimestampKind.EXTERNAL
+        and BAD not in raw.columns
+        and KEEP not in frame.columns
+        and not isinstance(frame.schema[TIME].dataType, T.DoubleType | T.FloatType)
+    )
+    uncounted = frame
+    names = [f.name for f in stream.schema]
+    as_text = F.coalesce(F.col(BAD), F.to_json(F.struct(*map(_column, names))))
+    if metrics is not None:
+        frame = frame.observe(
+            metrics,
+            F.count(F.lit(1)).alias("rows"),
+            F.count_if(is_bad).alias("bad"),
+            # An example for the warning, the same one however the input is divided into tasks.
+            F.min(F.when(is_bad, F.concat(reason, F.lit("\n"), F.substring(as_text, 1, _EXCERPT)))).alias(
+                "bad_record"
+            ),
+            # Spark reads only the columns that somebody needs, and a record would be bad or not as the
+            # query happens to ask for the column that cannot be read. This asks for them all.
+            *([F.max(_fingerprint(raw)).alias("fingerprint")] if BAD in raw.columns else []),
+            _zoned(F.max(F.when(~is_bad, F.col(TIME))), frame.schema[TIME].dataType).alias("newest"),
+        )
+    kept = [name for name in hidden(frame.columns) if name != BAD]
+    # A bad record has no place in time, but it has come in some order.
+    arrival = [_column(name) for name in kept if name in (PARTITION, SEGMENT, FILE)]
+    return StreamFrames(
+        good=(uncounted if untimed else frame.where(~is_bad)).select(*map(_column, (*names, *kept))),
+        bad=frame.where(is_bad).select(
+            as_text.alias("record"),
+            reason.alias("reason"),
+            F.lit(None).cast("timestamp").alias(TIME),
+            *arrival,
+        ),
+        untimed=untimed,
+    )
+
+
+def _with_promises(frame: DataFrame, stream: Stream) -> DataFrame:
+    """Which tuples are promises, and which sub-stream each belongs to, for each promised attribute."""
+    frame = _with_clauses(frame, stream.own_promises, "")
+    for number, (attribute, promises) in enumerate(stream.promises_on_others.items()):
+        name = next(field.name for field in stream.schema if field.name.lower() == attribute)
+        frame = frame.withColumn(f"{LINE}{number}", _column(name))
+        frame = _with_clauses(frame, promises, str(number))
+    marks = [F.col(name) for name in frame.columns if name.startswith(PROMISE)]
+    if marks:
+        frame = frame.withColumn(KEEP, ~functools.reduce(lambda one, other: one | other, marks))
+    return frame
+
+
+def _with_clauses(frame: DataFrame, promises: Iterable[Promise], suffix: str) -> DataFrame:
+    for promise in promises:
+        match promise:
+            case PunctuationPromise(predicate, per):
+                assert isinstance(predicate, Expr)
+                is_promise = F.coalesce(F.expr(predicate.sql), F.lit(False))
+                frame = frame.withColumn(PROMISE + suffix, is_promise)
+            case OrderedPerPromise(per):
+                pass
+            case _:
+                continue
+        if per:
+            frame = frame.withColumn(SUBSTREAM + suffix, F.to_json(F.struct(*map(_column, per))))
+    return frame
+
+
+def _zoned(time: Column, kind: T.DataType) -> Column:
+    """A time for a report as text, because Python may not be able to hold it.
+
+    Spark would write a timestamp in the zone of the JVM, and without saying which.
+    """
+    if isinstance(kind, T.DateType | T.TimestampNTZType):
+        return time.cast("string")
+    return F.date_format(time, "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX") if kind == T.TimestampType() else time
+
+
+def _fingerprint(frame: DataFrame) -> Column:
+    """Something that cannot be computed without reading every column; maps cannot be hashed."""
+    return F.xxhash64(
+        *(
+            F.size(_column(f.name)) if _has_map(f.dataType) else _column(f.name)
+            for f in frame.schema.fields
+            if not _has_map(f.dataType) or isinstance(f.dataType, T.MapType)
+        )
+    )
+
+
+def _has_map(kind: T.DataType) -> bool:
+    match kind:
+        case T.MapType() | T.VariantType():
+            return True
+        case T.ArrayType():
+            return _has_map(kind.elementType)
+        case T.StructType():
+            return any(_has_map(field.dataType) for field in kind.fields)
+        case _:
+            return False
+
+
+def numbered(batch: DataFrame) -> DataFrame:
+    """The rows of a micro-batch with their number in order of reading, which only a batch can have."""
+    return batch.withColumn(ROW, F.monotonically_increasing_id())
+
+
+def read_table(table: Table, spark: SparkSession) -> DataFrame:
+    assert isinstance(table.origin, Reader)
+    reader = spark.read.format(table.origin.format).options(**_options(table.origin))
+    if table.schema is not None:
+        reader = reader.schema(_struct(table.schema))
+    return reader.load()
+
+
+def _raw(stream: Stream, spark: SparkSession, read_port: ReadPort) -> DataFrame:
+    """The stream's columns as far as the source has them, with ``BAD`` where the reader tells."""
+    internal = stream.timestamp.column if stream.timestamp.kind is TimestampKind.INTERNAL else None
+    declared = tuple(f for f in stream.schema if f.name != internal)
+    match stream.origin:
+        case Port(number):
+            # The port gives every file a time of its own.
+            frame = parse_lines(_with_arrival(read_port(number), by_name=False), "line", declared)
+            return frame.withColumnRenamed("arrival", internal) if internal else frame
+        case Reader() as reader:
+            frame = _read(reader, declared, spark, stream.name)
+        case _:
+            raise ExecutionError(
+                f"stream '{stream.name}' was declared without a source",
+                hint="add USING format OPTIONS (...) or SOURCE 'port4445' to its CREATE STREAM",
+            )
+    # Spark writes the time of a micro-batch down before running it, and uses it again in a replay.
+    return frame.withColumn(internal, F.current_timestamp()) if internal else frame
+
+
+def _read(reader: Reader, declared: tuple[Field, ...], spark: SparkSession, name: str) -> DataFrame:
+    format_ = reader.format.lower()
+    source = spark.readStream.format(reader.format).options(**_options(reader))
+    path = reader.option("path")
+    by_name = True
+    if format_ in FILE_FORMATS and path is not None:
+        source = source.option("path", streamable(path, spark, f"stream '{name}'"))
+        if not any(reader.option(limit) for limit in _LIMITS):
+            source = source.option("maxBytesPerTrigger", str(_bytes_at_once(spark)))
+        by_name = not reader.is_bounded or arrive_together(path, spark)
+    native = NATIVE_COLUMNS.get(format_)
+    if native is None:
+        schema = _struct(declared)
+        if format_ in _CHECKED_FORMATS:
+            source = source.option("mode", "PERMISSIVE").option("columnNameOfCorruptRecord", BAD)
+            schema = T.StructType([*schema.fields, T.StructField(BAD, T.StringType())])
+        frame = source.schema(schema).load()
+        return _with_arrival(frame, by_name=by_name) if format_ in FILE_FORMATS else frame
+    frame = source.load()
+    if format_ in FILE_FORMATS:
+        frame = _with_arrival(frame, by_name=by_name)
+    if format_ in _LINE_FORMATS and not {f.name.lower() for f in declared} <= native:
+        if format_ == "kafka":
+            frame = frame.select("value", _topic_partition())
+        return parse_lines(frame, "value", declared, reader.option("valueFormat"))
+    kept = [_column(name) for name in hidden(frame.columns)]
+    if format_ == "kafka":
+        kept.append(_topic_partition())
+    return frame.select(*(_column(f.name).cast(to_spark_type(f.type)).alias(f.name) for f in declared), *kept)
+
+
+def _bytes_at_once(spark: SparkSession) -> int:
+    """What all cores read in one go. Spark would read all there is, and a shard holds its part in memory."""
+    cores = spark.sparkContext.defaultParallelism
+    return cores * _bytes(spark.conf.get("spark.sql.files.maxPartitionBytes"))
+
+
+def _topic_partition() -> Column:
+    """The source partition of a tuple from Kafka; partitions of different topics are different ones."""
+    return F.expr("pmod(hash(topic), 128) * 4096 + partition").cast("int").alias(PARTITION)
+
+
+def parse_lines(
+    frame: DataFrame, line: str, declared: tuple[Field, ...], form: str | None = None
+) -> DataFrame:
+    """Lines of JSON or CSV as columns; without a form, what begins with a brace is JSON."""
+    schema = T.StructType([*_struct(declared).fields, T.StructField(BAD, T.StringType())])
+    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": BAD}
+    text = _column(line).cast("string")
+    as_json = F.from_json(text, schema, options)
+    as_csv = F.from_csv(text, schema.toDDL(), options)
+    parsed: Column
+    match (form or "").lower():
+        case "json":
+            parsed = as_json
+        case "csv":
+            parsed = as_csv
+        case _:
+            parsed = F.when(F.ltrim(text).startswith("{"), as_json).otherwise(as_csv)
+    others = [_column(name) for name in frame.columns if name != line]
+    fields = [F.col("parsed").getField(f.name).alias(f.name) for f in schema.fields]
+    return frame.where(F.trim(text) != "").select(parsed.alias("parsed"), *others).select(*fields, *others)
+
+
+def _with_arrival(frame: DataFrame, *, by_name: bool) -> DataFrame:
+    """Files arrive in the order of modification time and name; of a large file Spark reads pieces.
+
+    Time and piece are one number, because every column more is felt: pieces begin at multiples of a size
+    that is at least the smaller of these two. Names are needed only where times do not tell files apart.
+    """
+    conf = frame.sparkSession.conf
+    sizes = ("spark.sql.files.maxPartitionBytes", "spark.sql.files.openCostInBytes")
+    smallest = min(_bytes(conf.get(size)) for size in sizes)
+    shift = max(0, smallest.bit_length() - 1)
+    modified = "unix_millis(_metadata.file_modification_time)"
+    segment = F.expr(f"shiftleft({modified}, 22) | shiftright(_metadata.file_block_start, {shift})")
+    named = [F.col("_metadata").getField("file_name").alias(FILE)] if by_name else []
+    return frame.select("*", segment.alias(SEGMENT), *named)
+
+
+def _bytes(size: str | None) -> int:
+    """A size as Spark writes it: 128MB, 4194304b."""
+    digits = (size or "").rstrip("bB")
+    units = {"k": 10, "m": 20, "g": 30, "t": 40}
+    shift = units.get(digits[-1:].lower(), 0)
+    return max(1, int(digits[:-1] if shift else digits or 1) << shift)
+
+
+def _options(reader: Reader) -> dict[str, str]:
+    """The user's options, and better defaults for csv than Spark's.
+
+    A quote inside quotes is doubled, as everybody writes it, we too. A header that does not fit the schema is
+    an error instead of mixed-up columns.
+    """
+    options = {key: value for key, value in reader.options if key.lower() not in OUR_OPTIONS}
+    if reader.format.lower() != "csv":
+        return options
+    defaults = {} if reader.option("escape") else {"escape": '"'}
+    if (reader.option("header") or "").lower() == "true" and not reader.option("enforceSchema"):
+        defaults["enforceSchema"] = "false"
+    return {**defaults, **options}
+
+
+def _struct(fields: tuple[Field, ...]) -> T.StructType:
+    return T.StructType([T.StructField(f.name, to_spark_type(f.type)) for f in fields])

@@ -1,0 +1,471 @@
+"""Arrivals: blobs of a micro-batch become tuples, each judged, and one frontier for all inputs.
+
+Every shard does this by itself from the same heads, and so they all agree.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from millstream.kernels.core.kernel import BEGINNING, END, KEY, STREAM, Frontier, Times, Tuples
+from millstream.kernels.core.tuple_batch import frontier_as_data, frontier_from_data
+from millstream.progress.plain_data import as_data, from_data
+from millstream.progress.watermark_tracker import Tracker, Verdict
+from millstream.stage.attribute_progress import Followed, Judged, judged, numbered, promises_in
+from millstream.stage.packer import BEFORE, BROKEN, POSITION
+from millstream.stage.pipeline import COUNTED, NUMBER, ORIGIN, ORIGINS_PER_INPUT, TIME, Input
+from millstream.stage.time_codec import has_value, instants, is_float
+
+HEARTBEAT, ENDED = "heartbeat", "end"
+
+_NUMBERS = ("rows", "late", "seen", "bad", "newest", "newest_stamp")
+"""Attributes of arrivals that are numbers, and part of the state."""
+
+
+@dataclass(frozen=True)
+class Blob:
+    """What a packer made for a shard."""
+
+    head: dict[str, Any]
+    tuples: bytes | None
+    all: bytes | None
+
+    @classmethod
+    def of(cls, head: str, tuples: bytes | None, everything: bytes | None) -> Blob:
+        return cls(json.loads(head), tuples, everything)
+
+
+@dataclass
+class _Partition:
+    """A source partition: how many tuples it had, and what it has promised about each attribute."""
+
+    lines: tuple[Followed, ...]
+    arrived: int = 0
+
+    @property
+    def tracker(self) -> Tracker:
+        """Of the attribute along which windows are measured."""
+        return self.lines[0].tracker
+
+
+@dataclass(frozen=True)
+class _Shipped:
+    """A piece of a source partition, as far as it has come to this shard."""
+
+    order: tuple[Any, ...]
+    rows: int
+    newest: Any
+    part: pa.Table | None
+    whole: pa.Table | None
+    first: bool
+
+
+@dataclass
+class Arrived:
+    """The tuples of one input: those in time, and those that came too late."""
+
+    tuples: Tuples | None = None
+    late: Tuples | None = None
+
+
+class Arrivals:
+    """The progress of one input of a pipeline."""
+
+    def __init__(self, source: Input, number: int) -> None:
+        self._input = source
+        self._base = number * ORIGINS_PER_INPUT
+        self._partitions: dict[int, _Partition] = {}
+        self._shards_heard: dict[str, Frontier] = {}
+        self._shards_reached: dict[str, Frontier] = {}
+        self._shards_spoke_last = False
+        """Whether the end of the stage before is the last word of its inputs."""
+        self._ended = False
+        self.rows = 0
+        """Tuples of this shard."""
+        self.late = 0
+        self.seen = 0
+        """Rows of the input, whether tuples or not; the first shard counts those of all."""
+        self.bad = 0
+        self._streams: dict[Any, int] = {}
+        """The sub-streams of all partitions, numbered, where somebody wants to tell them apart."""
+        self._stamp: int | None = None
+        """The last instant that a tuple of a latent stream was given."""
+        self.newest: Any = None
+        """The largest time of a tuple."""
+        self.newest_stamp: Any = None
+        """The same of the stream's timestamp, where that is another line."""
+
+    @property
+    def frontier(self) -> Frontier:
+        """No tuple before it will come from this input."""
+        if self._ended:
+            return END
+        if self._input.chained:
+            return min(self._shards_heard.values(), default=BEGINNING)
+        return END if self._has_last_word else self._promised
+
+    @property
+    def _has_last_word(self) -> bool:
+        """Whether punctuation has said of every source partition that nothing more will come.
+
+        Windows that only the end completes report then: what is above is told to wait for nothing.
+        """
+        if self._input.chained:
+            return self._shards_spoke_last
+        partitions = self._partitions.values()
+        if not self._partitions or len(self._partitions) < self._input.partitions:
+            return False
+        return all(partition.tracker.promised == partition.tracker.highest for partition in partitions)
+
+    @property
+    def reached(self) -> Frontier:
+        """The same, without what the end of this input promises: partial results do not come from that."""
+        if self._has_last_word:
+            return END
+        if self._input.chained:
+            return min(self._shards_reached.values(), default=BEGINNING)
+        if self._input.stored:
+            return BEGINNING if self.newest is None else Frontier(self.newest, self._base)
+        return self._promised
+
+    @property
+    def before_last_word(self) -> Frontier:
+        """The furthest that this input can be before all source partitions have said their last word.
+
+        A partition that has said it is not waited for, so each of them may be the one that is left over.
+        """
+        if self._input.chained:
+            return min(self._shards_reached.values(), default=BEGINNING)
+        timed = (Frontier(p.tracker.timed, self._base + n) for n, p in self._partitions.items())
+        return max(timed, default=BEGINNING)
+
+    @property
+    def _promised(self) -> Frontier:
+        if len(self._partitions) < self._input.partitions:
+            return BEGINNING
+        return min(Frontier(p.tracker.promised, self._base + n) for n, p in self._partitions.items())
+
+    @property
+    def own(self) -> Times | None:
+        """What each sub-stream has promised for itself, whichever source partitions it comes from."""
+        if not self._input.apart or len(self._partitions) < self._input.partitions:
+            return None
+        kind = np.float64 if is_float(self._input.time_type) else np.int64
+        promised: list[Any] = []
+        for partition in self._partitions.values():
+            self._number(partition)
+        for partition in self._partitions.values():
+            followed = partition.lines[0]
+            all_ = np.full(len(self._streams), partition.tracker.promised, kind)
+            numbers = [self._streams[stream] for stream in followed.codes]
+            all_[numbers] = partition.tracker.of_streams(len(numbers))
+            promised.append(all_)
+        return np.minimum.reduce(promised) if promised else None
+
+    @property
+    def state_rows(self) -> int:
+        return sum(
+            1 + sum(len(followed.codes) for followed in partition.lines)
+            for partition in self._partitions.values()
+        )
+
+    def as_data(self) -> dict[str, Any]:
+        """The state as plain data for JSON."""
+        return {
+            "partitions": [
+                [number, partition.arrived, [followed.as_data() for followed in partition.lines]]
+                for number, partition in self._partitions.items()
+            ],
+            "heard": {shard: frontier_as_data(heard) for shard, heard in self._shards_heard.items()},
+            "reached": {shard: frontier_as_data(heard) for shard, heard in self._shards_reached.items()},
+            "spoke_last": self._shards_spoke_last,
+            "ended": self._ended,
+            "streams": list(self._streams),
+            "stamp": self._stamp,
+            **{name: as_data(getattr(self, name)) for name in _NUMBERS},
+        }
+
+    def restore(self, data: Mapping[str, Any]) -> None:
+        """Become the arrivals whose state was written."""
+        for number, arrived, lines in data["partitions"]:
+            partition = self._partition(number)
+            partition.arrived = arrived
+            for followed, written in zip(partition.lines, lines, strict=True):
+                followed.restore(written)
+        self._shards_heard = {shard: frontier_from_data(heard) for shard, heard in data["heard"].items()}
+        self._shards_reached = {shard: frontier_from_data(heard) for shard, heard in data["reached"].items()}
+        self._shards_spoke_last = data["spoke_last"]
+        self._ended = data["ended"]
+        self._streams = {stream: number for number, stream in enumerate(data["streams"])}
+        self._stamp = data["stamp"]
+        for name in _NUMBERS:
+            setattr(self, name, from_data(data[name]))
+
+    def take(self, blobs: Iterable[Blob]) -> Arrived:
+        """All blobs of a micro-batch; what they tell about the end comes after all tuples.
+
+        The end is a promise of everything: what is added to an input that had ended is late.
+        """
+        kept: list[Tuples] = []
+        late: list[Tuples] = []
+        pieces: list[_Shipped] = []
+        marks: list[Any] = []
+        for blob in blobs:
+            marks += blob.head.get("marks", ())
+            self.bad += blob.head.get("bad", 0)
+            self.seen += blob.head.get("bad", 0)
+            table = None if blob.tuples is None else pa.ipc.open_stream(blob.tuples).read_all()
+            everything = None if blob.all is None else pa.ipc.open_stream(blob.all).read_all()
+            start = shown = 0
+            for partition, segment, file, rows, newest, count, unwanted in blob.head["pieces"]:
+                part = table.slice(start, count) if count and table is not None else None
+                others = unwanted if self._input.judged_by_piece else rows
+                whole = None if everything is None or not others else everything.slice(shown, others)
+                order = (partition, segment, file, blob.head["flush"])
+                pieces.append(_Shipped(order, rows, newest, part, whole, blob.head["first"]))
+                start += count
+                shown += others
+        for piece in sorted(pieces, key=lambda piece: piece.order):
+            self.rows += 0 if piece.part is None else piece.part.num_rows
+            self.seen += piece.rows if piece.first else 0
+            if self._input.chained:
+                self._note(piece.newest)
+            else:
+                self._judge(piece, kept, late)
+        parts = [piece.part for piece in pieces if piece.part is not None]
+        if self._input.chained and parts:
+            kept.append(self._settled(parts))
+        for mark in marks:
+            self._hear(mark)
+        return Arrived(joined(kept), joined(late))
+
+    def _stamped(self, piece: _Shipped) -> _Shipped:
+        """A piece of a latent stream with instants of its own: the clock, or what follows the tuple before.
+
+        All shards are told of all pieces in the same order, so that they agree.
+        """
+        clock = piece.newest if self._input.judged_by_piece else _largest(_of(piece.whole).column(TIME))
+        first = clock if self._stamp is None else max(clock, self._stamp + 1)
+        self._stamp = first + piece.rows - 1
+        part, whole = piece.part, piece.whole
+        if part is not None:
+            positions = np.asarray(part.column(POSITION).combine_chunks()).astype(np.int64)
+            part = _with_time(part, first + positions)
+        # Unwanted tuples are shown only to find late ones, and none of these is late.
+        by_piece = self._input.judged_by_piece
+        whole = None if by_piece else _with_time(_of(whole), first + np.arange(piece.rows))
+        return replace(piece, newest=self._stamp, part=part, whole=whole)
+
+    def _judge(self, piece: _Shipped, kept: list[Tuples], late: list[Tuples]) -> None:
+        """The next piece of a source partition."""
+        if self._input.latent:
+            piece = self._stamped(piece)
+        number, part, whole = piece.order[0], piece.part, piece.whole
+        partition = self._partition(number)
+        verdict: Judged | None = None
+        if self._input.judged_by_piece:
+            if whole is not None:
+                self.late += int(self._verdict(partition, whole).late.sum())
+            if part is not None:
+                verdict = self._spared(self._verdict(partition, part))
+                self.late += int(verdict.late.sum())
+            # After a heartbeat even the newest may be late.
+            if piece.newest >= partition.tracker.promised and not self._ended:
+                self._note(piece.newest)
+            # No two tuples of a latent stream have the same instant.
+            partition.tracker.pass_over(piece.newest + self._input.latent)
+        else:
+            assert whole is not None
+            full = judged(partition.lines, whole)
+            if self._ended:
+                full = self._after_the_end(partition, whole)
+            self._note_newest(whole, full)
+            # Every shard sees them all: one of them counts.
+            self.late += int(full.late.sum()) if piece.first else 0
+            if part is not None:
+                at = np.asarray(part.column(POSITION).combine_chunks())
+                verdict = full.take(at)
+                if self._input.apart:
+                    part = part.append_column(STREAM, pa.array(self._numbers(partition, whole)[at]))
+        if part is not None and verdict is not None:
+            self._sort_out(number, partition, part, verdict, kept, late)
+        partition.arrived += piece.rows
+
+    def _numbers(self, partition: _Partition, rows: pa.Table) -> npt.NDArray[np.int64]:
+        """The sub-streams of rows."""
+        self._number(partition)
+        return numbered(rows.column(partition.lines[0].line.substream), self._streams)
+
+    def _number(self, partition: _Partition) -> None:
+        for stream in partition.lines[0].codes:
+            self._streams.setdefault(stream, len(self._streams))
+
+    def _after_the_end(self, partition: _Partition, whole: pa.Table) -> Judged:
+        promises = promises_in(whole, self._input.lines)
+        late = np.ones(whole.num_rows, np.bool_) if promises is None else ~promises
+        highest = partition.tracker.highest
+        kind = np.float64 if is_float(self._input.time_type) else np.int64
+        return Judged(late, np.full(len(late), highest, kind), late)
+
+    def _note_newest(self, whole: pa.Table, full: Judged) -> None:
+        """The newest of the tuples that count: promises are none, and what is late may be newer."""
+        counts = ~full.late | full.spared
+        promises = promises_in(whole, self._input.lines)
+        if promises is not None:
+            counts &= ~promises
+        if self._input.counted:
+            counts &= _mask(whole.column(COUNTED))
+        if not counts.all():
+            whole = whole.filter(pa.array(counts))
+        newest = _largest(whole.column(TIME))
+        if newest is not None:
+            self._note(newest)
+        stamp = self._input.stamp
+        if stamp is not None and stamp != TIME:
+            latest = [self.newest_stamp, _largest(whole.column(stamp))]
+            self.newest_stamp = max((one for one in latest if one is not None), default=None)
+
+    def _spared(self, verdict: Verdict) -> Judged:
+        generous = self._input.promises.generous
+        return Judged(verdict.late, verdict.promised, verdict.late & generous)
+
+    def _note(self, newest: Any) -> None:
+        self.newest = newest if self.newest is None else max(self.newest, newest)
+
+    def _verdict(self, partition: _Partition, part: pa.Table) -> Verdict:
+        time = instants(part.column(TIME))
+        if self._ended:
+            return Verdict(np.ones(len(time), np.bool_), np.full_like(time, partition.tracker.highest))
+        if BEFORE in part.column_names:
+            return partition.tracker.judge(time, newest=instants(part.column(BEFORE)))
+        return partition.tracker.judge(time, broken=_mask(part.column(BROKEN)))
+
+    def _sort_out(
+        self,
+        number: int,
+        partition: _Partition,
+        part: pa.Table,
+        verdict: Judged,
+        kept: list[Tuples],
+        late: list[Tuples],
+    ) -> None:
+        time = instants(part.column(TIME))
+        positions = np.asarray(part.column(POSITION).combine_chunks()).astype(np.int64)
+        origin = np.full(len(time), self._base + number, np.int32)
+        tuples = Tuples(self._columns(part), time, origin, positions + partition.arrived)
+        if not verdict.late.any():
+            kept.append(tuples)
+            return
+        late.append(tuples.take(verdict.late))
+        if not verdict.spared.any():
+            kept.append(tuples.take(~verdict.late))
+            return
+        lowest = -np.inf if is_float(self._input.time_type) else np.iinfo(np.int64).min
+        hold = np.where(verdict.late, verdict.promised, lowest)
+        held = Tuples(tuples.columns, time, origin, tuples.number, hold)
+        lost = verdict.late & ~verdict.spared
+        kept.append(held.take(~lost) if lost.any() else held)
+
+    def _settled(self, parts: list[pa.Table]) -> Tuples:
+        """Tuples of another stage, in an order that is settled, or that of their groups."""
+        part = pa.concat_tables(parts)
+        if self._input.ties:
+            # As Spark sorts, and as results are sorted at the end: NULL comes first.
+            keys = [(name, "ascending", "at_start") for name in (TIME, *self._input.ties, ORIGIN, NUMBER)]
+            part = part.take(pc.sort_indices(part, sort_keys=keys))
+        origin = np.asarray(part.column(ORIGIN).combine_chunks()).astype(np.int32) + np.int32(self._base)
+        number = np.asarray(part.column(NUMBER).combine_chunks()).astype(np.int64)
+        if self._input.ties:
+            number = np.arange(self.rows - len(number), self.rows, dtype=np.int64)
+        return Tuples(self._columns(part), instants(part.column(TIME)), origin, number)
+
+    def _columns(self, part: pa.Table) -> pa.Table:
+        names = [*self._input.columns.names, *((STREAM,) if self._input.apart else ())]
+        columns = part.select(names)
+        if self._input.key is not None and KEY not in columns.column_names:
+            columns = columns.append_column(KEY, part.column(self._input.key).cast(pa.int64()))
+        return columns
+
+    def _partition(self, number: int) -> _Partition:
+        if number not in self._partitions:
+            self._partitions[number] = _Partition(tuple(map(Followed.of, self._input.lines)))
+        return self._partitions[number]
+
+    def _hear(self, mark: Any) -> None:
+        """Control input: heartbeats and the end, or the frontier of a shard of the stage before."""
+        mark = json.loads(mark) if isinstance(mark, str) else mark
+        if mark.get("kind") == ENDED:
+            self._ended = True
+        elif self._input.chained:
+            shard = mark["shard"]
+            if self._shards_heard.get(shard) != END:
+                self._shards_reached[shard] = self._frontier_of(mark["reached"])
+            self._shards_heard[shard] = END if mark["end"] else self._frontier_of(mark["frontier"])
+            self._shards_spoke_last = mark["last_word"]
+            # Every shard of a stage reports in every batch, so all have been heard of at once.
+            self._ended = all(heard == END for heard in self._shards_heard.values())
+        else:
+            # It is about partitions too that have not said anything yet.
+            for number in {*range(self._input.partitions), *self._partitions}:
+                for followed in self._partition(number).lines:
+                    if followed.line.attribute == mark.get("on"):
+                        followed.tracker.heartbeat(mark["time"])
+
+    def _frontier_of(self, written: list[Any] | None) -> Frontier:
+        """What a shard of the stage before has promised; its origins are numbered after ours."""
+        if written is None:
+            return BEGINNING
+        time, origin = written
+        return Frontier(time, origin + self._base)
+
+
+def joined(parts: list[Tuples]) -> Tuples | None:
+    """Tuples of several pieces or inputs, with the same columns."""
+    if not parts:
+        return None
+    if len(parts) == 1:
+        return parts[0]
+    hold = None
+    if any(part.hold is not None for part in parts):
+        hold = np.concatenate([_hold(part) for part in parts])
+    return Tuples(
+        pa.concat_tables([part.columns for part in parts]),
+        np.concatenate([part.time for part in parts]),
+        np.concatenate([part.origin for part in parts]),
+        np.concatenate([part.number for part in parts]),
+        hold,
+    )
+
+
+def _hold(tuples: Tuples) -> npt.NDArray[Any]:
+    if tuples.hold is not None:
+        return tuples.hold
+    return np.full_like(tuples.time, -np.inf if tuples.time.dtype == np.float64 else np.iinfo(np.int64).min)
+
+
+def _largest(column: pa.ChunkedArray) -> Any:
+    """As a number, or None."""
+    numbers = instants(column.filter(has_value(column)))
+    return numbers.max().item() if len(numbers) else None
+
+
+def _of(whole: pa.Table | None) -> pa.Table:
+    assert whole is not None, "all rows are shown where lateness is not told by piece"
+    return whole
+
+
+def _with_time(rows: pa.Table, stamps: npt.NDArray[np.int64]) -> pa.Table:
+    place = rows.column_names.index(TIME)
+    return rows.set_column(place, TIME, pa.array(stamps).cast(rows.schema.field(TIME).type))
+
+
+def _mask(column: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+    return np.asarray(column.combine_chunks().to_numpy(zero_copy_only=False), np.bool_)

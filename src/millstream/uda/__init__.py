@@ -1,1 +1,0 @@
-"""User-defined aggregates: from the checked form of a body to a program that kernels run."""
