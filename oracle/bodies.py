@@ -265,7 +265,7 @@ class _Block:
             case typed_nodes.Oldest(position, index):
                 rows, at = self._instance.tables[typed_nodes.INWINDOW], part(position)
                 return rows[at - 1][index] if at is not None and 1 <= at <= len(rows) else None
-            case typed_nodes.Grouped(index):
+            case typed_nodes.GroupColumn(index):
                 assert group is not None
                 return group[index]
             case typed_nodes.Cast(argument, type_, gently):
@@ -282,7 +282,7 @@ class _Block:
                 return found[0][0] if found else None
             case typed_nodes.Exists(query):
                 return bool(self.query(query, place))
-            case typed_nodes.Among(values, query):
+            case typed_nodes.InQuery(values, query):
                 return self._among([part(value) for value in values], self.query(query, place))
             case typed_nodes.Call():
                 return self._call(expr, part)

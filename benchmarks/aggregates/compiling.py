@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from benchmarks.experiments.section import Claim, Figures, Section, Size
-from millstream.analysis.definitions.library_aggregates import shipped
+from millstream.analysis.definitions.library_aggregates import library_aggregate
 from millstream.analysis.udas.body_elaborator import bodies_of
 from millstream.catalog import Catalog
 from millstream.codegen.udas import uda_compiler
@@ -60,13 +60,13 @@ def _in_a_process(cache: str, *names: str) -> dict[str, float]:
 
 def seconds(names: Sequence[str]) -> dict[str, float]:
     """Of the programs of these names, or of all."""
-    from millstream.kernels.udas.precompile_program import prepare
+    from millstream.kernels.udas.precompile_program import precompile_program
 
     found = {}
     for name, program in list(_programs()):
         if program.is_compiled and (not names or name in names):
             started = time.process_time()
-            prepare(program)
+            precompile_program(program)
             found[name] = time.process_time() - started
     return found
 
@@ -74,17 +74,17 @@ def seconds(names: Sequence[str]) -> dict[str, float]:
 def _programs() -> Iterator[tuple[str, Program]]:
     """Every version of every aggregate as queries mostly call it, under a name that says so."""
     catalog = Catalog()
-    catalog.ship(shipped, bundled_aggregates.names)
+    catalog.ship(library_aggregate, bundled_aggregates.names)
     for name in bundled_aggregates.names():
-        entries = shipped(name)
+        entries = library_aggregate(name)
         types = [p.type if p.type.is_known else STRING for p in entries[0].parameters]
         bodies = bodies_of(name, types, catalog)
         if isinstance(bodies.base, Body):
             blocking = any(entry.blocking for entry in entries if not entry.window)
             mode = uda_compiler.CONTENT if blocking else uda_compiler.BASE
-            yield name, uda_compiler.compiled(bodies.base, mode)
+            yield name, uda_compiler.compile_uda(bodies.base, mode)
         if isinstance(bodies.window, Body):
-            yield f"{name} OVER", uda_compiler.compiled(bodies.window, uda_compiler.ROWS)
+            yield f"{name} OVER", uda_compiler.compile_uda(bodies.window, uda_compiler.ROWS)
 
 
 if __name__ == "__main__":

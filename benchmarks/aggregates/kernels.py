@@ -10,8 +10,8 @@ from millstream.catalog import Catalog
 from millstream.codegen.udas import uda_compiler
 from millstream.ir.python_aggregate import PythonAggregate
 from millstream.kernels.core.kernel import Kernel
-from millstream.kernels.specs import UserOverSpec, UserSpec
-from millstream.kernels.udas.over_uda import UserOver
+from millstream.kernels.specs import OverUdaSpec, UdaSpec
+from millstream.kernels.udas.over_uda import OverUda
 from millstream.kernels.udas.stream_uda import BaseAggregate
 from millstream.program.python_program import PythonProgram
 from millstream.syntax import parse_script
@@ -27,25 +27,23 @@ def catalog_of(text: str) -> Catalog:
 
 def spec_of(
     catalog: Catalog, name: str, types: Sequence[Type], arguments: Sequence[str], mode: str
-) -> UserSpec:
+) -> UdaSpec:
     is_window = mode in (uda_compiler.ROWS, uda_compiler.RANGE)
     entry = catalog.aggregate(name, window=is_window) or catalog.aggregate(name)
     assert entry is not None
     if isinstance(entry.definition, PythonAggregate):
         python = python_body(entry, entry.definition, types)
-        return UserSpec(PythonProgram.of(python, mode), tuple(arguments), ("r0",))
+        return UdaSpec(PythonProgram.of(python, mode), tuple(arguments), ("r0",))
     body = checked_body(entry, types, catalog)
     results = tuple(f"r{i}" for i in range(len(body.returns)))
-    return UserSpec(uda_compiler.compiled(body, mode), tuple(arguments), results)
+    return UdaSpec(uda_compiler.compile_uda(body, mode), tuple(arguments), results)
 
 
 def over_rows(
     catalog: Catalog, name: str, types: Sequence[Type], rows: int, arguments: Sequence[str]
 ) -> Kernel:
     """The window version over so many rows."""
-    return UserOver(
-        [UserOverSpec(spec_of(catalog, name, types, arguments, uda_compiler.ROWS), rows=rows - 1)]
-    )
+    return OverUda([OverUdaSpec(spec_of(catalog, name, types, arguments, uda_compiler.ROWS), rows=rows - 1)])
 
 
 def base(catalog: Catalog, name: str, types: Sequence[Type], arguments: Sequence[str]) -> Kernel:

@@ -17,8 +17,8 @@ from benchmarks.slides.figures import SLIDES, WINDOW
 from benchmarks.windows.chains import AT_ONCE
 from millstream.codegen.udas import uda_compiler
 from millstream.kernels.core.kernel import Frontier, Kernel, Tuples
-from millstream.kernels.specs import PaneSpec, UserOverSpec
-from millstream.kernels.udas.over_uda import UserOver
+from millstream.kernels.specs import OverUdaSpec, PaneSpec
+from millstream.kernels.udas.over_uda import OverUda
 from millstream.program.program import Program
 from millstream.types import BIGINT
 
@@ -85,12 +85,12 @@ def _kernel(slide: int, way: str) -> Kernel:
     pane = math.gcd(slide, WINDOW)
     if way == TUPLES or pane == 1:
         user = spec_of(catalog, "total", [BIGINT], ["v"], uda_compiler.ROWS)
-        return UserOver([UserOverSpec(user, rows=WINDOW - 1, slide=slide)])
+        return OverUda([OverUdaSpec(user, rows=WINDOW - 1, slide=slide)])
     user = spec_of(catalog, "total", [BIGINT], ["v"], uda_compiler.RANGE)
     filling = spec_of(catalog, "total", [BIGINT], ["v"], uda_compiler.TUMBLE).program
     assert isinstance(filling, Program)
     panes = PaneSpec(filling, pane, WINDOW // pane, slide // pane)
-    return UserOver([UserOverSpec(user, panes=panes)])
+    return OverUda([OverUdaSpec(user, panes=panes)])
 
 
 def _run(kernel: Kernel, batches: list[tuple[Tuples, Frontier]]) -> tuple[float, int, int]:

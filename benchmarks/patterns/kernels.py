@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from millstream.analysis.definitions.statement_analyzer import AnalysedStatement, analyse
 from millstream.catalog import Catalog
-from millstream.codegen.patterns.pattern_compiler import compiled
-from millstream.codegen.patterns.shared_conditions import Common
+from millstream.codegen.patterns.pattern_compiler import compile_pattern
+from millstream.codegen.patterns.shared_conditions import SharedConditions
 from millstream.ir.pattern import Pattern
 from millstream.kernels.patterns.pattern_match import PatternMatch
 from millstream.kernels.specs import PatternSpec
@@ -31,9 +31,9 @@ def form_of(script: str) -> Pattern:
 
 def kernel_of(form: Pattern, *, ops: bool = True, counted: bool = False) -> PatternMatch:
     """Tuples have columns of the names in the query; results are called r0, r1 and so on."""
-    return PatternMatch(spec_of(compiled(form, ops=ops, counted=counted)))
+    return PatternMatch(spec_of(compile_pattern(form, ops=ops, counted=counted)))
 
 
-def spec_of(program: Program, common: Common | None = None) -> PatternSpec:
+def spec_of(program: Program, common: SharedConditions | None = None) -> PatternSpec:
     arguments = tuple(parameter.name for parameter in program.parameters)
     return PatternSpec(program, arguments, tuple(f"r{i}" for i in range(len(program.returns))), common)

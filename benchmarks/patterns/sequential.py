@@ -188,7 +188,7 @@ class _Source:
             case typed_nodes.Cast(argument, type_):
                 value = self._value(argument)
                 return f"float({value})" if type_ == DOUBLE else value
-            case typed_nodes.Grouped(index):
+            case typed_nodes.GroupColumn(index):
                 return self._counted(index)
             case typed_nodes.Call(name, (a, b)) if name in _OPERATORS:
                 return f"({self._value(a)} {_OPERATORS[name]} {self._value(b)})"
@@ -219,4 +219,4 @@ def _columns(condition: Expr) -> list[typed_nodes.Column]:
 
 
 def _has_measures(condition: Expr) -> bool:
-    return any(isinstance(part, typed_nodes.Grouped) for part in typed_nodes.walk(condition))
+    return any(isinstance(part, typed_nodes.GroupColumn) for part in typed_nodes.walk(condition))

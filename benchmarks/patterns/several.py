@@ -16,8 +16,8 @@ from benchmarks.patterns.examples import CLICKS, QUOTES, RELAXED, double_bottom
 from benchmarks.patterns.kernels import form_of, spec_of
 from benchmarks.patterns.search import batches_of
 from benchmarks.windows.chains import AT_ONCE
-from millstream.codegen.patterns.pattern_compiler import compiled, compiled_to_share
-from millstream.codegen.patterns.shared_conditions import common
+from millstream.codegen.patterns.pattern_compiler import compile_pattern, compile_shared_pattern
+from millstream.codegen.patterns.shared_conditions import shared_conditions
 from millstream.ir.pattern import Pattern
 from millstream.kernels.core.arrow_types import arrow_type
 from millstream.kernels.core.kernel import Frontier, Kernel, Tuples
@@ -126,7 +126,7 @@ def _measured(table: pa.Table, key: str, scripts: Sequence[str], repeats: int) -
     forms = [form_of(script) for script in scripts]
     table = table.cast(pa.schema([(field.name, arrow_type(field.type)) for field in forms[0].fields]))
     batches = batches_of(table, np.asarray(table[key]).astype(np.int64))
-    alone, shared = [spec_of(compiled(form)) for form in forms], _sharing(forms)
+    alone, shared = [spec_of(compile_pattern(form)) for form in forms], _sharing(forms)
     ways: dict[str, Callable[[], list[Kernel]]] = {
         ALONE: lambda: [PatternMatch(spec) for spec in alone],
         CODED: lambda: [_together(alone)],
@@ -134,7 +134,7 @@ def _measured(table: pa.Table, key: str, scripts: Sequence[str], repeats: int) -
     }
     questions = {}
     for way, counting in (
-        (CODED, [spec_of(compiled(form, counted=True)) for form in forms]),
+        (CODED, [spec_of(compile_pattern(form, counted=True)) for form in forms]),
         (SHARED, _sharing(forms, counted=True)),
     ):
         kernel = _together(counting)
@@ -159,10 +159,10 @@ def _measured(table: pa.Table, key: str, scripts: Sequence[str], repeats: int) -
 
 def _sharing(forms: Sequence[Pattern], *, counted: bool = False) -> list[PatternSpec]:
     """As a stage does it: who has nothing in common with others is searched for as by itself."""
-    sharing = [compiled_to_share(form, counted=counted) for form in forms]
-    places = common([own.questions for own in sharing])
+    sharing = [compile_shared_pattern(form, counted=counted) for form in forms]
+    places = shared_conditions([own.questions for own in sharing])
     return [
-        spec_of(compiled(form, counted=counted)) if place is None else spec_of(own.program, place)
+        spec_of(compile_pattern(form, counted=counted)) if place is None else spec_of(own.program, place)
         for form, own, place in zip(forms, sharing, places, strict=True)
     ]
 

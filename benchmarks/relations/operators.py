@@ -21,17 +21,24 @@ import pyarrow.compute as pc
 from benchmarks.relations.traces import PROTOCOLS, SCHEMA, Integers
 from millstream.kernels.core.kernel import KEY, Change, Frontier, Kernel, Tuples
 from millstream.kernels.core.reorder import Reorder
-from millstream.kernels.relational.append_only_groups import GrowingGroups
-from millstream.kernels.relational.append_only_join import WindowJoin
-from millstream.kernels.relational.changelog import RowChanges
-from millstream.kernels.relational.group_aggregate import GroupChanges
+from millstream.kernels.relational.append_only_groups import AppendOnlyGroups
+from millstream.kernels.relational.append_only_join import AppendOnlyJoin
+from millstream.kernels.relational.changelog import RowChangelog
+from millstream.kernels.relational.group_aggregate import GroupAggregate
 from millstream.kernels.relational.incremental_relation import SIDE
-from millstream.kernels.relational.inner_join import JoinChanges
-from millstream.kernels.relational.lifetimes import RowStay, Slides, Stay
-from millstream.kernels.relational.set_operations import Copies
-from millstream.kernels.specs import AggregateSpec, CopiesSpec, GroupSpec, JoinSpec, PairSpec, WindowSpec
-from millstream.kernels.windows.landmark_assigner import Landmark
-from millstream.kernels.windows.sliding_assigner import Sliding
+from millstream.kernels.relational.inner_join import InnerJoin
+from millstream.kernels.relational.lifetimes import Lifetime, RowLifetime, SlideInstants
+from millstream.kernels.relational.set_operations import SetOperation
+from millstream.kernels.specs import (
+    AggregateSpec,
+    AppendOnlyJoinSpec,
+    GroupSpec,
+    InnerJoinSpec,
+    SetOperationSpec,
+    WindowSpec,
+)
+from millstream.kernels.windows.landmark_assigner import LandmarkWindows
+from millstream.kernels.windows.sliding_assigner import SlidingWindows
 from millstream.kernels.windows.window_aggregate import WindowAggregate
 
 HOSTS = ("protocol", "local_host", "remote_host")
@@ -45,32 +52,32 @@ AGGREGATES = {
 class Window:
     """A window of time, or one of rows, of the whole stream or of each protocol."""
 
-    stay: Stay | None = None
-    rows: RowStay | None = None
+    stay: Lifetime | None = None
+    rows: RowLifetime | None = None
     per_protocol: bool = False
     columns: tuple[str, ...] = tuple(SCHEMA.names)
 
     @property
-    def slides(self) -> tuple[Slides, ...]:
+    def slides(self) -> tuple[SlideInstants, ...]:
         return (self.stay.slides,) if self.stay is not None and self.stay.slides is not None else ()
 
     def front(self) -> list[Kernel]:
         """What comes before an operator."""
         if self.rows is None:
             return [Reorder()]
-        return [Reorder(), RowChanges(self.rows, self.columns)]
+        return [Reorder(), RowChangelog(self.rows, self.columns)]
 
 
 def sliding(size: int, slide: int) -> Window:
-    return Window(Stay(size, Slides(slide)))
+    return Window(Lifetime(size, SlideInstants(slide)))
 
 
 def landmark() -> Window:
-    return Window(Stay(None))
+    return Window(Lifetime(None))
 
 
 def rows(count: int, *, per_protocol: bool = False) -> Window:
-    return Window(None, RowStay(count), per_protocol)
+    return Window(None, RowLifetime(count), per_protocol)
 
 
 @dataclass
@@ -170,14 +177,14 @@ def _host(name: str) -> Callable[[pa.Table], Integers]:
 
 
 def distinct(window: Window) -> Operator:
-    kernel = Copies(CopiesSpec("UNION", False, HOSTS), (window.stay,), window.slides)
+    kernel = SetOperation(SetOperationSpec("UNION", False, HOSTS), (window.stay,), window.slides)
     return Operator(window, [kernel], (_conversation,))
 
 
 def aggregate(function: str, window: Window) -> Operator:
     """As changes: a row for each group that has changed (SELECT ISTREAM)."""
     lasts = window.stay is not None and window.stay.reach is None
-    kind = GrowingGroups if lasts else GroupChanges
+    kind = AppendOnlyGroups if lasts else GroupAggregate
     kernel = kind(GroupSpec(("local_host",), (AGGREGATES[function],)), window.stay, window.slides)
     return Operator(window, [kernel], (_host("local_host"),))
 
@@ -187,7 +194,7 @@ def whole(function: str, window: Window) -> Operator:
     assert window.stay is not None
     slide = window.stay.slides.step if window.stay.slides else 1
     reach = window.stay.reach
-    placing = Landmark(start=0, slide=slide) if reach is None else Sliding(reach, slide)
+    placing = LandmarkWindows(start=0, slide=slide) if reach is None else SlidingWindows(reach, slide)
     kernel = WindowAggregate(WindowSpec(placing, pa.int64(), ("local_host",), (AGGREGATES[function],)))
     return Operator(window, [kernel], (_host("local_host"),))
 
@@ -198,8 +205,8 @@ def join(window: Window) -> Operator:
     results = {f"a_{name}": name for name in window.columns}, {f"b_{name}": name for name in window.columns}
     keys = _host("local_host"), _host("remote_host")
     if stay is not None and not window.slides:
-        return Operator(window, [WindowJoin(JoinSpec((stay.reach, stay.reach), results))], keys)
-    pairs = JoinChanges(PairSpec((stay, stay), results, window.slides, signed=stay is None))
+        return Operator(window, [AppendOnlyJoin(AppendOnlyJoinSpec((stay.reach, stay.reach), results))], keys)
+    pairs = InnerJoin(InnerJoinSpec((stay, stay), results, window.slides, signed=stay is None))
     return Operator(window, [pairs], keys)
 
 

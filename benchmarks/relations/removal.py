@@ -17,7 +17,7 @@ from benchmarks.relations.operators import Operator, join, rows
 from benchmarks.relations.traces import REMOTE_HOSTS, SESSIONS, Integers, first_sessions, halves
 from benchmarks.relations.waves import CYCLES, arrivals, rate_of
 from millstream.kernels.core.kernel import Tuples
-from millstream.kernels.relational.changelog import Changes
+from millstream.kernels.relational.changelog import Changelog
 from millstream.kernels.relational.incremental_relation import OP
 
 ROWS, REPEATS = SESSIONS, 1
@@ -123,7 +123,7 @@ def _kept(size: int) -> Operator:
     window = replace(rows(size), columns=(NUMBER, "local_host", "remote_host"))
     operator = join(window)
     names = [f"{side}_{name}" for side in "ab" for name in window.columns]
-    operator.kernels.append(Changes((None,), names, all_=True))
+    operator.kernels.append(Changelog((None,), names, all_=True))
     return operator
 
 

@@ -15,7 +15,7 @@ from benchmarks.experiments.section import Claim, Figures, Section, Size
 from benchmarks.relations.operators import Operator, Window, distinct, join, rows, sliding
 from benchmarks.relations.traces import first_sessions
 from benchmarks.relations.waves import Part
-from millstream.kernels.relational.lifetimes import Stay
+from millstream.kernels.relational.lifetimes import Lifetime
 
 ROWS, REPEATS = 1_800_000, 1
 MINUTES, EARLY = 60, 10
@@ -35,10 +35,10 @@ is the most in the first {EARLY} minutes and the most after them; a tenth more i
 drawn at random."""
 
 CASES: dict[str, Callable[[int], Operator]] = {
-    f"join, RANGE {RANGE} s": lambda _: join(Window(Stay(RANGE))),
+    f"join, RANGE {RANGE} s": lambda _: join(Window(Lifetime(RANGE))),
     f"join, RANGE {RANGE} s SLIDE 10 s": lambda _: join(sliding(RANGE, 10)),
     f"join, ROWS of {RANGE} s": lambda rate: join(rows(RANGE * rate)),
-    f"DISTINCT, RANGE {RANGE} s": lambda _: distinct(Window(Stay(RANGE))),
+    f"DISTINCT, RANGE {RANGE} s": lambda _: distinct(Window(Lifetime(RANGE))),
     f"DISTINCT, ROWS of {RANGE} s": lambda rate: distinct(rows(RANGE * rate)),
 }
 

@@ -18,7 +18,7 @@ from benchmarks.windows.buffering import Buckets, Buffering, Doubles
 from benchmarks.windows.chains import AT_ONCE
 from millstream.kernels.core.kernel import Frontier, Tuples
 from millstream.kernels.specs import AggregateSpec, WindowSpec
-from millstream.kernels.windows.row_assigner import Rows
+from millstream.kernels.windows.row_assigner import RowWindows
 from millstream.kernels.windows.window_aggregate import WindowAggregate
 
 ROWS, REPEATS = 1_000_000, 3
@@ -79,7 +79,7 @@ def _contender(way: str, slide: int) -> Callable[[Path], Iterator[Doubles]]:
 
 def _engine(slide: int, path: Path) -> Iterator[Doubles]:
     largest = AggregateSpec("max", "v", "largest", pa.float64())
-    kernel = WindowAggregate(WindowSpec(Rows(RANGE, slide), pa.int64(), (), (largest,)))
+    kernel = WindowAggregate(WindowSpec(RowWindows(RANGE, slide), pa.int64(), (), (largest,)))
     for batch in _read(path):
         ts = np.asarray(batch["ts"])
         tuples = Tuples(pa.table({"v": batch["v"]}), ts, np.zeros(len(ts), np.int32), ts)

@@ -17,13 +17,13 @@ from millstream.kernels.core.kernel import Kernel
 from millstream.kernels.core.reorder import Reorder
 from millstream.kernels.over.over_aggregate import OverAggregate
 from millstream.kernels.specs import AggregateSpec, OverSpec, SlideSpec, WindowSpec
-from millstream.kernels.windows.landmark_assigner import Landmark
-from millstream.kernels.windows.row_assigner import Rows
-from millstream.kernels.windows.session_predicate_assigner import Runs
-from millstream.kernels.windows.sliding_assigner import Sliding
-from millstream.kernels.windows.tuple_slide_assigner import TupleSlide
+from millstream.kernels.windows.landmark_assigner import LandmarkWindows
+from millstream.kernels.windows.row_assigner import RowWindows
+from millstream.kernels.windows.session_predicate_assigner import SessionPredicateWindows
+from millstream.kernels.windows.sliding_assigner import SlidingWindows
+from millstream.kernels.windows.tuple_slide_assigner import TupleSlideWindows
 from millstream.kernels.windows.window_aggregate import WindowAggregate
-from millstream.kernels.windows.window_assigner import Placing
+from millstream.kernels.windows.window_assigner import WindowAssigner
 
 ROWS, REPEATS = 1_000_000, 3
 SLIDE = 10
@@ -51,7 +51,7 @@ balanced tree and may grow with the logarithm of the size."""
 Kind = Callable[[int, AggregateSpec], list[Kernel]]
 
 
-def _brackets(placing: Callable[[int], Callable[[], Placing]], *, in_order: bool = True) -> Kind:
+def _brackets(placing: Callable[[int], Callable[[], WindowAssigner]], *, in_order: bool = True) -> Kind:
     def make(size: int, aggregate: AggregateSpec) -> list[Kernel]:
         windows = WindowAggregate(WindowSpec(placing(size), pa.int64(), (), (aggregate,)))
         return [Reorder(), windows] if in_order else [windows]
@@ -68,11 +68,11 @@ def _over(reach: Callable[[int], dict[str, int]], slide: int | None = None) -> K
 
 
 KINDS: dict[str, Kind] = {
-    "RANGE SLIDE": _brackets(lambda size: Sliding(size, SLIDE), in_order=False),
-    "ROWS SLIDE": _brackets(lambda size: Rows(size, SLIDE)),
-    "RATTR, SLIDE by tuple": _brackets(lambda size: TupleSlide(size, SLIDE, by_rank=True)),
-    "LANDMARK SLIDE": _brackets(lambda size: Landmark(start=0, slide=SLIDE), in_order=False),
-    "SESSION": _brackets(lambda size: Runs(gap=2)),
+    "RANGE SLIDE": _brackets(lambda size: SlidingWindows(size, SLIDE), in_order=False),
+    "ROWS SLIDE": _brackets(lambda size: RowWindows(size, SLIDE)),
+    "RATTR, SLIDE by tuple": _brackets(lambda size: TupleSlideWindows(size, SLIDE, by_rank=True)),
+    "LANDMARK SLIDE": _brackets(lambda size: LandmarkWindows(start=0, slide=SLIDE), in_order=False),
+    "SESSION": _brackets(lambda size: SessionPredicateWindows(gap=2)),
     "OVER ROWS": _over(lambda size: {"rows": size - 1}),
     "OVER RANGE": _over(lambda size: {"range": size - 1}),
     "OVER ROWS SLIDE": _over(lambda size: {"rows": size - 1}, slide=SLIDE),

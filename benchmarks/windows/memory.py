@@ -16,8 +16,8 @@ from millstream.kernels.core.kernel import Kernel
 from millstream.kernels.core.reorder import Reorder
 from millstream.kernels.over.over_aggregate import OverAggregate
 from millstream.kernels.specs import AggregateSpec, OverSpec, SlideSpec, WindowSpec
-from millstream.kernels.windows.row_assigner import Rows
-from millstream.kernels.windows.sliding_assigner import Sliding
+from millstream.kernels.windows.row_assigner import RowWindows
+from millstream.kernels.windows.sliding_assigner import SlidingWindows
 from millstream.kernels.windows.window_aggregate import WindowAggregate
 
 ROWS, REPEATS = 500_000, 1
@@ -31,8 +31,8 @@ chunks are written in every batch and cleared away when much of them is dead, so
 them than needed. Bytes in memory are those of the kernels between two batches, pickled."""
 
 KINDS: dict[str, Callable[[int], list[Kernel]]] = {
-    "ROWS 40000 SLIDE s": lambda slide: [Reorder(), _windows(Rows(WINDOW, slide))],
-    "RANGE 40000 SLIDE s": lambda slide: [_windows(Sliding(WINDOW, slide))],
+    "ROWS 40000 SLIDE s": lambda slide: [Reorder(), _windows(RowWindows(WINDOW, slide))],
+    "RANGE 40000 SLIDE s": lambda slide: [_windows(SlidingWindows(WINDOW, slide))],
     "OVER (ROWS 39999 PRECEDING SLIDE s)": lambda slide: [
         Reorder(),
         OverAggregate((OverSpec(SUM, rows=WINDOW - 1),), SlideSpec(rows=slide)),

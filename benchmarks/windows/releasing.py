@@ -16,7 +16,7 @@ import pyarrow as pa
 from benchmarks.windows.disorder import Disordered, Integers
 from millstream.kernels.core.kernel import Frontier, Tuples
 from millstream.kernels.specs import AggregateSpec, WindowSpec
-from millstream.kernels.windows.sliding_assigner import Sliding
+from millstream.kernels.windows.sliding_assigner import SlidingWindows
 from millstream.kernels.windows.window_aggregate import WindowAggregate
 from millstream.progress.disorder_clauses import InOrder, Promises, Punctuated
 from millstream.progress.watermark_tracker import Piece, Tracker
@@ -114,7 +114,9 @@ class Trial:
             np.arange(len(stream)),
             hold,
         ).take(kept)
-        kernel = WindowAggregate(WindowSpec(Sliding(self.range, self.slide), pa.int64(), (), AGGREGATES))
+        kernel = WindowAggregate(
+            WindowSpec(SlidingWindows(self.range, self.slide), pa.int64(), (), AGGREGATES)
+        )
         after_all = int(stream.ts.max()) + 2 * self.range
         results = kernel.process(tuples, Frontier(after_all, 0)).columns
         return Answers(*(np.asarray(results[name]) for name in ("window_end", "n", "mean")))

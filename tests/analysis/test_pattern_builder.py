@@ -6,7 +6,7 @@ import pytest
 
 from millstream.analysis.queries.resolved_query import PatternClause
 from millstream.ir.pattern import End, Measure, Pattern
-from millstream.ir.typed_nodes import Aggregation, Call, Cast, Column, Constant, Expr, Grouped
+from millstream.ir.typed_nodes import Aggregation, Call, Cast, Column, Constant, Expr, GroupColumn
 from tests.analysis.test_patterns import (
     ACCIDENTS,
     DOUBLE_BOTTOM,
@@ -31,7 +31,7 @@ def shown(expr: Expr, form: Pattern) -> str:
             place = form.places[scan]
             back = f"-{place.back}" if place.back else ""
             return f"{form.elements[place.element].name}@{place.end.value}{back}.{form.fields[index].name}"
-        case Grouped(index, _):
+        case GroupColumn(index, _):
             return measured(form.measures[index], form)
         case Constant(value, type_):
             return f"{value!r}:{type_}"

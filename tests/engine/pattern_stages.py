@@ -20,8 +20,8 @@ from millstream.kernels.patterns.pattern_match import PatternMatch, PatternMatch
 from millstream.kernels.patterns.tagged_rows import BRANCH, Branch, branch_name, branched_schema
 from millstream.plan import nodes
 from millstream.plan.pattern_parts import PatternSearch, taken_apart
-from millstream.spark.planning.pattern_group import together
-from millstream.spark.planning.pattern_stage import Search, search_of
+from millstream.spark.planning.pattern_group import group_patterns
+from millstream.spark.planning.pattern_stage import PatternStage, pattern_stage
 from millstream.spark.planning.stream_disorder import promises_of
 from millstream.stage.pipeline import Input, Pipeline
 from millstream.types import TIMESTAMP, Type
@@ -37,7 +37,7 @@ class PatternQuery:
     """A search, and what Catalyst would make of its matches, which the oracle evaluates."""
 
     node: PatternSearch
-    search: Search
+    search: PatternStage
     conditions: tuple[Callable[[RowValues], bool], ...]
     outputs: tuple[Callable[[RowValues], Any], ...]
 
@@ -62,7 +62,7 @@ def pattern_query(plan: nodes.Node) -> PatternQuery:
         conditions += [node.condition] if isinstance(node, nodes.Filter) else []
     return PatternQuery(
         search,
-        search_of(search),
+        pattern_stage(search),
         tuple(holds(condition, search.schema) for condition in conditions),
         tuple(compiled(output, search.schema) for output in outputs),
     )
@@ -82,7 +82,7 @@ def run_together(
     queries: Sequence[PatternQuery], given: Arrivals, chance: random.Random, *, ended: bool = True
 ) -> list[list[tuple[Any, ...]]]:
     """The results of several queries that search in the same partitions, as one stage."""
-    whole = together([query.search for query in queries])
+    whole = group_patterns([query.search for query in queries])
     branches = tuple(
         Branch(spec, pa.schema(query.search.results))
         for spec, query in zip(whole.specs, queries, strict=True)
@@ -106,7 +106,7 @@ def _stage(
 ) -> Stage:
     scan = node.input
     assert isinstance(scan, nodes.StreamScan)
-    keys = search_of(node).keys
+    keys = pattern_stage(node).keys
     shipped: dict[str, Value] = {name: compiled(value, scan.schema) for name, (value, _) in values.items()}
     fields = [pa.field(name, arrow_type(type_)) for name, (_, type_) in values.items()]
     if keys:

@@ -20,9 +20,9 @@ from millstream.analysis.queries.resolved_expression import ColumnRef
 from millstream.catalog import Catalog
 from millstream.catalog.entries import Rejected, Stream
 from millstream.plan import nodes
-from millstream.spark.lowering.frames import Leg
+from millstream.spark.lowering.frames import InputFrame
 from millstream.spark.lowering.translator import Lowerer
-from millstream.spark.planning.stage_builder import Stages, Wanted
+from millstream.spark.planning.stage_builder import StageBuilder, StageRequest
 from millstream.spark.sources.hidden_columns import NUMBER, PARTITION, SEGMENT, TIME, is_hidden
 from millstream.stage.input_progress import ENDED, Blob
 from millstream.stage.packer import Packer, note, pack
@@ -57,22 +57,22 @@ class Course:
 
 
 @dataclass
-class SimulatedStages(Stages):
+class SimulatedStages(StageBuilder):
     """Stages that are run when they are made."""
 
     course: Course = field(default_factory=lambda: Course(1))
     partitions: Mapping[str, int] = field(default_factory=dict)
     chance: random.Random = field(default_factory=lambda: random.Random(0))
 
-    def _stage(self, wanted: Wanted) -> Frame:  # type: ignore[override]
+    def _stage(self, request: StageRequest) -> Frame:  # type: ignore[override]
         sources = tuple(
             replace(source, partitions=self.partitions.get(source.name, 1))
-            for source in wanted.pipeline.inputs
+            for source in request.pipeline.inputs
         )
-        pipeline = replace(wanted.pipeline, inputs=sources)
-        tables = [frame.toArrow() for frame in wanted.frames]
+        pipeline = replace(request.pipeline, inputs=sources)
+        tables = [frame.toArrow() for frame in request.frames]
         course = self.course
-        shards = (course.shards or self.chance.randint(1, 3)) if wanted.parallel else 1
+        shards = (course.shards or self.chance.randint(1, 3)) if request.parallel else 1
         names = tuple(range(shards))
         hosted = Hosted(pipeline, shards, self.chance, forgetful=course.forgetful)
         results = []
@@ -92,7 +92,7 @@ class SimulatedStages(Stages):
             results += [t.append_column(BATCH, pa.array([number] * len(t), pa.int64())) for t in made]
         return from_arrow(pa.concat_tables(results))
 
-    def late(self, leg: Leg, names: Sequence[str]) -> Frame:  # type: ignore[override]
+    def late(self, leg: InputFrame, names: Sequence[str]) -> Frame:  # type: ignore[override]
         """Late tuples, read like any stream, in the micro-batches in which they were found."""
         found: Any = super().late(leg, names)
         return found.withColumn(SEGMENT, Column(f"`{BATCH}`")).drop(BATCH)  # type: ignore[no-any-return]

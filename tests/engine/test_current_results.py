@@ -25,7 +25,7 @@ from millstream.plan.optimize import optimize
 from millstream.plan.refusals import why_not
 from millstream.plan.relation_variance import CHANGES, VIEW
 from millstream.plan.views import build_view
-from millstream.runtime.results.materialized_result import CurrentResult
+from millstream.runtime.results.materialized_result import MaterializedResult
 from millstream.spark.sources.hidden_columns import TIME, hidden, sort_keys
 from millstream.syntax import parse_script
 from oracle import Arrivals, Input, Row
@@ -51,7 +51,7 @@ def compare(
     """Folds the changes of a view, and compares what is there after each instant."""
     asked = interpreted(replace(view, kind=CHANGES), inputs)
     changes = simulated.changes(optimize(view) if chance.random() < 0.6 else view, inputs, chance, course)
-    kept = CurrentResult(
+    kept = MaterializedResult(
         changes.schema, sort_keys(changes.column_names), (OP, ID, ID2), hidden(changes.column_names)
     )
     expected: dict[Any, Counter[Any]] = {}

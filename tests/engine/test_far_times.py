@@ -9,7 +9,7 @@ import pytest
 
 from millstream.kernels.core.reorder import Reorder
 from millstream.kernels.specs import AggregateSpec, WindowSpec
-from millstream.kernels.windows.sliding_assigner import Sliding
+from millstream.kernels.windows.sliding_assigner import SlidingWindows
 from millstream.kernels.windows.window_aggregate import WindowAggregate
 from millstream.progress.disorder_clauses import InOrder, Promises, RowSlack
 from millstream.runtime.results.materialized_result import latest
@@ -58,7 +58,7 @@ def test_a_stage_passes_them(name: str, clause) -> None:
 def test_windows_over_them(name: str) -> None:
     kind, rows = arrivals(name)
     count = AggregateSpec("count", None, "n", pa.int64())
-    spec = WindowSpec(Sliding(10 * DAY, 10 * DAY), kind, (), (count,))
+    spec = WindowSpec(SlidingWindows(10 * DAY, 10 * DAY), kind, (), (count,))
     output = pa.schema([("window_end", kind), ("n", pa.int64())])
     found = simulation(kind, Promises((InOrder(),)), lambda: [WindowAggregate(spec)], output).run(rows, [2])
     assert found["n"].to_pylist() == [1, 1, 1]

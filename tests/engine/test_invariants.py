@@ -22,7 +22,7 @@ from millstream.kernels.core.kernel_errors import KernelError
 from millstream.kernels.core.reorder import Reorder
 from millstream.kernels.over.over_aggregate import OverAggregate
 from millstream.kernels.specs import AggregateSpec, OverSpec, SlideSpec, WindowSpec
-from millstream.kernels.windows.sliding_assigner import Sliding
+from millstream.kernels.windows.sliding_assigner import SlidingWindows
 from millstream.kernels.windows.window_aggregate import WindowAggregate
 from millstream.stage.pipeline import Input, Pipeline
 from oracle import Overflow, answer
@@ -177,7 +177,7 @@ def window_queries(draw: st.DrawFn) -> tuple[Source, str, WindowSpec]:
     query = (
         f"SELECT {', '.join(columns)} FROM s [RANGE {reach} SLIDE {slide}] {'GROUP BY k' if grouped else ''};"
     )
-    spec = WindowSpec(Sliding(reach, slide), pa.int64(), tuple(shown), tuple(c.spec for c in found))
+    spec = WindowSpec(SlidingWindows(reach, slide), pa.int64(), tuple(shown), tuple(c.spec for c in found))
     return source, f"{source.declared('s')} {query}", spec
 
 

@@ -17,13 +17,23 @@ from millstream.kernels.core.kernel import Kernel
 from millstream.kernels.core.partition_state import WHOLE
 from millstream.kernels.core.reorder import Reorder
 from millstream.kernels.specs import AggregateSpec, WindowSpec
-from millstream.kernels.windows.arrival_numbers import PLACED, Numbering
-from millstream.kernels.windows.session_predicate_assigner import Runs
-from millstream.kernels.windows.sliding_assigner import Sliding
-from millstream.kernels.windows.tuple_slide_assigner import TupleSlide
+from millstream.kernels.windows.arrival_numbers import PLACED, ArrivalNumbers
+from millstream.kernels.windows.session_predicate_assigner import SessionPredicateWindows
+from millstream.kernels.windows.sliding_assigner import SlidingWindows
+from millstream.kernels.windows.tuple_slide_assigner import TupleSlideWindows
 from millstream.kernels.windows.window_aggregate import WindowAggregate
 from millstream.progress.disorder_clauses import Heartbeats, Promises
-from millstream.stage.pipeline import KEEP, LINE, PROMISE, STAMP, SUBSTREAM, TIME, Input, Line, Pipeline
+from millstream.stage.pipeline import (
+    KEEP,
+    LINE,
+    PROMISE,
+    STAMP,
+    SUBSTREAM,
+    TIME,
+    Input,
+    Pipeline,
+    ProgressAttribute,
+)
 from oracle import Arrivals, Row, answer
 from tests.engine.simulation import Arrival, Beat, Simulation
 from tests.engine.streams import CLAUSES
@@ -102,9 +112,9 @@ class Source:
         shipped = pa.schema([self.schema(on).field(name) for name in names])
         on_time, beside = self.promises
         if on == "t":
-            others = (Line("a", f"{LINE}0", LONG, beside, "0"),)
+            others = (ProgressAttribute("a", f"{LINE}0", LONG, beside, "0"),)
             return Input("s", shipped, LONG, on_time, partitions=self.partitions, others=others)
-        others = (Line(None, STAMP, LONG, on_time),)
+        others = (ProgressAttribute(None, STAMP, LONG, on_time),)
         return Input(
             "s", shipped, LONG, beside, partitions=self.partitions, attribute="a", suffix="0", others=others
         )
@@ -173,7 +183,7 @@ def run(
     generous: bool,
 ) -> list[tuple[Any, ...]]:
     """The results of windows on an attribute, with their ends."""
-    placed = [PLACED] if any(kernel.func is Numbering for kernel in kernels) else []  # type: ignore[attr-defined]
+    placed = [PLACED] if any(kernel.func is ArrivalNumbers for kernel in kernels) else []  # type: ignore[attr-defined]
     given_ = source.input(on, *keys, "v", *(["__ms_key"] if keys else []), *placed)
     given_ = given_ if generous else given_.without_generosity()
     columns = [*(pa.field(key, pa.int32()) for key in keys), pa.field("window_end", LONG)]
@@ -206,7 +216,7 @@ def test_sliding_windows_on_any_attribute(source, on, grouped, reach, slide, cut
     shown = ", ".join([*keys, "window_end", CALLS])
     grouping = "GROUP BY k" if grouped else ""
     query = f"SELECT {shown} FROM s [RANGE {reach} SLIDE {slide} WATTR {on}] {grouping};"
-    spec = WindowSpec(Sliding(reach, slide), LONG, tuple(keys), AGGREGATES)
+    spec = WindowSpec(SlidingWindows(reach, slide), LONG, tuple(keys), AGGREGATES)
     kernels = [partial(WindowAggregate, spec)]
     found = run(source, on, kernels, keys, cuts, shards if grouped else 1, seed, generous=True)
     same(found, answer(f"{source.declared} {query}", source.for_the_oracle).values)
@@ -216,7 +226,7 @@ def test_sliding_windows_on_any_attribute(source, on, grouped, reach, slide, cut
 @settings(max_examples=80, deadline=None)
 def test_sessions_on_any_attribute(source, on, gap, cuts, seed):
     query = f"SELECT window_end, {CALLS} FROM s [SESSION GAP {gap} WATTR {on}];"
-    spec = WindowSpec(Runs(gap, None, WHOLE, True), LONG, (), AGGREGATES)
+    spec = WindowSpec(SessionPredicateWindows(gap, None, WHOLE, True), LONG, (), AGGREGATES)
     kernels = [partial(Reorder), partial(WindowAggregate, spec)]
     found = run(source, on, kernels, [], cuts, 1, seed, generous=False)
     same(found, answer(f"{source.declared} {query}", source.for_the_oracle).values)
@@ -228,8 +238,8 @@ def test_every_so_many_arrivals_end_a_window_and_those_without_a_place_count(
     source, reach, every, cuts, seed
 ):
     query = f"SELECT window_end, {CALLS} FROM s [RANGE {reach} RATTR a SLIDE {every} ROWS SATTR row_num];"
-    spec = WindowSpec(TupleSlide(reach, every, False, WHOLE), LONG, (), AGGREGATES)
-    kernels = [partial(Numbering, every, WHOLE), partial(Reorder), partial(WindowAggregate, spec)]
+    spec = WindowSpec(TupleSlideWindows(reach, every, False, WHOLE), LONG, (), AGGREGATES)
+    kernels = [partial(ArrivalNumbers, every, WHOLE), partial(Reorder), partial(WindowAggregate, spec)]
     found = run(source, "a", kernels, [], cuts, 1, seed, generous=False)
     same(found, answer(f"{source.declared} {query}", source.for_the_oracle).values)
 
@@ -239,7 +249,7 @@ def test_a_heartbeat_is_about_the_attribute_that_it_names(on, closed):
     rows = [(0, {"k": 1, "v": 1, "t": 1, "a": 3, "p": False, "q": False})]
     beats = Promises((Heartbeats(),))
     source = Source(("", "SLACK 100 ON a"), (beats, beats), rows)
-    spec = WindowSpec(Sliding(10, 10), LONG, (), AGGREGATES)
+    spec = WindowSpec(SlidingWindows(10, 10), LONG, (), AGGREGATES)
     output = pa.schema([("window_end", LONG), *((a.result, a.type) for a in AGGREGATES)])
     pipeline = Pipeline(
         (source.input("a", "v"),), partial(made, [partial(WindowAggregate, spec)]), output, LONG

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from millstream.kernels.patterns.pattern_match import PatternError
 from millstream.plan.refusals import why_not
-from millstream.spark.planning.pattern_group import together
+from millstream.spark.planning.pattern_group import group_patterns
 from oracle import Arrivals, Failure, Heartbeat, Row, answer
 from tests.engine.pattern_stages import PatternQuery, run, run_together
 from tests.engine.pattern_stages import pattern_query as searching
@@ -177,7 +177,7 @@ def test_columns_that_spark_computes_before_are_told_apart() -> None:
         searching(planned(script_of(f"SELECT X.t FROM s PARTITION BY k AS (X) WHERE {f}(X.name) = 'a'", "")))
         for f in ("md5", "soundex", "md5")
     ]
-    whole = together([query.search for query in queries])
+    whole = group_patterns([query.search for query in queries])
     first, second, third = whole.specs
     assert first == third
     assert first.common is not None

@@ -18,8 +18,8 @@ from pyspark.sql import SparkSession
 
 import millstream as ms
 from millstream.plan.refusals import why_not
-from millstream.spark.planning.pattern_sharing import Bundle, bundles
-from millstream.spark.planning.stage_builder import Wanted
+from millstream.spark.planning.pattern_sharing import PatternBundle, bundles
+from millstream.spark.planning.stage_builder import StageRequest
 from oracle import Arrivals, Failure, NotInterpreted, Row, answers
 from tests.engine.on_spark import Rows, run, without_heartbeats
 from tests.engine.test_invariants import same
@@ -119,7 +119,7 @@ def test_several_random_patterns_over_one_stream(spark: SparkSession) -> None:
     drawn = pattern_query(SOURCE, "", everything=True).map(lambda query: query[0])
     together: list[int] = []
 
-    def noted(wanted: Sequence[Wanted]) -> list[Bundle]:
+    def noted(wanted: Sequence[StageRequest]) -> list[PatternBundle]:
         made = bundles(wanted)
         together.extend(len(bundle.members) for bundle in made)
         return made

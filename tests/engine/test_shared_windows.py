@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from millstream.codegen.udas.share_window import together
+from millstream.codegen.udas.share_window import share_window
 from millstream.codegen.udas.uda_compiler import ROWS as ROWS_MODE
-from millstream.codegen.udas.uda_compiler import compiled
+from millstream.codegen.udas.uda_compiler import compile_uda
 from millstream.ir.typed_nodes import Body
 from millstream.plan.nodes import OverAggregate
 from millstream.plan.uda_versions import over_version
@@ -89,5 +89,5 @@ def test_tables_of_the_catalog_are_read_by_all_of_them() -> None:
         SELECT worth(v) OVER (ROWS 2 PRECEDING) AS p, worth(t) OVER (ROWS 2 PRECEDING) AS q FROM a;""")
     calls = next(node for node in plan.walk() if isinstance(node, OverAggregate)).calls
     bodies = [body for call in calls if isinstance(body := over_version(call).body, Body)]
-    whole = together(bodies, [[0], [1]], tuple(body.parameters[0] for body in bodies))
-    assert [table.name for table in compiled(whole, ROWS_MODE).given] == ["prices"]
+    whole = share_window(bodies, [[0], [1]], tuple(body.parameters[0] for body in bodies))
+    assert [table.name for table in compile_uda(whole, ROWS_MODE).given] == ["prices"]

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from millstream.kernels.specs import WindowSpec
-from millstream.kernels.windows.sliding_assigner import Sliding
-from millstream.kernels.windows.substream_assigner import SlidingApart
+from millstream.kernels.windows.sliding_assigner import SlidingWindows
+from millstream.kernels.windows.substream_assigner import SubstreamWindows
 from millstream.kernels.windows.window_aggregate import WindowAggregate
 from millstream.progress.disorder_clauses import Heartbeats, OrderedPer, Promises, Punctuated
 from millstream.stage.pipeline import Pipeline
@@ -25,9 +25,9 @@ from tests.engine.test_lines import AGGREGATES, CALLS, LONG, Source, cuts, sourc
 PER = [("ORDERED PER (k)", OrderedPer()), ("PUNCTUATED BY (p) PER (k)", Punctuated(per=True))]
 
 
-def simulated(source: Source, window: Sliding, shards: int = 1, seed: int = 0) -> Simulation:
+def simulated(source: Source, window: SlidingWindows, shards: int = 1, seed: int = 0) -> Simulation:
     whole = replace(source.input("t", "k", "v", "__ms_key"), apart=True)
-    spec = WindowSpec(SlidingApart(window), LONG, ("k",), AGGREGATES)
+    spec = WindowSpec(SubstreamWindows(window), LONG, ("k",), AGGREGATES)
     bounds = [pa.field("k", pa.int32()), pa.field("window_end", LONG)]
     output = pa.schema([*bounds, *(pa.field(a.result, a.type) for a in AGGREGATES)])
     kernels = partial(made, [partial(WindowAggregate, spec)])
@@ -52,7 +52,9 @@ def test_going_by_their_own_promises_groups_get_the_same_results(
     promises = Promises((rule, Heartbeats())), source.promises[1]
     source = replace(source, clauses=(text, source.clauses[1]), promises=promises)
     query = f"SELECT k, window_end, {CALLS} FROM s [RANGE {reach} SLIDE {slide}] GROUP BY k;"
-    table = simulated(source, Sliding(reach, slide), shards, seed).run(source.for_the_engine("t"), cuts)
+    table = simulated(source, SlidingWindows(reach, slide), shards, seed).run(
+        source.for_the_engine("t"), cuts
+    )
     names = ["k", "window_end", *(a.result for a in AGGREGATES)]
     found = [tuple(row.values()) for row in table.select(names).to_pylist()]
     same(found, answer(f"{source.declared} {query}", source.for_the_oracle).values)
@@ -72,7 +74,7 @@ def rows(text: str) -> list[tuple[int, dict[str, object]]]:
 def early(clause: str, rule: object, text: str) -> list[tuple[int, int]]:
     """The groups and ends of windows that are out though the input has not ended."""
     source = Source((clause, ""), (Promises((rule, Heartbeats())), Promises(())), rows(text))  # type: ignore[arg-type]
-    table = simulated(source, Sliding(10, 10)).run(source.for_the_engine("t"), ended=False)
+    table = simulated(source, SlidingWindows(10, 10)).run(source.for_the_engine("t"), ended=False)
     return sorted(zip(table["k"].to_pylist(), table["window_end"].to_pylist(), strict=True))
 
 

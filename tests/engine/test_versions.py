@@ -14,7 +14,7 @@ import pytest
 
 from millstream.plan.explain.plan_report import explained
 from millstream.plan.nodes import OverAggregate
-from millstream.plan.uda_versions import Way, over_version
+from millstream.plan.uda_versions import UdaStrategy, over_version
 from oracle import Arrivals, Heartbeat, Row, run
 from tests.engine.without_spark import planned, staged
 
@@ -70,7 +70,7 @@ def answers(text: str, stream: list[Row | Heartbeat] = STREAM) -> list[tuple[int
     return [((time - NOON) // timedelta(seconds=1), value) for time, value in expected]
 
 
-def way(text: str) -> Way:
+def way(text: str) -> UdaStrategy:
     node = next(n for n in planned(text).walk() if isinstance(n, OverAggregate))
     return over_version(node.calls[0]).way
 
@@ -81,43 +81,63 @@ MIXED = "RANGE INTERVAL 3 SECONDS PRECEDING SLIDE 2"
 SUMS = [1, 3, 6, 10, 14, 18, 22, 26]
 """Of four each."""
 
-CELLS: list[tuple[str, str, bool, Way, list[int]]] = [
+CELLS: list[tuple[str, str, bool, UdaStrategy, list[int]]] = [
     # call, versions, ALGEBRAIC, the way, what it gives
-    (ALL, "base window", False, Way.RUNNING, [101, 103, 106, 110, 115, 121, 128, 136]),
-    (ALL, "base", True, Way.RUNNING, [101, 103, 106, 110, 115, 121, 128, 136]),
-    (f"{ALL} SLIDE 4", "base window", True, Way.RUNNING, [110, 136]),
-    (ALL, "window", False, Way.WINDOW, [1001, 1003, 1006, 1010, 1015, 1021, 1028, 1036]),
-    (ROWS, "base window", False, Way.WINDOW, [1000 + s for s in SUMS]),
-    (ROWS, "base window", True, Way.WINDOW, [1000 + s for s in SUMS]),
-    (ROWS, "base", False, Way.CONTENT, [100 + s for s in SUMS]),
-    ("RANGE INTERVAL 3 SECONDS PRECEDING", "base window", False, Way.WINDOW, [1000 + s for s in SUMS]),
-    ("RANGE INTERVAL 3 SECONDS PRECEDING", "base", True, Way.CONTENT, [100 + s for s in SUMS]),
-    (TUMBLE, "base window", False, Way.TUMBLE, [107, 115]),
-    (TUMBLE, "base", True, Way.TUMBLE, [107, 115]),
-    (TUMBLE, "window", False, Way.TUMBLE, [1007, 1015]),
-    ("ROWS 3 PRECEDING SLIDE 4", "base window", True, Way.TUMBLE, [110, 126]),
+    (ALL, "base window", False, UdaStrategy.RUNNING, [101, 103, 106, 110, 115, 121, 128, 136]),
+    (ALL, "base", True, UdaStrategy.RUNNING, [101, 103, 106, 110, 115, 121, 128, 136]),
+    (f"{ALL} SLIDE 4", "base window", True, UdaStrategy.RUNNING, [110, 136]),
+    (ALL, "window", False, UdaStrategy.WINDOW, [1001, 1003, 1006, 1010, 1015, 1021, 1028, 1036]),
+    (ROWS, "base window", False, UdaStrategy.WINDOW, [1000 + s for s in SUMS]),
+    (ROWS, "base window", True, UdaStrategy.WINDOW, [1000 + s for s in SUMS]),
+    (ROWS, "base", False, UdaStrategy.CONTENT, [100 + s for s in SUMS]),
+    (
+        "RANGE INTERVAL 3 SECONDS PRECEDING",
+        "base window",
+        False,
+        UdaStrategy.WINDOW,
+        [1000 + s for s in SUMS],
+    ),
+    ("RANGE INTERVAL 3 SECONDS PRECEDING", "base", True, UdaStrategy.CONTENT, [100 + s for s in SUMS]),
+    (TUMBLE, "base window", False, UdaStrategy.TUMBLE, [107, 115]),
+    (TUMBLE, "base", True, UdaStrategy.TUMBLE, [107, 115]),
+    (TUMBLE, "window", False, UdaStrategy.TUMBLE, [1007, 1015]),
+    ("ROWS 3 PRECEDING SLIDE 4", "base window", True, UdaStrategy.TUMBLE, [110, 126]),
     # In slots of time: 1 and 2, 3 to 5, 6 to 8.
-    (SLOTS, "base window", True, Way.CONTENT, [103, 109, 115]),
+    (SLOTS, "base window", True, UdaStrategy.CONTENT, [103, 109, 115]),
     # Panes of two: 103, 107, 111, 115.
-    (PANES, "base window", True, Way.PANES, [1103, 1210, 1218, 1226]),
-    (PANES, "base", True, Way.PANES, [203, 310, 318, 326]),
-    (PANES, "window", True, Way.PANES, [2003, 3010, 3018, 3026]),
-    ("ROWS 3 PRECEDING SLIDE 3", "base window", True, Way.WINDOW, [1006, 1018]),
-    (PANES, "base window", False, Way.WINDOW, [1003, 1010, 1018, 1026]),
-    (PANES, "base", False, Way.CONTENT, [103, 110, 118, 126]),
-    (MIXED, "base window", True, Way.WINDOW, [1003, 1010, 1018, 1026]),
-    (MIXED, "base", False, Way.CONTENT, [103, 110, 118, 126]),
-    ("ROWS 3 PRECEDING SLIDE INTERVAL 3 SECONDS", "base window", False, Way.WINDOW, [1003, 1014, 1026]),
-    ("ROWS 3 PRECEDING SLIDE INTERVAL 3 SECONDS", "base", False, Way.CONTENT, [103, 114, 126]),
-    ("ROWS 5 PRECEDING SLIDE 4 EMIT EVERY 2", "base window", True, Way.PANES, [1103, 1210, 1321, 1333]),
-]  # fmt: skip
+    (PANES, "base window", True, UdaStrategy.PANES, [1103, 1210, 1218, 1226]),
+    (PANES, "base", True, UdaStrategy.PANES, [203, 310, 318, 326]),
+    (PANES, "window", True, UdaStrategy.PANES, [2003, 3010, 3018, 3026]),
+    ("ROWS 3 PRECEDING SLIDE 3", "base window", True, UdaStrategy.WINDOW, [1006, 1018]),
+    (PANES, "base window", False, UdaStrategy.WINDOW, [1003, 1010, 1018, 1026]),
+    (PANES, "base", False, UdaStrategy.CONTENT, [103, 110, 118, 126]),
+    (MIXED, "base window", True, UdaStrategy.WINDOW, [1003, 1010, 1018, 1026]),
+    (MIXED, "base", False, UdaStrategy.CONTENT, [103, 110, 118, 126]),
+    (
+        "ROWS 3 PRECEDING SLIDE INTERVAL 3 SECONDS",
+        "base window",
+        False,
+        UdaStrategy.WINDOW,
+        [1003, 1014, 1026],
+    ),
+    ("ROWS 3 PRECEDING SLIDE INTERVAL 3 SECONDS", "base", False, UdaStrategy.CONTENT, [103, 114, 126]),
+    (
+        "ROWS 5 PRECEDING SLIDE 4 EMIT EVERY 2",
+        "base window",
+        True,
+        UdaStrategy.PANES,
+        [1103, 1210, 1321, 1333],
+    ),
+]
 
 
 @pytest.mark.parametrize(
     ("over", "versions", "algebraic", "expected_way", "expected"),
     [pytest.param(*cell, id=f"{cell[0]}, {cell[1]}{', ALGEBRAIC' * cell[2]}") for cell in CELLS],
 )
-def test_a_cell(over: str, versions: str, algebraic: bool, expected_way: Way, expected: list[int]) -> None:
+def test_a_cell(
+    over: str, versions: str, algebraic: bool, expected_way: UdaStrategy, expected: list[int]
+) -> None:
     text = script(over, created(versions, algebraic=algebraic))
     assert way(text) is expected_way
     assert [result for _, result in answers(text)] == expected
@@ -192,7 +212,7 @@ CREATE AGGREGATE mean(x INT) : DOUBLE ALGEBRAIC USING (part, whole) {
     TERMINATE  : { INSERT INTO RETURN SELECT a / b FROM state; }
 };"""
     asked = script("ROWS 5 PRECEDING SLIDE 4", text, "mean(x)")
-    assert way(asked) is Way.PANES
+    assert way(asked) is UdaStrategy.PANES
     assert answers(asked) == [(4, 2.5), (8, 5.5)]
     assert "panes of 2 tuples, window version (derived: EXPIRE undoes UPDATE" in explained(planned(asked))
 
@@ -206,7 +226,7 @@ CREATE AGGREGATE many(x INT) : BIGINT ALGEBRAIC USING (count, sum) {
     TERMINATE  : { INSERT INTO RETURN SELECT n FROM state; }
 };"""
     asked = script("ROWS 5 PRECEDING SLIDE 4", counted, "many(x)")
-    assert way(asked) is Way.PANES
+    assert way(asked) is UdaStrategy.PANES
     assert answers(asked) == [(4, 4), (8, 6)]
 
 

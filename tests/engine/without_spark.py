@@ -29,12 +29,12 @@ from millstream.kernels.specs import (
     AggregateSpec,
     Function,
     OverSpec,
+    OverUdaSpec,
     SlideSpec,
-    UserOverSpec,
-    UserSpec,
+    UdaSpec,
     WindowSpec,
 )
-from millstream.kernels.windows.session_predicate_assigner import ENDS, STARTS, Runs
+from millstream.kernels.windows.session_predicate_assigner import ENDS, STARTS, SessionPredicateWindows
 from millstream.kernels.windows.window_aggregate import WindowAggregate
 from millstream.plan import nodes
 from millstream.plan.aggregate_strategies import constants
@@ -43,7 +43,7 @@ from millstream.plan.optimize import optimize
 from millstream.quantity import Rows
 from millstream.spark.planning.over_stage import content_spec, over_kernels, over_spec, user_over_spec
 from millstream.spark.planning.stream_disorder import promises_of, units
-from millstream.spark.planning.window_stage import Placement, Placer, is_contextual, partitioning
+from millstream.spark.planning.window_stage import WindowPlacement, WindowPlanner, is_contextual, partitioning
 from millstream.spark.session.spark_types import to_spark_type
 from millstream.stage.pipeline import KEEP, PROMISE, SUBSTREAM, TIME, Input, Pipeline
 from millstream.syntax import parse_script
@@ -87,7 +87,7 @@ class Stage:
     shipped: dict[str, Value]
     columns: tuple[str, ...]
     parallel: bool
-    apart: tuple[tuple[AggregateCall, UserSpec, str], ...] = ()
+    apart: tuple[tuple[AggregateCall, UdaSpec, str], ...] = ()
     listed: tuple[tuple[AggregateCall, str], ...] = ()
 
     @property
@@ -178,7 +178,7 @@ class _Made:
     pipeline: Pipeline
     named: dict[ColumnRef, str]
     parallel: bool
-    apart: Sequence[tuple[AggregateCall, UserSpec, str]] = ()
+    apart: Sequence[tuple[AggregateCall, UdaSpec, str]] = ()
     listed: Sequence[tuple[AggregateCall, str]] = ()
 
 
@@ -249,7 +249,7 @@ class _Making:
         pipeline = self._pipeline(made.kernels, [*passed, *results], key=key)
         return _Made(pipeline, named, bool(partition), made.apart, made.listed)
 
-    def _over_spec(self, over: OverCall, number: int) -> OverSpec | UserOverSpec:
+    def _over_spec(self, over: OverCall, number: int) -> OverSpec | OverUdaSpec:
         measured = partial(units, kind=self._time_type)
         if over.call.user is None:
             return over_spec(over, self._aggregate(over.call, number), measured)
@@ -337,15 +337,15 @@ class _Making:
         return Pipeline((source,), lambda: [make() for make in kernels], pa.schema(output), time)
 
 
-class _Places(Placer):
+class _Places(WindowPlanner):
     """What Spark is asked for is asked of the oracle."""
 
-    def of(self, window: Window, per: Columns, *, numbered: bool) -> Placement:
+    def of(self, window: Window, per: Columns, *, numbered: bool) -> WindowPlacement:
         if not isinstance(window, PredicateWindow):
             return super().of(window, per, numbered=numbered)
         often = self._emit(window)
-        runs = Runs(None, None if often is None else int(often), per, numbered)
-        return Placement(runs, self._edge_type, before=(Reorder,))
+        runs = SessionPredicateWindows(None, None if often is None else int(often), per, numbered)
+        return WindowPlacement(runs, self._edge_type, before=(Reorder,))
 
     def instant(self, constant_: str) -> int | float:
         if "-" not in constant_:

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from millstream.inference.implications import Implications, Known
 from millstream.inference.ops_shift_next import (
-    Facts,
     Failure,
-    Resume,
-    Spot,
+    PatternFacts,
+    ResumePoint,
+    TuplePosition,
     barren,
     kept_from,
     resume,
@@ -25,14 +25,14 @@ from millstream.inference.ops_shift_next import (
 # ---------------------------------------------------------------- elements that ask for a letter
 
 
-def letters(pattern: str) -> Facts:
+def letters(pattern: str) -> PatternFacts:
     """A pattern that asks for one letter after the other, as text search does; ``*`` before a star."""
     asked = [part for part in pattern if part != "*"]
     starred = [i > 0 and pattern[i - 1] == "*" for i in range(len(pattern)) if pattern[i] != "*"]
     wanted = [*asked, asked[0]]
     theta = tuple(tuple(a == b for b in wanted) for a in asked)
     phi = tuple(tuple(False if a == b else None for b in wanted) for a in asked)
-    return Facts(tuple(starred), (False,) * len(asked), Implications(theta, phi))
+    return PatternFacts(tuple(starred), (False,) * len(asked), Implications(theta, phi))
 
 
 PAPER = "abcabcacab"
@@ -62,40 +62,47 @@ def test_all_of_the_paper() -> None:
 def test_a_failure_that_satisfies_the_element_before_it_is_not_asked_again() -> None:
     """Of two tuples the second was no d but anything, which is what X wants: Y is asked of the third."""
     known = Implications(((True, None, True), (True, True, True)), ((True, None, True), (True, False, True)))
-    found = resume(Failure(1), Facts((False, False), (False, False), known))
-    assert (found.starts, found.offered) == ((Spot(1), Spot(1, 1)), Spot(1, 1))
+    found = resume(Failure(1), PatternFacts((False, False), (False, False), known))
+    assert (found.starts, found.offered) == ((TuplePosition(1), TuplePosition(1, 1)), TuplePosition(1, 1))
 
 
 # ---------------------------------------------------------------- stars
 
 
-def falling_and_rising(stars: str, *, strictly: bool, finals: bool) -> Facts:
+def falling_and_rising(stars: str, *, strictly: bool, finals: bool) -> PatternFacts:
     """``*W`` falls and ``*X`` rises: v and ^ for each element; <= and >= if not strictly."""
     wanted = [*stars, stars[0]]
     other = False if strictly else None
     theta = tuple(tuple(True if a == b else other for b in wanted) for a in stars)
     phi = tuple(tuple(False if a == b else None for b in wanted) for a in stars)
-    return Facts((True,) * len(stars), (finals,) * len(stars), Implications(theta, phi))
+    return PatternFacts((True,) * len(stars), (finals,) * len(stars), Implications(theta, phi))
 
 
 def test_a_double_bottom_goes_on_with_its_second_fall_as_the_first() -> None:
     facts = falling_and_rising("v^v^", strictly=True, finals=True)
     found = resume(Failure(3, final=True), facts)
-    assert found == Resume((Spot(2),), Spot(3), complete=True, may_start=True)
+    assert found == ResumePoint((TuplePosition(2),), TuplePosition(3), complete=True, may_start=True)
     # A fall that is too short: its end is where a rise begins, and nothing before can be the first fall.
-    assert resume(Failure(2, final=True), facts) == Resume((Spot(2),), Spot(3), complete=True, may_start=True)
-    assert resume(Failure(0, final=True), facts).starts == (Spot(1, 1),)
+    assert resume(Failure(2, final=True), facts) == ResumePoint(
+        (TuplePosition(2),), TuplePosition(3), complete=True, may_start=True
+    )
+    assert resume(Failure(0, final=True), facts).starts == (TuplePosition(1, 1),)
 
 
 def test_where_a_price_may_stay_both_falls_and_rises_may_begin_inside_a_rise() -> None:
     facts = falling_and_rising("v^v^", strictly=False, finals=True)
-    assert resume(Failure(3, final=True), facts).starts == (Spot(1, 1),)
+    assert resume(Failure(3, final=True), facts).starts == (TuplePosition(1, 1),)
 
 
 def test_of_a_double_bottom_only_the_second_fall_and_what_follows_is_kept() -> None:
     facts = falling_and_rising("v^v^", strictly=True, finals=True)
     table = resumes(facts)
-    assert [kept_from(element, facts, table) for element in range(4)] == [None, None, Spot(2), Spot(2)]
+    assert [kept_from(element, facts, table) for element in range(4)] == [
+        None,
+        None,
+        TuplePosition(2),
+        TuplePosition(2),
+    ]
 
 
 def test_a_star_that_is_followed_by_its_opposite_keeps_nothing() -> None:
@@ -103,9 +110,9 @@ def test_a_star_that_is_followed_by_its_opposite_keeps_nothing() -> None:
     known = Implications(
         ((True, False, True), (False, True, False)), ((False, None, False), (None, False, None))
     )
-    facts = Facts((True, False), (True, False), known)
+    facts = PatternFacts((True, False), (True, False), known)
     table = resumes(facts)
-    assert table[Failure(0, final=True)].starts == (Spot(1, 1),)
+    assert table[Failure(0, final=True)].starts == (TuplePosition(1, 1),)
     assert [kept_from(element, facts, table) for element in range(2)] == [None, None]
 
 
@@ -113,31 +120,41 @@ def test_what_is_known_of_the_first_tuple_of_a_star_is_not_known_of_the_others()
     """``*A`` falls, ``*B`` does not, ``*C`` takes anything: its first tuple has ended B, and so falls."""
     theta = ((True, False, True, True), (False, True, True, False), (None, None, True, None))
     phi = ((False, True, True, False), (True, False, True, True), (False, False, False, False))
-    facts = Facts((True, True, True), (False, False, True), Implications(theta, phi))
-    assert resume(Failure(2, final=True), facts) == Resume((Spot(2),), Spot(2), may_start=True)
+    facts = PatternFacts((True, True, True), (False, False, True), Implications(theta, phi))
+    assert resume(Failure(2, final=True), facts) == ResumePoint(
+        (TuplePosition(2),), TuplePosition(2), may_start=True
+    )
 
 
 # ---------------------------------------------------------------- tuples with which nothing begins
 
 
 def test_where_no_letter_comes_twice_no_match_begins_inside_an_attempt() -> None:
-    assert barren(letters("abc")) == {Spot(0), Spot(1), Spot(2)}
-    assert barren(letters("abac")) == {Spot(0), Spot(1), Spot(3)}
-    stars = {Spot(element, after) for element in range(2) for after in range(2)}
-    assert barren(letters("*a*bc")) == {*stars, Spot(2)}
+    assert barren(letters("abc")) == {TuplePosition(0), TuplePosition(1), TuplePosition(2)}
+    assert barren(letters("abac")) == {TuplePosition(0), TuplePosition(1), TuplePosition(3)}
+    stars = {TuplePosition(element, after) for element in range(2) for after in range(2)}
+    assert barren(letters("*a*bc")) == {*stars, TuplePosition(2)}
 
 
 def test_no_double_bottom_begins_where_an_attempt_rises() -> None:
     """One may begin at any tuple of a fall: a match may have taken those before it."""
-    rises = {Spot(1), Spot(1, 1), Spot(3), Spot(3, 1)}
-    assert barren(falling_and_rising("v^v^", strictly=True, finals=True)) == {Spot(0), *rises}
-    assert barren(falling_and_rising("v^v^", strictly=False, finals=True)) == {Spot(0), Spot(1), Spot(3)}
+    rises = {TuplePosition(1), TuplePosition(1, 1), TuplePosition(3), TuplePosition(3, 1)}
+    assert barren(falling_and_rising("v^v^", strictly=True, finals=True)) == {TuplePosition(0), *rises}
+    assert barren(falling_and_rising("v^v^", strictly=False, finals=True)) == {
+        TuplePosition(0),
+        TuplePosition(1),
+        TuplePosition(3),
+    }
 
 
 def test_nothing_begins_in_what_the_last_element_takes_if_that_makes_a_match() -> None:
     everything = Implications(((True, True, True),) * 2, ((False, False, False),) * 2)
-    assert barren(Facts((False, True), (False, False), everything)) == {Spot(0), Spot(1), Spot(1, 1)}
-    assert barren(Facts((False, True), (False, True), everything)) == {Spot(0)}
+    assert barren(PatternFacts((False, True), (False, False), everything)) == {
+        TuplePosition(0),
+        TuplePosition(1),
+        TuplePosition(1, 1),
+    }
+    assert barren(PatternFacts((False, True), (False, True), everything)) == {TuplePosition(0)}
 
 
 # ---------------------------------------------------------------- a search that uses them
@@ -172,7 +189,7 @@ class Searched:
         self.asked += 1
         return self.takes[0][self.tuples[start - 1]]
 
-    def search(self, table: dict[Failure, Resume] | None = None) -> None:
+    def search(self, table: dict[Failure, ResumePoint] | None = None) -> None:
         """All matches, each as the positions at which its elements start, and the one behind it."""
         size, consumed = len(self.tuples), 0
         resumed: tuple[list[int], int, bool, bool] = ([0], 0, False, False)
@@ -218,7 +235,7 @@ class Searched:
         return None
 
 
-def facts_of(searched: Searched, forgotten: Callable[[], bool]) -> Facts:
+def facts_of(searched: Searched, forgotten: Callable[[], bool]) -> PatternFacts:
     """What follows from the tables; some of it is forgotten, as not everything can be proved."""
     size, kinds = len(searched.stars), range(len(searched.takes[0]))
     wanted = [*searched.takes, searched.takes[0]]
@@ -239,7 +256,7 @@ def facts_of(searched: Searched, forgotten: Callable[[], bool]) -> Facts:
         theta.append(tuple(known(taken, other) for other in range(size + 1)))
         phi.append(tuple(known(refused, other) for other in range(size + 1)))
     finals = tuple(element in searched.finals for element in range(size))
-    return Facts(tuple(searched.stars), finals, Implications(tuple(theta), tuple(phi)))
+    return PatternFacts(tuple(searched.stars), finals, Implications(tuple(theta), tuple(phi)))
 
 
 def a_whim(seed: int) -> Callable[[int, int, int], bool]:
@@ -250,7 +267,7 @@ def a_final(seed: int) -> Callable[[int, int], bool]:
     return lambda start, end: random.Random(f"{seed} {start} {end}").random() < 0.5
 
 
-def drawn(dice: random.Random) -> tuple[Searched, Facts]:
+def drawn(dice: random.Random) -> tuple[Searched, PatternFacts]:
     """A pattern, tuples, and what is known of it."""
     kinds, size = dice.randint(2, 3), dice.randint(1, 5)
     stars = [dice.random() < 0.6 for _ in range(size)]
@@ -284,7 +301,7 @@ def test_no_match_begins_with_a_barren_tuple_of_an_attempt_that_fails(seed: int)
     for starts, failure in zip(attempts, failures, strict=True):
         for element, (first, end) in enumerate(pairwise(starts) if failure else ()):
             for position in range(max(first, starts[0] + 1), end):
-                if Spot(element, min(position - first, 1)) in nothing:
+                if TuplePosition(element, min(position - first, 1)) in nothing:
                     assert failures[position] is not None
 
 

@@ -18,14 +18,14 @@ from millstream.kernels.core.reorder import Reorder
 from millstream.kernels.over.active_expiration import ActiveAggregate
 from millstream.kernels.over.over_aggregate import OverAggregate
 from millstream.kernels.precompile import compile_kernels
-from millstream.kernels.relational.union_distinct import Distinct
+from millstream.kernels.relational.union_distinct import UnionDistinct
 from millstream.kernels.specs import AggregateSpec, Order, OverSpec, SlideSpec, WindowSpec
-from millstream.kernels.windows.arrival_numbers import Numbering
-from millstream.kernels.windows.landmark_assigner import Landmark, Now
-from millstream.kernels.windows.row_assigner import Rows
-from millstream.kernels.windows.session_predicate_assigner import Runs
-from millstream.kernels.windows.sliding_assigner import Sliding
-from millstream.kernels.windows.tuple_slide_assigner import TupleSlide
+from millstream.kernels.windows.arrival_numbers import ArrivalNumbers
+from millstream.kernels.windows.landmark_assigner import LandmarkWindows, NowWindows
+from millstream.kernels.windows.row_assigner import RowWindows
+from millstream.kernels.windows.session_predicate_assigner import SessionPredicateWindows
+from millstream.kernels.windows.sliding_assigner import SlidingWindows
+from millstream.kernels.windows.tuple_slide_assigner import TupleSlideWindows
 from millstream.kernels.windows.window_aggregate import WindowAggregate
 
 ROWS = 60
@@ -102,7 +102,7 @@ def main() -> None:
     compile_kernels()
     warm = {function: len(function.signatures) for _, function in compiled()}
     over = tuple(OverSpec(aggregate, **reach) for aggregate in SPECS for reach in REACH)
-    panes = WindowSpec(Sliding(5, 2, 1), pa.int64(), ("s",), SPECS)
+    panes = WindowSpec(SlidingWindows(5, 2, 1), pa.int64(), ("s",), SPECS)
     for is_float, keyed, nulls in product((False, True), repeat=3):
         batch = tuples(is_float=is_float, keyed=keyed, nulls=nulls)
         work([Reorder(), OverAggregate(over)], batch)
@@ -110,23 +110,23 @@ def main() -> None:
             work([Reorder(), OverAggregate(over, slide)], batch)
         for aggregate in SPECS:
             work([Reorder(), ActiveAggregate(OverSpec(aggregate, range=3))], batch)
-        work([Distinct()], batch)
+        work([UnionDistinct()], batch)
         if not is_float:
             work([Reorder(), OverAggregate(over, SlideSpec(time=4, emit=3, complete="c"))], batch)
             work([WindowAggregate(panes)], batch)
         kinds = [
-            Rows(3, 2, per=BY_KEY),
-            Runs(gap=2),
-            Landmark(),
-            Now(is_float),
+            RowWindows(3, 2, per=BY_KEY),
+            SessionPredicateWindows(gap=2),
+            LandmarkWindows(),
+            NowWindows(is_float),
         ]
         for kind in kinds:
             spec = WindowSpec(kind, pa.float64() if is_float else pa.int64(), ("s",), SPECS)
             work([Reorder(), WindowAggregate(spec)], batch)
         for by_rank, per in product((False, True), (WHOLE, BY_KEY)):
-            kind = TupleSlide(3, 2, by_rank, per)
+            kind = TupleSlideWindows(3, 2, by_rank, per)
             spec = WindowSpec(kind, pa.float64() if is_float else pa.int64(), ("s",), SPECS)
-            work([Numbering(2, per), WindowAggregate(spec)], batch)
+            work([ArrivalNumbers(2, per), WindowAggregate(spec)], batch)
     late = [(f, f.signatures[count:]) for f, count in warm.items() if len(f.signatures) > count]
     assert not late, late
 

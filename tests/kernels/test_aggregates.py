@@ -15,7 +15,7 @@ from millstream.kernels.core import state_chunks
 from millstream.kernels.core.kernel import END, Frontier
 from millstream.kernels.over.over_aggregate import OverAggregate
 from millstream.kernels.specs import AggregateSpec, Order, OverSpec, WindowSpec
-from millstream.kernels.windows.sliding_assigner import Sliding
+from millstream.kernels.windows.sliding_assigner import SlidingWindows
 from millstream.kernels.windows.window_aggregate import WindowAggregate
 
 BIGINT, DOUBLE, STRING, DECIMAL = pa.int64(), pa.float64(), pa.string(), pa.decimal128(20, 2)
@@ -217,7 +217,7 @@ def test_over_windows(specs, reaches, made):
 @given(chosen_specs(), st.integers(1, 6), st.integers(1, 6), batches(in_order=False))
 def test_bracket_windows(specs, range_, slide, made):
     rows, given_ = made
-    spec = WindowSpec(Sliding(range_, slide), BIGINT, ("key_",), tuple(specs))
+    spec = WindowSpec(SlidingWindows(range_, slide), BIGINT, ("key_",), tuple(specs))
     given_ = [(_with_key(tuples), frontier) for tuples, frontier in given_]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(state_chunks, "SPARE", 3)
@@ -273,7 +273,7 @@ def test_contents_that_have_left_their_windows_are_let_go(monkeypatch):
     monkeypatch.setattr(state_chunks, "SPARE", 100)
     specs = (AggregateSpec("percentile", "v", "a", DOUBLE, parameters=(0.5,)),)
     specs += (AggregateSpec("count", "v", "b", BIGINT, distinct=True, others=("w",)),)
-    kernel = WindowAggregate(WindowSpec(Sliding(20, 10), BIGINT, (), specs))
+    kernel = WindowAggregate(WindowSpec(SlidingWindows(20, 10), BIGINT, (), specs))
     for start in range(0, 2000, 10):
         times = np.repeat(np.arange(start, start + 10), 20)
         words = pa.array([f"w{i}" for i in range(start * 20, start * 20 + 200)])

@@ -16,12 +16,17 @@ from millstream.kernels.core import state_chunks
 from millstream.kernels.core.kernel import END, Frontier, Tuples
 from millstream.kernels.core.reorder import Reorder
 from millstream.kernels.core.tuple_batch import cut
-from millstream.kernels.relational.append_only_groups import GrowingGroups
+from millstream.kernels.relational.append_only_groups import AppendOnlyGroups
 from millstream.kernels.relational.incremental_relation import OP
-from millstream.kernels.relational.lifetimes import Slides, Stay
+from millstream.kernels.relational.lifetimes import Lifetime, SlideInstants
 from millstream.kernels.specs import AggregateSpec, GroupSpec
 
-STAYS = [Stay(None), Stay(None, Slides(2)), Stay(None, Slides(3)), Stay(None, Slides(2, end=7))]
+STAYS = [
+    Lifetime(None),
+    Lifetime(None, SlideInstants(2)),
+    Lifetime(None, SlideInstants(3)),
+    Lifetime(None, SlideInstants(2, end=7)),
+]
 INT, DOUBLE = pa.int64(), pa.float64()
 MERGED = (
     AggregateSpec("count", None, "n", INT),
@@ -44,13 +49,13 @@ def tidy_all_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(state_chunks, "SPARE", 1)
 
 
-def slides_of(stay: Stay) -> tuple[Slides, ...]:
-    return () if stay.slides is None else (stay.slides,)
+def slides_of(lifetime: Lifetime) -> tuple[SlideInstants, ...]:
+    return () if lifetime.slides is None else (lifetime.slides,)
 
 
-def chain(spec: GroupSpec, stay: Stay) -> Chain:
+def chain(spec: GroupSpec, lifetime: Lifetime) -> Chain:
     """Tuples come in order, and not before they are final."""
-    return Chain(Reorder(), GrowingGroups(spec, stay, slides_of(stay)))
+    return Chain(Reorder(), AppendOnlyGroups(spec, lifetime, slides_of(lifetime)))
 
 
 def with_doubles(tuples: Tuples) -> Tuples:
@@ -60,7 +65,7 @@ def with_doubles(tuples: Tuples) -> Tuples:
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("stay", STAYS[:3], ids=str)
-def test_groups(stay: Stay, seed: int) -> None:
+def test_groups(stay: Lifetime, seed: int) -> None:
     chance = random.Random(seed)
     tuples = drawn(chance, 24, sides=1)
     found = check(partial(chain, GroupSpec(("k",), MERGED[:3]), stay), batches(tuples, chance))
@@ -71,7 +76,7 @@ def test_groups(stay: Stay, seed: int) -> None:
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("stay", STAYS, ids=str)
 @pytest.mark.parametrize("aggregates", [MERGED, VALUED, (*VALUED, *MERGED), ()], ids=len)
-def test_every_kind_of_aggregate(aggregates: tuple[AggregateSpec, ...], stay: Stay, seed: int) -> None:
+def test_every_kind_of_aggregate(aggregates: tuple[AggregateSpec, ...], stay: Lifetime, seed: int) -> None:
     """Each row of a group is what its tuples come to so far, and leaves when another one enters."""
     chance = random.Random(seed)
     tuples = drawn(chance, 24, sides=1)
@@ -108,10 +113,10 @@ def _expected(result: str, tuples: list[Tuple]) -> Any:
     }[result]
 
 
-@pytest.mark.parametrize("stay", [Stay(None), Stay(None, Slides(10_000))], ids=str)
-def test_state_does_not_grow_with_tuples(stay: Stay) -> None:
+@pytest.mark.parametrize("stay", [Lifetime(None), Lifetime(None, SlideInstants(10_000))], ids=str)
+def test_state_does_not_grow_with_tuples(stay: Lifetime) -> None:
     """There are three groups of five values: also while a slide is waited for, and in what is written."""
-    kernel = GrowingGroups(GroupSpec(("k",), (*MERGED, VALUED[0], VALUED[3])), stay, slides_of(stay))
+    kernel = AppendOnlyGroups(GroupSpec(("k",), (*MERGED, VALUED[0], VALUED[3])), stay, slides_of(stay))
     written: dict[str, int] = {}
     for number in range(60):
         tuples = drawn(random.Random(number), 50, sides=1)
@@ -130,6 +135,6 @@ def test_state_does_not_grow_with_tuples(stay: Stay) -> None:
 
 def test_groups_without_anything_in_them() -> None:
     given = stream("time v\n1 1\n2 2\n2 3")
-    kernel = GrowingGroups(GroupSpec((), ()), Stay(None))
+    kernel = AppendOnlyGroups(GroupSpec((), ()), Lifetime(None))
     out = [*rows(kernel.process(given, Frontier(2, 0))), *rows(kernel.process(cut(given, 0, 0), END))]
     assert [(row["time"], row[OP]) for row in out] == [(1, 1)]

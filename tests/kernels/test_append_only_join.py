@@ -10,8 +10,8 @@ import pytest
 from checks import check, ended, results, stream
 
 from millstream.kernels.core.kernel import END, KEY, Frontier, Tuples
-from millstream.kernels.relational.append_only_join import SIDE, WindowJoin
-from millstream.kernels.specs import JoinSpec
+from millstream.kernels.relational.append_only_join import SIDE, AppendOnlyJoin
+from millstream.kernels.specs import AppendOnlyJoinSpec
 
 TRACES = """
     time  number  key  __ms_side  v
@@ -25,8 +25,8 @@ TRACES = """
     """
 
 
-def joining(left: float | None, right: float | None) -> WindowJoin:
-    return WindowJoin(JoinSpec((left, right), ({"a": "v"}, {"b": "v"})))
+def joining(left: float | None, right: float | None) -> AppendOnlyJoin:
+    return AppendOnlyJoin(AppendOnlyJoinSpec((left, right), ({"a": "v"}, {"b": "v"})))
 
 
 def traces() -> Tuples:

@@ -27,32 +27,37 @@ from varying import (
 from millstream.kernels.core import state_chunks
 from millstream.kernels.core.kernel import END, KEY, Frontier, Kernel, Tuples
 from millstream.kernels.core.tuple_batch import cut
-from millstream.kernels.relational.append_only_join import WindowJoin
-from millstream.kernels.relational.changelog import Changes, RowChanges
-from millstream.kernels.relational.group_aggregate import GroupChanges
+from millstream.kernels.relational.append_only_join import AppendOnlyJoin
+from millstream.kernels.relational.changelog import Changelog, RowChangelog
+from millstream.kernels.relational.group_aggregate import GroupAggregate
 from millstream.kernels.relational.incremental_relation import ID, ID2, OP, UNTIL
-from millstream.kernels.relational.inner_join import JoinChanges
-from millstream.kernels.relational.lifetimes import RowStay, Slides, Stay
-from millstream.kernels.relational.outer_join import Unmatched
-from millstream.kernels.relational.rstream import Restated
-from millstream.kernels.relational.semi_anti_join import Matched
-from millstream.kernels.relational.set_operations import Copies
+from millstream.kernels.relational.inner_join import InnerJoin
+from millstream.kernels.relational.lifetimes import Lifetime, RowLifetime, SlideInstants
+from millstream.kernels.relational.outer_join import OuterJoin
+from millstream.kernels.relational.rstream import RStream
+from millstream.kernels.relational.semi_anti_join import SemiAntiJoin
+from millstream.kernels.relational.set_operations import SetOperation
 from millstream.kernels.specs import (
     AggregateSpec,
-    CopiesSpec,
+    AppendOnlyJoinSpec,
     GroupSpec,
-    JoinSpec,
-    MatchedSpec,
-    PairSpec,
-    UnmatchedSpec,
+    InnerJoinSpec,
+    OuterJoinSpec,
+    SemiAntiJoinSpec,
+    SetOperationSpec,
 )
 
-EVERY_TWO, EVERY_THREE = Slides(2), Slides(3)
-SLIDING = [Stay(4, EVERY_TWO), Stay(3, EVERY_TWO), Stay(6, EVERY_THREE), Stay(None, EVERY_TWO)]
-MOVING = [Stay(3), Stay(0), Stay(None), RowStay(2), RowStay(1)]
+EVERY_TWO, EVERY_THREE = SlideInstants(2), SlideInstants(3)
+SLIDING = [
+    Lifetime(4, EVERY_TWO),
+    Lifetime(3, EVERY_TWO),
+    Lifetime(6, EVERY_THREE),
+    Lifetime(None, EVERY_TWO),
+]
+MOVING = [Lifetime(3), Lifetime(0), Lifetime(None), RowLifetime(2), RowLifetime(1)]
 PAIRS = [
     *((one, MOVING[0]) for one in [*MOVING, *SLIDING]),
-    *((one, RowStay(2)) for one in [*MOVING, *SLIDING]),
+    *((one, RowLifetime(2)) for one in [*MOVING, *SLIDING]),
     *((one, SLIDING[0]) for one in SLIDING),
 ]
 SEEDS = range(2)
@@ -64,40 +69,45 @@ def tidy_all_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(state_chunks, "SPARE", 1)
 
 
-def slides_of(*stays: Stay | RowStay) -> tuple[Slides, ...]:
-    found = (stay.slides for stay in stays if isinstance(stay, Stay) and stay.slides)
+def slides_of(*stays: Lifetime | RowLifetime) -> tuple[SlideInstants, ...]:
+    found = (stay.slides for stay in stays if isinstance(stay, Lifetime) and stay.slides)
     return tuple(dict.fromkeys(found))
 
 
-def fed(stays: tuple[Stay | RowStay, ...], make: Callable[..., Kernel]) -> Callable[[], Kernel]:
+def fed(stays: tuple[Lifetime | RowLifetime, ...], make: Callable[..., Kernel]) -> Callable[[], Kernel]:
     """A kernel of two relations, of which windows of rows come as changes."""
     slides = slides_of(*stays)
-    known = tuple(None if isinstance(stay, RowStay) else stay for stay in stays)
+    known = tuple(None if isinstance(stay, RowLifetime) else stay for stay in stays)
 
     def made() -> Kernel:
         fronts = {
-            side: RowChanges(stay, ("k", "v", "__ms_key", "__ms_side"), slides)
+            side: RowChangelog(stay, ("k", "v", "__ms_key", "__ms_side"), slides)
             for side, stay in enumerate(stays)
-            if isinstance(stay, RowStay)
+            if isinstance(stay, RowLifetime)
         }
         return Fed(fronts, make(known, slides=slides, signed=bool(fronts)))
 
     return made
 
 
-def pairs(known: tuple[Stay | None, ...], *, slides: tuple[Slides, ...], signed: bool) -> Kernel:
-    return JoinChanges(PairSpec((known[0], known[1]), ({"a": "v"}, {"b": "v"}), slides, signed))
+def pairs(known: tuple[Lifetime | None, ...], *, slides: tuple[SlideInstants, ...], signed: bool) -> Kernel:
+    return InnerJoin(InnerJoinSpec((known[0], known[1]), ({"a": "v"}, {"b": "v"}), slides, signed))
 
 
 def copies(
-    kind: str, all_: bool, known: tuple[Stay | None, ...], *, slides: tuple[Slides, ...], signed: bool
+    kind: str,
+    all_: bool,
+    known: tuple[Lifetime | None, ...],
+    *,
+    slides: tuple[SlideInstants, ...],
+    signed: bool,
 ) -> Kernel:
-    return Copies(CopiesSpec(kind, all_, ("k",)), known, slides)  # type: ignore[arg-type]
+    return SetOperation(SetOperationSpec(kind, all_, ("k",)), known, slides)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("stays", PAIRS, ids=str)
-def test_pairs(stays: tuple[Stay | RowStay, Stay | RowStay], seed: int) -> None:
+def test_pairs(stays: tuple[Lifetime | RowLifetime, Lifetime | RowLifetime], seed: int) -> None:
     chance = random.Random(seed)
     tuples = drawn(chance, 24)
     sides = [[t for t in tuples if t.side == side] for side in (0, 1)]
@@ -111,7 +121,9 @@ def test_pairs(stays: tuple[Stay | RowStay, Stay | RowStay], seed: int) -> None:
 @pytest.mark.parametrize("all_", [False, True], ids=["", "ALL"])
 @pytest.mark.parametrize("kind", ["UNION", "INTERSECT", "EXCEPT"])
 @pytest.mark.parametrize("stays", PAIRS[::4], ids=str)
-def test_copies(stays: tuple[Stay | RowStay, Stay | RowStay], kind: str, all_: bool, seed: int) -> None:
+def test_copies(
+    stays: tuple[Lifetime | RowLifetime, Lifetime | RowLifetime], kind: str, all_: bool, seed: int
+) -> None:
     chance = random.Random(seed)
     tuples = drawn(chance, 24)
     sides = [[t for t in tuples if t.side == side] for side in (0, 1)]
@@ -124,15 +136,15 @@ def test_copies(stays: tuple[Stay | RowStay, Stay | RowStay], kind: str, all_: b
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("stay", [*MOVING, *SLIDING, RowStay(3, 2), RowStay(1, 3)], ids=str)
-def test_tuples_that_enter_and_leave(stay: Stay | RowStay, seed: int) -> None:
+@pytest.mark.parametrize("stay", [*MOVING, *SLIDING, RowLifetime(3, 2), RowLifetime(1, 3)], ids=str)
+def test_tuples_that_enter_and_leave(stay: Lifetime | RowLifetime, seed: int) -> None:
     chance = random.Random(seed)
     tuples = drawn(chance, 24, sides=1)
     slides = slides_of(stay)
     make = (
-        partial(RowChanges, stay, ("v",))
-        if isinstance(stay, RowStay)
-        else partial(Changes, (stay,), ("v",), slides, all_=True)
+        partial(RowChangelog, stay, ("v",))
+        if isinstance(stay, RowLifetime)
+        else partial(Changelog, (stay,), ("v",), slides, all_=True)
     )
     found = check(make, batches(tuples, chance))
     expected = changes([lived(tuples, stay, slides)], lambda now: {t.number: (t.value,) for t in now})
@@ -140,18 +152,22 @@ def test_tuples_that_enter_and_leave(stay: Stay | RowStay, seed: int) -> None:
     assert said == expected
 
 
-def outer(kind: str, known: tuple[Stay | None, ...], *, slides: tuple[Slides, ...], signed: bool) -> Kernel:
-    spec = PairSpec((known[0], known[1]), ({"a": "v"}, {"b": "v"}), slides, signed=True, parts=True)
+def outer(
+    kind: str, known: tuple[Lifetime | None, ...], *, slides: tuple[SlideInstants, ...], signed: bool
+) -> Kernel:
+    spec = InnerJoinSpec((known[0], known[1]), ({"a": "v"}, {"b": "v"}), slides, signed=True, parts=True)
     columns = ("a",) if kind in ("semi", "anti") else ("a", "b")
     lasting = lasts(known[0]) and lasts(known[1])
-    wanted = UnmatchedSpec(columns, kind in ("left", "right", "full"), *WANTED[kind], lasting=lasting)
-    return Chain(JoinChanges(spec), Unmatched(wanted))
+    wanted = OuterJoinSpec(columns, kind in ("left", "right", "full"), *WANTED[kind], lasting=lasting)
+    return Chain(InnerJoin(spec), OuterJoin(wanted))
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("kind", WANTED)
-@pytest.mark.parametrize("stays", [*PAIRS[::4], (Stay(None), Stay(None))], ids=str)
-def test_rows_without_a_match(stays: tuple[Stay | RowStay, Stay | RowStay], kind: str, seed: int) -> None:
+@pytest.mark.parametrize("stays", [*PAIRS[::4], (Lifetime(None), Lifetime(None))], ids=str)
+def test_rows_without_a_match(
+    stays: tuple[Lifetime | RowLifetime, Lifetime | RowLifetime], kind: str, seed: int
+) -> None:
     chance = random.Random(seed)
     tuples = drawn(chance, 24)
     sides = [[t for t in tuples if t.side == side] for side in (0, 1)]
@@ -163,19 +179,25 @@ def test_rows_without_a_match(stays: tuple[Stay | RowStay, Stay | RowStay], kind
     assert told(found, "a" if kind in ("semi", "anti") else "a b") == expected
 
 
-def matched(kind: str, known: tuple[Stay | None, ...], *, slides: tuple[Slides, ...], signed: bool) -> Kernel:
+def matched(
+    kind: str, known: tuple[Lifetime | None, ...], *, slides: tuple[SlideInstants, ...], signed: bool
+) -> Kernel:
     lasting = lasts(known[0]), lasts(known[1])
-    return Matched(MatchedSpec((known[0], known[1]), ("v",), kind == "anti", slides, lasting))
+    return SemiAntiJoin(SemiAntiJoinSpec((known[0], known[1]), ("v",), kind == "anti", slides, lasting))
 
 
-def lasts(stay: Stay | None) -> bool:
-    return stay is not None and stay.reach is None
+def lasts(lifetime: Lifetime | None) -> bool:
+    return lifetime is not None and lifetime.reach is None
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("kind", ["semi", "anti"])
-@pytest.mark.parametrize("stays", [*PAIRS, *((b, a) for a, b in PAIRS), (Stay(None), Stay(None))], ids=str)
-def test_keys_that_have_a_match(stays: tuple[Stay | RowStay, Stay | RowStay], kind: str, seed: int) -> None:
+@pytest.mark.parametrize(
+    "stays", [*PAIRS, *((b, a) for a, b in PAIRS), (Lifetime(None), Lifetime(None))], ids=str
+)
+def test_keys_that_have_a_match(
+    stays: tuple[Lifetime | RowLifetime, Lifetime | RowLifetime], kind: str, seed: int
+) -> None:
     chance = random.Random(seed)
     tuples = drawn(chance, 24)
     sides = [[t for t in tuples if t.side == side] for side in (0, 1)]
@@ -185,16 +207,16 @@ def test_keys_that_have_a_match(stays: tuple[Stay | RowStay, Stay | RowStay], ki
 
 
 @pytest.mark.parametrize("kind", ["semi", "anti"])
-@pytest.mark.parametrize("left", [Stay(None), Stay(5)], ids=str)
-def test_what_is_decided_for_good_is_forgotten(left: Stay, kind: str) -> None:
+@pytest.mark.parametrize("left", [Lifetime(None), Lifetime(5)], ids=str)
+def test_what_is_decided_for_good_is_forgotten(left: Lifetime, kind: str) -> None:
     """There are three keys, which soon are all on the right side."""
-    kernel = matched(kind, (left, Stay(None)), slides=(), signed=False)
+    kernel = matched(kind, (left, Lifetime(None)), slides=(), signed=False)
     _is_bounded(kernel, lambda: kernel.rows)
 
 
 @pytest.mark.parametrize("kind", WANTED)
 def test_pairs_that_last_are_not_kept(kind: str) -> None:
-    chain = outer(kind, (Stay(None), Stay(None)), slides=(), signed=False)
+    chain = outer(kind, (Lifetime(None), Lifetime(None)), slides=(), signed=False)
     assert isinstance(chain, Chain)
     _is_bounded(chain, lambda: chain.kernels[1].rows)
 
@@ -212,8 +234,8 @@ def _is_bounded(kernel: Kernel, rows: Callable[[], int]) -> None:
 @pytest.mark.parametrize(
     "kernel",
     [
-        WindowJoin(JoinSpec((3, 3), ({"a": "v"}, {"b": "v"}))),
-        pairs((Stay(3), Stay(3)), slides=(), signed=False),
+        AppendOnlyJoin(AppendOnlyJoinSpec((3, 3), ({"a": "v"}, {"b": "v"}))),
+        pairs((Lifetime(3), Lifetime(3)), slides=(), signed=False),
     ],
 )
 def test_a_batch_may_say_that_there_are_no_nulls_and_another_one_not(kernel: Kernel) -> None:
@@ -227,8 +249,8 @@ def test_a_batch_may_say_that_there_are_no_nulls_and_another_one_not(kernel: Ker
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("follows", [True, False], ids=["followed", "windows of a log"])
-@pytest.mark.parametrize("stay", [Stay(3), Stay(None), *SLIDING], ids=str)
-def test_groups(stay: Stay, follows: bool, seed: int) -> None:
+@pytest.mark.parametrize("stay", [Lifetime(3), Lifetime(None), *SLIDING], ids=str)
+def test_groups(stay: Lifetime, follows: bool, seed: int) -> None:
     """Counts and sums follow what enters and leaves; with a maximum all follow windows of a log."""
     chance = random.Random(seed)
     tuples = drawn(chance, 24, sides=1)
@@ -238,7 +260,7 @@ def test_groups(stay: Stay, follows: bool, seed: int) -> None:
         *([] if follows else [AggregateSpec("max", "v", "m", pa.int64())]),
     ]
     spec = GroupSpec(("k",), tuple(aggregates))
-    found = check(lambda: GroupChanges(spec, stay, slides_of(stay)), batches(tuples, chance))
+    found = check(lambda: GroupAggregate(spec, stay, slides_of(stay)), batches(tuples, chance))
     columns = 3 if follows else 4
     expected = changes([lived(tuples, stay, slides_of(stay))], partial(grouped, columns=columns))
     assert told(found, "k n s" if follows else "k n s m") == expected
@@ -269,7 +291,7 @@ def test_groups_whose_rows_leave_in_another_order_than_they_came(seed: int) -> N
     streams = [
         (stream("\n".join((names, *some)), **{OP: pa.int8()}), Frontier(until, 0)) for some, until in given
     ]
-    found = check(lambda: GroupChanges(spec, None), ended(*streams))
+    found = check(lambda: GroupAggregate(spec, None), ended(*streams))
     expected, shown = [], None
     for instant, values in contents.items():
         largest = max(values, default=None)
@@ -281,20 +303,20 @@ def test_groups_whose_rows_leave_in_another_order_than_they_came(seed: int) -> N
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("stay", [Stay(3), Stay(0), *SLIDING[:3]], ids=str)
-def test_all_of_it_every_time(stay: Stay, seed: int) -> None:
+@pytest.mark.parametrize("stay", [Lifetime(3), Lifetime(0), *SLIDING[:3]], ids=str)
+def test_all_of_it_every_time(stay: Lifetime, seed: int) -> None:
     chance = random.Random(seed)
     tuples = drawn(chance, 24, sides=1)
     slides = slides_of(stay)
-    found = check(lambda: Restated(stay, ("v",), slides), batches(tuples, chance))
+    found = check(lambda: RStream(stay, ("v",), slides), batches(tuples, chance))
     assert Counter((row["time"], row["v"]) for row in found) == restated(lived(tuples, stay, slides), slides)
 
 
-@pytest.mark.parametrize("stay", [Stay(None), Stay(1000), None], ids=str)
-def test_of_equal_rows_only_one_is_kept(stay: Stay | None) -> None:
+@pytest.mark.parametrize("stay", [Lifetime(None), Lifetime(1000), None], ids=str)
+def test_of_equal_rows_only_one_is_kept(stay: Lifetime | None) -> None:
     """A landmark window has no end, and its distinct values are few; so are those of what is made of it."""
-    spec = CopiesSpec("UNION", False, ("k",), lasting=(stay is None,))
-    kernel = Copies(spec, (stay,))
+    spec = SetOperationSpec("UNION", False, ("k",), lasting=(stay is None,))
+    kernel = SetOperation(spec, (stay,))
     for tuples, frontier in batches(drawn(random.Random(2), 60, sides=1), random.Random(2))[:-1]:
         kernel.process(tuples, frontier)
         kernel.snapshot()
@@ -315,5 +337,5 @@ def test_what_has_left_before_a_restart_does_not_come_back() -> None:
         (changes_at((3, -1, 7)), Frontier(4, 0)),
         (changes_at((5, 1, 8), (6, -1, 8), (6, 1, 9)), Frontier(7, 0)),
     ]
-    found = check(lambda: Restated(None, ("v",)), ended(*given))
+    found = check(lambda: RStream(None, ("v",)), ended(*given))
     assert [(row["time"], row["v"]) for row in found] == [(1, 7), (5, 8), (6, 9)]

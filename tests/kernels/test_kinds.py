@@ -8,12 +8,12 @@ from checks import results, stream
 from millstream.kernels.core.kernel import BEGINNING, END, Frontier
 from millstream.kernels.core.partition_state import BY_KEY, BY_PART, WHOLE
 from millstream.kernels.specs import AggregateSpec, WindowSpec
-from millstream.kernels.windows.arrival_numbers import Numbering
-from millstream.kernels.windows.landmark_assigner import Landmark, Now
-from millstream.kernels.windows.row_assigner import Rows
-from millstream.kernels.windows.session_predicate_assigner import Runs
-from millstream.kernels.windows.sliding_assigner import Sliding
-from millstream.kernels.windows.tuple_slide_assigner import TupleSlide
+from millstream.kernels.windows.arrival_numbers import ArrivalNumbers
+from millstream.kernels.windows.landmark_assigner import LandmarkWindows, NowWindows
+from millstream.kernels.windows.row_assigner import RowWindows
+from millstream.kernels.windows.session_predicate_assigner import SessionPredicateWindows
+from millstream.kernels.windows.sliding_assigner import SlidingWindows
+from millstream.kernels.windows.tuple_slide_assigner import TupleSlideWindows
 from millstream.kernels.windows.window_aggregate import WindowAggregate
 
 BIGINT, STRING, BOOLEAN = pa.int64(), pa.string(), pa.bool_()
@@ -45,7 +45,7 @@ COLUMNS = "time wid window_start window_end g n total"
 
 def test_q2_rows_of_the_whole_stream_are_divided_by_group_by():
     """ROWS 3 SLIDE 2: windows end after the 2nd, 4th, ... tuple of all; the last ones at the end."""
-    assert results(kernel(Rows(3, 2)), (BIDS, end(9)), columns=COLUMNS) == [
+    assert results(kernel(RowWindows(3, 2)), (BIDS, end(9)), columns=COLUMNS) == [
         (2, 0, -1, 2, "a", 1, 1),
         (2, 0, -1, 2, "b", 1, 2),
         (5, 1, 1, 4, "a", 2, 12),
@@ -56,7 +56,7 @@ def test_q2_rows_of_the_whole_stream_are_divided_by_group_by():
 
 
 def test_q4_rows_of_each_partition():
-    assert results(kernel(Rows(3, 2, per=BY_KEY)), (BIDS, end(9)), columns=COLUMNS) == [
+    assert results(kernel(RowWindows(3, 2, per=BY_KEY)), (BIDS, end(9)), columns=COLUMNS) == [
         (4, 0, -1, 2, "a", 2, 5),
         (9, 0, -1, 2, "b", 2, 18),
         (9, 1, 1, 4, "a", 2, 12),
@@ -74,7 +74,7 @@ def test_a_partition_may_have_several_groups():
         tuples.origin,
         tuples.number,
     )
-    assert results(kernel(Rows(2, 2, per=BY_PART)), (tuples, end(5)), columns="time wid g total") == [
+    assert results(kernel(RowWindows(2, 2, per=BY_PART)), (tuples, end(5)), columns="time wid g total") == [
         (2, 0, "a", 1),
         (2, 0, "b", 2),
         (5, 0, "a", 20),
@@ -84,7 +84,7 @@ def test_a_partition_may_have_several_groups():
 
 def test_rows_with_partial_results():
     out = results(
-        kernel(Rows(4, 4, emit=2), group_by=()),
+        kernel(RowWindows(4, 4, emit=2), group_by=()),
         (keyless(BIDS), end(9)),
         columns="time wid window_end complete n",
     )
@@ -97,7 +97,7 @@ def keyless(tuples):
 
 
 def test_frequently_emitting_windows_report_the_window_that_ends_next():
-    placing = Sliding(6, 6, emit=2)
+    placing = SlidingWindows(6, 6, emit=2)
     columns = "time window_start window_end complete total"
     assert results(kernel(placing, group_by=()), (keyless(BIDS), Frontier(9, 0)), columns=columns) == [
         (2, 0, 6, False, 1),
@@ -111,7 +111,7 @@ def test_frequently_emitting_windows_report_the_window_that_ends_next():
 
 
 def test_emission_that_does_not_go_into_the_slide():
-    placing = Sliding(6, 6, emit=4)
+    placing = SlidingWindows(6, 6, emit=4)
     out = results(
         kernel(placing, group_by=()),
         (keyless(BIDS), Frontier(14, 0)),
@@ -122,7 +122,7 @@ def test_emission_that_does_not_go_into_the_slide():
 
 def test_every_tuple_ends_a_window_at_its_own_value():
     """RANGE 4 RATTR time SLIDE 1 ROW: (w-4, w] for every value w."""
-    placing = TupleSlide(4, 1, by_rank=True)
+    placing = TupleSlideWindows(4, 1, by_rank=True)
     assert results(
         kernel(placing, group_by=()), (keyless(BIDS), end(9)), columns="time wid window_start n total"
     ) == [
@@ -136,7 +136,7 @@ def test_every_tuple_ends_a_window_at_its_own_value():
 
 def test_every_second_tuple_by_rank_and_equal_values_are_one_window():
     tuples = stream("time v\n 1 1\n 2 2\n 2 4\n 2 8\n 3 16\n 3 32")
-    placing = TupleSlide(2, 2, by_rank=True)
+    placing = TupleSlideWindows(2, 2, by_rank=True)
     aggregate = kernel(placing, group_by=())
     assert results(aggregate, (tuples, Frontier(3, 0)), columns="wid total") == [(2, 15)]
     assert results(aggregate, (tuples.take(tuples.time < 0), end(3)), columns="wid total") == [(3, 62)]
@@ -144,13 +144,13 @@ def test_every_second_tuple_by_rank_and_equal_values_are_one_window():
 
 def test_every_second_tuple_by_arrival():
     arrived = stream("time v number\n 3 1 0\n 1 2 1\n 2 4 2\n 5 8 3")
-    marked = Numbering(2, WHOLE).process(arrived, BEGINNING)
-    placing = TupleSlide(2, 2, by_rank=False)
+    marked = ArrivalNumbers(2, WHOLE).process(arrived, BEGINNING)
+    placing = TupleSlideWindows(2, 2, by_rank=False)
     assert results(kernel(placing, group_by=()), (marked, end(5)), columns="wid total") == [(1, 2), (5, 8)]
 
 
 def test_a_window_by_tuples_waits_for_punctuation_beyond_it():
-    placing = TupleSlide(4, 1, by_rank=True)
+    placing = TupleSlideWindows(4, 1, by_rank=True)
     aggregate, nothing = kernel(placing, group_by=()), keyless(BIDS).take(BIDS.time < 0)
     assert results(aggregate, (keyless(BIDS), Frontier(4, 0)), columns="wid") == [(1,), (2,)]
     assert results(aggregate, (nothing, Frontier(9, 5)), columns="wid") == [(4,), (5,)]
@@ -159,7 +159,7 @@ def test_a_window_by_tuples_waits_for_punctuation_beyond_it():
 
 def test_now_is_every_instant():
     tuples = stream("time v\n 1 1\n 1 2\n 4 4")
-    aggregate = kernel(Now(), group_by=())
+    aggregate = kernel(NowWindows(), group_by=())
     assert results(aggregate, (tuples, Frontier(4, 0)), columns="time window_start window_end total") == [
         (1, 1, 1, 3)
     ]
@@ -168,7 +168,7 @@ def test_now_is_every_instant():
 
 def test_a_landmark_with_a_slide_grows():
     """From 2 on, every 3: [2, 3), [2, 6), [2, 9), and [2, 12), the first end after the last tuple."""
-    placing = Landmark(start=2, slide=3)
+    placing = LandmarkWindows(start=2, slide=3)
     assert results(kernel(placing), (BIDS, end(9)), columns="time wid window_start g total") == [
         (3, 0, 2, "b", 2),
         (6, 1, 2, "a", 12),
@@ -181,12 +181,12 @@ def test_a_landmark_with_a_slide_grows():
 
 
 def test_a_landmark_with_an_end():
-    band = Landmark(start=2, end=5)
+    band = LandmarkWindows(start=2, end=5)
     assert results(kernel(band), (BIDS, Frontier(5, 0)), columns="time window_end g total") == [
         (5, 5, "a", 4),
         (5, 5, "b", 2),
     ]
-    upper = Landmark(end=5, slide=2)
+    upper = LandmarkWindows(end=5, slide=2)
     assert results(
         kernel(upper, group_by=()), (keyless(BIDS), Frontier(7, 0)), columns="time window_start wid total"
     ) == [
@@ -197,7 +197,7 @@ def test_a_landmark_with_an_end():
 
 
 def test_everything_so_far_ends_with_the_input():
-    aggregate = kernel(Landmark())
+    aggregate = kernel(LandmarkWindows())
     assert results(aggregate, (BIDS, Frontier(9, 0)), columns="time") == []
     nothing = BIDS.take(BIDS.time < 0)
     assert results(aggregate, (nothing, end(9)), columns="time window_start window_end g total") == [
@@ -207,7 +207,7 @@ def test_everything_so_far_ends_with_the_input():
 
 
 def test_everything_so_far_with_partial_results():
-    aggregate = kernel(Landmark(emit=4), group_by=())
+    aggregate = kernel(LandmarkWindows(emit=4), group_by=())
     columns = "time window_end complete total"
     assert results(aggregate, (keyless(BIDS), Frontier(9, 0)), columns=columns) == [
         (4, 4, False, 3),
@@ -218,7 +218,7 @@ def test_everything_so_far_with_partial_results():
 
 
 def test_sessions_of_the_whole_stream():
-    aggregate = kernel(Runs(gap=2))
+    aggregate = kernel(SessionPredicateWindows(gap=2))
     assert results(aggregate, (BIDS, Frontier(9, 0)), columns=COLUMNS) == [
         (7, 0, 1, 7, "a", 3, 13),
         (7, 0, 1, 7, "b", 1, 2),
@@ -229,13 +229,17 @@ def test_sessions_of_the_whole_stream():
 
 
 def test_sessions_of_each_partition():
-    out = results(kernel(Runs(gap=2, per=BY_KEY)), (BIDS, end(9)), columns="time wid window_start g total")
+    out = results(
+        kernel(SessionPredicateWindows(gap=2, per=BY_KEY)),
+        (BIDS, end(9)),
+        columns="time wid window_start g total",
+    )
     assert out == [(3, 0, 1, "a", 1), (4, 0, 2, "b", 2), (7, 1, 4, "a", 12), (11, 1, 9, "b", 16)]
 
 
 def test_sessions_with_partial_results():
     out = results(
-        kernel(Runs(gap=3, emit=2), group_by=()),
+        kernel(SessionPredicateWindows(gap=3, emit=2), group_by=()),
         (keyless(BIDS), Frontier(9, 0)),
         columns="time window_end complete total",
     )
@@ -244,7 +248,7 @@ def test_sessions_with_partial_results():
 
 def test_what_only_the_end_lets_through_makes_no_partial_results():
     out = results(
-        kernel(Runs(gap=3, emit=2), group_by=()),
+        kernel(SessionPredicateWindows(gap=3, emit=2), group_by=()),
         (keyless(BIDS), end(9)),
         columns="time window_end complete total",
     )
@@ -270,7 +274,7 @@ def test_windows_from_a_tuple_to_another():
     for name, flag in flags.items():
         columns = columns.set_column(columns.column_names.index(name), name, flag)
     tuples = tuples.__class__(columns, tuples.time, tuples.origin, tuples.number)
-    aggregate = kernel(Runs(), group_by=())
+    aggregate = kernel(SessionPredicateWindows(), group_by=())
     shown = "time wid window_start window_end total"
     assert results(aggregate, (tuples, Frontier(8, 0)), columns=shown) == [(4, 0, 2, 4, 14), (6, 1, 6, 6, 32)]
     assert results(aggregate, (tuples.take(tuples.time < 0), end(8)), columns=shown) == [(8, 2, 7, 8, 192)]

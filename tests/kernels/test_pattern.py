@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from checks import check, ended, results, run, stream
 
-from millstream.codegen.patterns.pattern_compiler import compiled
+from millstream.codegen.patterns.pattern_compiler import compile_pattern
 from millstream.ir.pattern import Pattern
 from millstream.kernels.core.kernel import END, KEY, Frontier, Tuples
 from millstream.kernels.patterns.pattern_match import PatternError, PatternMatch
@@ -33,7 +33,7 @@ def peaks() -> Pattern:
 
 def kernel(pattern: Pattern) -> PatternMatch:
     with uncompiled():
-        return PatternMatch(spec_of(compiled(pattern)))
+        return PatternMatch(spec_of(compile_pattern(pattern)))
 
 
 FALLS = """
@@ -79,7 +79,7 @@ def test_the_contract_of_kernels(pattern: Pattern) -> None:
         (tuples.take(np.arange(i, min(i + 13, 80))), Frontier(min(i + 13, 79) // 3, -1))
         for i in range(0, 80, 13)
     ]
-    program = compiled(pattern)
+    program = compile_pattern(pattern)
     with uncompiled():
         assert check(lambda: PatternMatch(spec_of(program)), ended(*batches))
 
@@ -145,7 +145,7 @@ def test_what_is_kept_does_not_grow_with_a_star_of_a_million(name: str) -> None:
     count = 1_000_000
     values = np.arange(count, dtype=np.float64)
     values[-1] = -1.0
-    search = PatternMatch(spec_of(compiled(endings()[name])))
+    search = PatternMatch(spec_of(compile_pattern(endings()[name])))
     found = []
     for batch in star_of(count, 100_000, values):
         found += run(search, [batch])
@@ -166,6 +166,8 @@ def test_too_many_open_attempts_are_an_error_that_says_so() -> None:
     few, many = star_of(100, 100, values)[0], star_of(len(values), len(values), values)[0]
     search.process(*few)
     assert search.rows == 101
-    program = PatternMatch(spec_of(compiled(made.made([y.v >= y.previous.v, z.v < x.v - 1000000.0], [x.v]))))
+    program = PatternMatch(
+        spec_of(compile_pattern(made.made([y.v >= y.previous.v, z.v < x.v - 1000000.0], [x.v])))
+    )
     with pytest.raises(PatternError, match=r"more than 10,000 attempts are open in a partition"):
         program.process(*many)

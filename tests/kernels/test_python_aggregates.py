@@ -18,9 +18,9 @@ from millstream.ir.python_aggregate import EXPIRE, PythonBody, examined
 from millstream.kernels.core.kernel import Frontier, Kernel
 from millstream.kernels.over.over_aggregate import OverAggregate
 from millstream.kernels.python_udas.user_traceback import PythonAggregateError
-from millstream.kernels.specs import AggregateSpec, OverSpec, UserOverSpec, UserSpec
-from millstream.kernels.udas.active_uda import UserActive
-from millstream.kernels.udas.over_uda import UserOver
+from millstream.kernels.specs import AggregateSpec, OverSpec, OverUdaSpec, UdaSpec
+from millstream.kernels.udas.active_uda import ActiveUda
+from millstream.kernels.udas.over_uda import OverUda
 from millstream.kernels.udas.returned_rows import rows_type
 from millstream.kernels.udas.stream_uda import BaseAggregate
 from millstream.program.python_program import PythonProgram
@@ -49,8 +49,8 @@ def body(subject: Any) -> PythonBody:
     return PythonBody(subject.__name__.lower(), (Field("x", BIGINT),), RETURNS[subject], python)
 
 
-def user(subject: Any, mode: str) -> UserSpec:
-    return UserSpec(
+def user(subject: Any, mode: str) -> UdaSpec:
+    return UdaSpec(
         PythonProgram.of(body(subject), mode), ("x",), tuple(f"r{i}" for i in range(len(RETURNS[subject])))
     )
 
@@ -143,27 +143,27 @@ def results(make: Callable[[], Kernel], parts: list[list[Tuple]]) -> list[Row]:
 @given(parts=batches(), size=st.integers(0, 3), slide=st.integers(1, 3))
 def test_rows(subject: Any, parts: list[list[Tuple]], size: int, slide: int) -> None:
     slide = min(slide, size + 1)
-    spec = UserOverSpec(user(subject, ROWS), rows=size, slide=slide)
+    spec = OverUdaSpec(user(subject, ROWS), rows=size, slide=slide)
     expected = by_definition(subject, parts, lambda before, row: before[-size - 1 :], slide)
-    assert results(lambda: UserOver([spec]), parts) == expected
+    assert results(lambda: OverUda([spec]), parts) == expected
 
 
 @pytest.mark.parametrize("subject", GOING_ALONG)
 @settings(max_examples=40, deadline=None)
 @given(parts=batches(), size=st.integers(0, 4))
 def test_range(subject: Any, parts: list[list[Tuple]], size: int) -> None:
-    spec = UserOverSpec(user(subject, RANGE), range=size)
+    spec = OverUdaSpec(user(subject, RANGE), range=size)
     expected = by_definition(subject, parts, lambda before, row: [b for b in before if b[1] >= row[1] - size])
-    assert results(lambda: UserOver([spec]), parts) == expected
+    assert results(lambda: OverUda([spec]), parts) == expected
 
 
 @pytest.mark.parametrize("subject", [MySum, Words, Range, Frequent])
 @settings(max_examples=40, deadline=None)
 @given(parts=batches())
 def test_unbounded(subject: Any, parts: list[list[Tuple]]) -> None:
-    spec = UserOverSpec(user(subject, RUNNING))
+    spec = OverUdaSpec(user(subject, RUNNING))
     expected = by_definition(subject, parts, lambda before, row: before)
-    assert results(lambda: UserOver([spec]), parts) == expected
+    assert results(lambda: OverUda([spec]), parts) == expected
 
 
 @settings(max_examples=40, deadline=None)
@@ -194,7 +194,7 @@ def test_the_content_of_windows(subject: Any, parts: list[list[Tuple]], size: in
 def test_active_expiration_gives_the_aggregate_of_what_is_left(
     subject: Any, parts: list[list[Tuple]], size: int
 ) -> None:
-    spec = UserOverSpec(user(subject, ACTIVE), range=size)
+    spec = OverUdaSpec(user(subject, ACTIVE), range=size)
     happens = [(row[1], 0, number, row) for number, row in enumerate(r for part in parts for r in part)]
     happens += [(time + size, 1, number, row) for time, _, number, row in happens]
     window: dict[int, list[Tuple]] = {}
@@ -207,13 +207,13 @@ def test_active_expiration_gives_the_aggregate_of_what_is_left(
             content.append(row)
         returned = of_content(body(subject), [(x,) for _, _, x in content])
         expected += [(time, row[2], *values) for values in fitted(subject, returned)]
-    assert results(lambda: UserActive(spec), parts) == expected
+    assert results(lambda: ActiveUda(spec), parts) == expected
 
 
 @settings(max_examples=40, deadline=None)
 @given(parts=batches(), size=st.integers(0, 4))
 def test_what_expire_returns_goes_out_under_active_expiration(parts: list[list[Tuple]], size: int) -> None:
-    spec = UserOverSpec(user(Newest, ACTIVE), range=size)
+    spec = OverUdaSpec(user(Newest, ACTIVE), range=size)
     happens = [(row[1], 0, number, row) for number, row in enumerate(r for part in parts for r in part)]
     happens += [(time + size, 1, number, row) for time, _, number, row in happens]
     instances: dict[int, Instance] = {}
@@ -229,7 +229,7 @@ def test_what_expire_returns_goes_out_under_active_expiration(parts: list[list[T
             latest[key] = number
             returned = instance.enter(number, (x,))
         expected += [(time, x, *values) for values in fitted(Newest, returned)]
-    assert results(lambda: UserActive(spec), parts) == expected
+    assert results(lambda: ActiveUda(spec), parts) == expected
 
 
 class Doubles:
@@ -248,13 +248,13 @@ class Doubles:
 def test_after_a_restart_results_are_the_same_to_the_last_bit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(RETURNS, Doubles, (Field("s", DOUBLE),))
     parts = [[(0, t, t * t * 37 % 11)] for t in range(40)]
-    spec = UserOverSpec(user(Doubles, ROWS), rows=6)
-    expected = run(UserOver([spec]), as_batches(parts))
-    assert restored(lambda: UserOver([spec]), as_batches(parts), set(range(40))) == expected
+    spec = OverUdaSpec(user(Doubles, ROWS), rows=6)
+    expected = run(OverUda([spec]), as_batches(parts))
+    assert restored(lambda: OverUda([spec]), as_batches(parts), set(range(40))) == expected
 
 
 def test_only_instances_that_changed_are_written() -> None:
-    kernel = UserOver([UserOverSpec(user(MySum, ROWS), rows=100)])
+    kernel = OverUda([OverUdaSpec(user(MySum, ROWS), rows=100)])
     many = as_batches([[(key, key, 1) for key in range(50)], [(7, 60, 1)]])
     kernel.process(*many[0])
     assert {name: t.num_rows for name, t in kernel.snapshot().added.items()} == {
@@ -302,7 +302,7 @@ class Text:
 
 def failure(subject: Any, *rows: Tuple) -> str:
     RETURNS[subject] = (Field("r", BIGINT),)
-    kernel = UserOver([UserOverSpec(user(subject, RUNNING))])
+    kernel = OverUda([OverUdaSpec(user(subject, RUNNING))])
     batch = as_batches([list(rows)])[0]
     with pytest.raises(PythonAggregateError) as caught:
         (kernel.process(*batch), kernel.snapshot())

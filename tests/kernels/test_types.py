@@ -16,7 +16,7 @@ from millstream.kernels.core.kernel import END, Frontier, Tuples
 from millstream.kernels.core.kernel_errors import KernelError
 from millstream.kernels.over.over_aggregate import OverAggregate
 from millstream.kernels.specs import AggregateSpec, OverSpec, WindowSpec
-from millstream.kernels.windows.sliding_assigner import Sliding
+from millstream.kernels.windows.sliding_assigner import SlidingWindows
 from millstream.kernels.windows.window_aggregate import WindowAggregate
 
 D = Decimal
@@ -56,7 +56,7 @@ def test_values_come_out_as_they_went_in(type_, ordered, function):
         assert kernel.process(*halves[0]).columns["r"].type == type_
         out = check(lambda call=call: OverAggregate((call,)), halves)
         assert [row["r"] for row in out] == over(rows, call)
-    panes = WindowSpec(Sliding(4, 2), pa.int64(), (), (spec,))
+    panes = WindowSpec(SlidingWindows(4, 2), pa.int64(), (), (spec,))
     for row in check(lambda: WindowAggregate(panes), halves):
         inside = [value for i, value in enumerate(content) if row["window_start"] <= i < row["window_end"]]
         assert row["r"] == aggregate(spec, inside)
@@ -103,7 +103,7 @@ def test_sums_and_means_of_decimals_are_exact(data, kind, function):
         ]
         out = check(lambda call=call: OverAggregate((call,)), batches)
         assert [row["r"] for row in out] == expected
-    kernel = WindowAggregate(WindowSpec(Sliding(6, 3), pa.int64(), ("k",), (spec,)))
+    kernel = WindowAggregate(WindowSpec(SlidingWindows(6, 3), pa.int64(), ("k",), (spec,)))
     grouped = tuples.columns.append_column("k", columns["key"])
     tuples = Tuples(grouped, tuples.time, tuples.origin, tuples.number)
     windows = [(end, key) for end in range(3, len(rows) + 6, 3) for key in (0, 1)]

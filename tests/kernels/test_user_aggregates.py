@@ -14,8 +14,8 @@ from millstream.analysis.udas.body_elaborator import checked_body
 from millstream.catalog import Catalog
 from millstream.codegen.udas import uda_compiler
 from millstream.kernels.core.kernel import KEY, Frontier, Kernel, Tuples
-from millstream.kernels.specs import UserOverSpec, UserSpec
-from millstream.kernels.udas.over_uda import UserOver
+from millstream.kernels.specs import OverUdaSpec, UdaSpec
+from millstream.kernels.udas.over_uda import OverUda
 from millstream.syntax import parse_script
 from millstream.types import BIGINT
 
@@ -30,15 +30,15 @@ CREATE WINDOW AGGREGATE total(Next BIGINT) : BIGINT {
 """
 
 
-def totals_of_the_last(range_: int) -> UserOver:
+def totals_of_the_last(range_: int) -> OverUda:
     catalog = Catalog()
     for statement in parse_script(TOTAL):
         analyse(statement, catalog)
     entry = catalog.aggregate("total", window=True)
     assert entry is not None
     body = checked_body(entry, [BIGINT], catalog)
-    return UserOver(
-        [UserOverSpec(UserSpec(uda_compiler.compiled(body, "range"), ("v",), ("r",)), range=range_)]
+    return OverUda(
+        [OverUdaSpec(UdaSpec(uda_compiler.compile_uda(body, "range"), ("v",), ("r",)), range=range_)]
     )
 
 

@@ -13,9 +13,9 @@ from millstream.kernels.core.kernel import END, Frontier
 from millstream.kernels.core.key_table import PART
 from millstream.kernels.core.partition_state import BY_KEY, BY_PART, WHOLE
 from millstream.kernels.specs import AggregateSpec, WindowSpec
-from millstream.kernels.windows.arrival_numbers import Numbering
+from millstream.kernels.windows.arrival_numbers import ArrivalNumbers
 from millstream.kernels.windows.panes import INSIDE
-from millstream.kernels.windows.tuple_slide_assigner import TupleSlide
+from millstream.kernels.windows.tuple_slide_assigner import TupleSlideWindows
 from millstream.kernels.windows.window_aggregate import WindowAggregate
 
 BIGINT, DOUBLE, STRING = pa.int64(), pa.float64(), pa.string()
@@ -27,20 +27,20 @@ SUM = AggregateSpec("sum", "v", "total", BIGINT)
 def windows(placing, *aggregates, group_by=(), edges=BIGINT):
     """The kernels of such windows, as a stage has them."""
     spec = WindowSpec(placing, edges, group_by, aggregates or (COUNT, SUM), edges)
-    marks = () if placing.by_rank else (Numbering(placing.every, placing.per),)
+    marks = () if placing.by_rank else (ArrivalNumbers(placing.every, placing.per),)
     return Chain(*marks, WindowAggregate(spec))
 
 
 def test_q3_tuples_in_disorder_are_in_all_windows_that_reach_them():
     """As in figure 4 of the Window-ID paper: the tuple at 2 comes last, and is in the windows 2, 3 and 4."""
     tuples = stream("time v\n 1 1\n 3 2\n 4 4\n 7 8\n 2 16")
-    kernel = windows(TupleSlide(4, 1, by_rank=True))
+    kernel = windows(TupleSlideWindows(4, 1, by_rank=True))
     assert results(kernel, (tuples, Frontier(4, 0)), columns="wid total") == [(1, 1), (2, 17), (3, 19)]
     assert results(kernel, (tuples.take(tuples.time < 0), END), columns="wid total") == [(4, 23), (7, 12)]
 
 
 def test_the_last_bins_before_punctuation_are_the_base_of_later_ones():
-    kernel = windows(TupleSlide(10, 1, by_rank=True))
+    kernel = windows(TupleSlideWindows(10, 1, by_rank=True))
     first, second = stream("time v\n 3 1\n 1 2"), stream("time v number\n 9 4 3\n 5 8 4")
     assert results(kernel, (first, Frontier(5, 0)), columns="wid total") == [(1, 2), (3, 3)]
     assert results(kernel, (second, Frontier(12, 0)), columns="wid total") == [(5, 11), (9, 15)]
@@ -48,7 +48,7 @@ def test_the_last_bins_before_punctuation_are_the_base_of_later_ones():
 
 def test_a_bin_is_there_until_punctuation_is_beyond_the_last_window_that_may_have_it():
     """Of range 4: the tuple at 1 can be in a window at 4, and a tuple of that value may still come."""
-    kernel = windows(TupleSlide(4, 1, by_rank=True))
+    kernel = windows(TupleSlideWindows(4, 1, by_rank=True))
     results(kernel, (stream("time v\n 1 1"), Frontier(4, 0)), columns="wid total")
     late = stream("time v number\n 4 2 1\n 5 4 2")
     assert results(kernel, (late, END), columns="wid total") == [(4, 3), (5, 6)]
@@ -57,13 +57,13 @@ def test_a_bin_is_there_until_punctuation_is_beyond_the_last_window_that_may_hav
 def test_ranks_are_those_of_all_tuples_however_they_come():
     """In the order of time: 1 2 2 3 5 6, of which the second and fourth end windows, and the sixth."""
     tuples = stream("time v\n 5 1\n 2 2\n 3 4\n 1 8\n 6 16\n 2 32")
-    kernel = windows(TupleSlide(2, 2, by_rank=True))
+    kernel = windows(TupleSlideWindows(2, 2, by_rank=True))
     assert results(kernel, (tuples, END), columns="wid n total") == [(2, 3, 42), (3, 3, 38), (6, 2, 17)]
 
 
 def test_an_end_by_arrival_may_come_before_the_tuples_below_it():
     tuples = stream("time v\n 9 1\n 8 2\n 1 4\n 4 8\n 7 16")
-    kernel = windows(TupleSlide(4, 2, by_rank=False))
+    kernel = windows(TupleSlideWindows(4, 2, by_rank=False))
     assert results(kernel, (tuples, Frontier(8, 0)), columns="wid total") == [(4, 12)]
     assert results(kernel, (tuples.take(tuples.time < 0), END), columns="wid total") == [(8, 18)]
 
@@ -73,15 +73,15 @@ def test_tuples_that_are_not_wanted_have_ranks_all_the_same():
     wanted = tuples.columns[INSIDE].cast(pa.bool_())
     columns = tuples.columns.set_column(tuples.columns.column_names.index(INSIDE), INSIDE, wanted)
     tuples = tuples.__class__(columns, tuples.time, tuples.origin, tuples.number)
-    kernel = windows(TupleSlide(9, 2, by_rank=True))
+    kernel = windows(TupleSlideWindows(9, 2, by_rank=True))
     assert results(kernel, (tuples, END), columns="wid total") == [(2, 2), (4, 6)]
 
 
 def test_late_tuples_neither_count_nor_end_windows():
     tuples = stream("time v hold\n 2 1 -\n 1 2 5\n 3 4 -\n 4 8 -\n 5 16 -")
-    kernel = windows(TupleSlide(9, 2, by_rank=True))
+    kernel = windows(TupleSlideWindows(9, 2, by_rank=True))
     assert results(kernel, (tuples, END), columns="wid total") == [(3, 5), (5, 29)]
-    kernel = windows(TupleSlide(9, 2, by_rank=False))
+    kernel = windows(TupleSlideWindows(9, 2, by_rank=False))
     assert results(kernel, (tuples, END), columns="wid total") == [(4, 13)]
 
 
@@ -91,14 +91,14 @@ def test_values_at_the_limits():
         (WHOLE, [(LEAST, 2), (LEAST, 4), (MOST, 1)]),
         (BY_KEY, [(0, 8), (MOST, 1)]),
     ):
-        kernel = windows(TupleSlide(3, 2, by_rank=True, per=per))
+        kernel = windows(TupleSlideWindows(3, 2, by_rank=True, per=per))
         out = results(kernel, (tuples, Frontier(1, 0)), columns="wid total")
         assert out + results(kernel, (tuples.take(tuples.time == 1), END), columns="wid total") == expected
 
 
 def test_doubles_have_windows_too():
     tuples = stream("time v\n 0.5 1\n -0.25 2\n 0.25 4", time=DOUBLE)
-    kernel = windows(TupleSlide(0.5, 1, by_rank=True), edges=DOUBLE)
+    kernel = windows(TupleSlideWindows(0.5, 1, by_rank=True), edges=DOUBLE)
     assert results(kernel, (tuples, END), columns="wid total") == [(-0.25, 2), (0.25, 4), (0.5, 5)]
 
 
@@ -119,7 +119,7 @@ def shuffled(values, keys):
 @pytest.mark.parametrize("per", [WHOLE, BY_KEY])
 def test_while_punctuation_is_awaited_there_are_bins_and_not_tuples(by_rank, per):
     """20,000 tuples have 300 values in 3 groups."""
-    kernel, store, tuples = windows(TupleSlide(50, 7, by_rank, per)), Store(), shuffled(300, 3)
+    kernel, store, tuples = windows(TupleSlideWindows(50, 7, by_rank, per)), Store(), shuffled(300, 3)
     for start in range(0, STEPS, 2000):
         kernel.process(tuples.take(np.arange(start, start + 2000)), Frontier(-1, 0))
         store.write(kernel.snapshot())
@@ -128,7 +128,7 @@ def test_while_punctuation_is_awaited_there_are_bins_and_not_tuples(by_rank, per
     in_order = tuples.take(np.argsort(tuples.time, kind="stable"))
     out = run(kernel, [(tuples.take(tuples.time < 0), END)])
     if by_rank:
-        assert out == run(windows(TupleSlide(50, 7, by_rank, per)), [(in_order, END)])
+        assert out == run(windows(TupleSlideWindows(50, 7, by_rank, per)), [(in_order, END)])
     assert kernel.kernels[-1].rows == 0
     store.write(kernel.snapshot())
     assert {name[2:].split("-")[0] for name in store.chunks} <= {"partitions"}
@@ -137,7 +137,7 @@ def test_while_punctuation_is_awaited_there_are_bins_and_not_tuples(by_rank, per
 def test_state_is_bounded_by_the_range_and_what_waits(monkeypatch):
     """Nothing is kept of partitions that end no window any more, but how many tuples they have had."""
     monkeypatch.setattr(state_chunks, "SPARE", 10)
-    kernel, store = windows(TupleSlide(100, 3, by_rank=True, per=BY_KEY), SUM), Store()
+    kernel, store = windows(TupleSlideWindows(100, 3, by_rank=True, per=BY_KEY), SUM), Store()
     random = np.random.default_rng(2)
     for start in range(0, 5000, 50):
         times = start + random.permutation(50)
@@ -167,7 +167,7 @@ AGGREGATES = [
 def slides(draw):
     lengths = st.one_of(st.integers(1, 4), st.sampled_from([7, 20]))
     per = draw(st.sampled_from([WHOLE, BY_KEY, BY_PART]))
-    return TupleSlide(draw(lengths), draw(st.integers(1, 4)), draw(st.booleans()), per)
+    return TupleSlideWindows(draw(lengths), draw(st.integers(1, 4)), draw(st.booleans()), per)
 
 
 @st.composite

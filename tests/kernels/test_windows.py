@@ -13,7 +13,7 @@ from millstream.kernels.core import state_chunks
 from millstream.kernels.core.kernel import END, Frontier
 from millstream.kernels.core.kernel_errors import KernelError
 from millstream.kernels.specs import AggregateSpec, WindowSpec
-from millstream.kernels.windows.sliding_assigner import Sliding
+from millstream.kernels.windows.sliding_assigner import SlidingWindows
 from millstream.kernels.windows.window_aggregate import WindowAggregate
 
 BIGINT, DOUBLE, STRING = pa.int64(), pa.float64(), pa.string()
@@ -22,7 +22,7 @@ LEAST, MOST = -(2**63), 2**63 - 1
 
 
 def spec(*aggregates, range=4, slide=2, origin=0, group_by=("g",), edges=BIGINT):  # noqa: A002
-    return WindowSpec(Sliding(range, slide, origin), edges, group_by, aggregates or (COUNT,))
+    return WindowSpec(SlidingWindows(range, slide, origin), edges, group_by, aggregates or (COUNT,))
 
 
 COUNT = AggregateSpec("count", None, "n", BIGINT)

@@ -17,7 +17,7 @@ from checks import Batch, ended
 from millstream.kernels.core.kernel import KEY, Change, Frontier, Kernel, Tuples
 from millstream.kernels.core.reorder import Reorder
 from millstream.kernels.relational.incremental_relation import ID, ID2, OP, SIDE, UNTIL
-from millstream.kernels.relational.lifetimes import RowStay, Slides, Stay
+from millstream.kernels.relational.lifetimes import Lifetime, RowLifetime, SlideInstants
 
 State = dict[Any, tuple[Any, ...]]
 """What is in a relation, by what it is."""
@@ -69,41 +69,43 @@ def batches(tuples: Sequence[Tuple], chance: random.Random) -> list[Batch]:
 # ---------------------------------------------------------------- windows, by their definition
 
 
-def lived(tuples: Sequence[Tuple], stay: Stay | RowStay, slides: Sequence[Slides]) -> list[Lived]:
+def lived(
+    tuples: Sequence[Tuple], stay: Lifetime | RowLifetime, slides: Sequence[SlideInstants]
+) -> list[Lived]:
     """When tuples of one side are in their window, as seen at slides."""
-    found = _by_rows(tuples, stay) if isinstance(stay, RowStay) else [_by_time(t, stay) for t in tuples]
+    found = _by_rows(tuples, stay) if isinstance(stay, RowLifetime) else [_by_time(t, stay) for t in tuples]
     if slides:
         found = [Lived(one.tuple, seen(one.enters, slides), seen(one.leaves, slides)) for one in found]
     return [one for one in found if one.enters < one.leaves]
 
 
-def seen(instant: float, slides: Sequence[Slides]) -> float:
+def seen(instant: float, slides: Sequence[SlideInstants]) -> float:
     """The first slide at or behind an instant."""
     if instant == math.inf:
         return math.inf
     return min(math.ceil(instant / one.step) * one.step for one in slides)
 
 
-def _by_time(tuple_: Tuple, stay: Stay) -> Lived:
-    time, reach = tuple_.time, stay.reach
+def _by_time(tuple_: Tuple, lifetime: Lifetime) -> Lived:
+    time, reach = tuple_.time, lifetime.reach
     leaves = math.inf if reach is None else time + max(reach, 1)
-    if stay.slides is None:
+    if lifetime.slides is None:
         return Lived(tuple_, time, leaves)
-    step = stay.slides.step
+    step = lifetime.slides.step
     gone = math.inf if reach is None else (time + reach) // step * step + step
     return Lived(tuple_, time // step * step + step, gone)
 
 
-def _by_rows(tuples: Sequence[Tuple], stay: RowStay) -> list[Lived]:
+def _by_rows(tuples: Sequence[Tuple], lifetime: RowLifetime) -> list[Lived]:
     found = []
     for key in {t.key for t in tuples}:
         mine = [t for t in tuples if t.key == key]
 
         def at(count: int, mine: list[Tuple] = mine) -> float:
-            place = -(-count // stay.slide) * stay.slide
+            place = -(-count // lifetime.slide) * lifetime.slide
             return mine[place - 1].time if place <= len(mine) else math.inf
 
-        found += [Lived(t, at(i + 1), at(i + 1 + stay.count)) for i, t in enumerate(mine)]
+        found += [Lived(t, at(i + 1), at(i + 1 + lifetime.count)) for i, t in enumerate(mine)]
     return found
 
 
@@ -168,7 +170,7 @@ def grouped(content: Sequence[Tuple], columns: int) -> State:
     return {row: row for row in rows.values()}
 
 
-def restated(rows: Sequence[Lived], slides: Sequence[Slides]) -> Counter[tuple[float, int]]:
+def restated(rows: Sequence[Lived], slides: Sequence[SlideInstants]) -> Counter[tuple[float, int]]:
     """All that is there, at every slide or whenever something changes."""
     ends = {i for one in rows for i in (one.enters, one.leaves)}
     last = int(max(ends))

@@ -14,19 +14,19 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import settings
 
-from millstream.analysis.definitions.library_aggregates import shipped
+from millstream.analysis.definitions.library_aggregates import library_aggregate
 from millstream.analysis.queries.call_nodes import Bodies
 from millstream.analysis.udas.body_elaborator import bodies_of
 from millstream.catalog import Catalog
-from millstream.codegen.udas.uda_compiler import ACTIVE, BASE, CONTENT, RANGE, ROWS, compiled
+from millstream.codegen.udas.uda_compiler import ACTIVE, BASE, CONTENT, RANGE, ROWS, compile_uda
 from millstream.ir.typed_nodes import Body
 from millstream.kernels.core.arrow_types import arrow_type
 from millstream.kernels.core.buffers import frozen
 from millstream.kernels.core.kernel import END, Frontier, Kernel, Tuples
-from millstream.kernels.specs import UserOverSpec, UserSpec
-from millstream.kernels.udas.active_uda import UserActive
-from millstream.kernels.udas.compiled_machine import Machine
-from millstream.kernels.udas.over_uda import UserOver
+from millstream.kernels.specs import OverUdaSpec, UdaSpec
+from millstream.kernels.udas.active_uda import ActiveUda
+from millstream.kernels.udas.compiled_machine import CompiledMachine
+from millstream.kernels.udas.over_uda import OverUda
 from millstream.kernels.udas.stream_uda import BaseAggregate
 from millstream.library import bundled_aggregates
 from millstream.program.jit_loader import plain_functions
@@ -46,7 +46,7 @@ def bodies(name: str, types: Sequence[Type]) -> Bodies:
 @cache
 def _bodies(name: str, types: tuple[Type, ...]) -> Bodies:
     catalog = Catalog()
-    catalog.ship(shipped, bundled_aggregates.names)
+    catalog.ship(library_aggregate, bundled_aggregates.names)
     found = bodies_of(name, types, catalog)
     assert found.unfit is None, found.unfit
     return found
@@ -70,7 +70,7 @@ def over_rows(
 ) -> list[list[Row]]:
     """What the window version returns for each tuple and as many before it."""
     spec = _spec(bodies(name, types).window, ROWS)
-    return _by_tuple(UserOver([UserOverSpec(spec, rows=preceding)]), spec, rows, range(len(rows)), cuts)
+    return _by_tuple(OverUda([OverUdaSpec(spec, rows=preceding)]), spec, rows, range(len(rows)), cuts)
 
 
 def over_range(
@@ -78,7 +78,7 @@ def over_range(
 ) -> list[list[Row]]:
     """What the window version returns for each tuple and those so long before it."""
     spec = _spec(bodies(name, types).window, RANGE)
-    return _by_tuple(UserOver([UserOverSpec(spec, range=preceding)]), spec, rows, times, ())
+    return _by_tuple(OverUda([OverUdaSpec(spec, range=preceding)]), spec, rows, times, ())
 
 
 def active(
@@ -87,7 +87,7 @@ def active(
     """What comes out with ACTIVE EXPIRATION, and when."""
     found = bodies(name, types)
     spec = _spec(found.window, ACTIVE, found.base)
-    out = UserActive(UserOverSpec(spec, range=preceding)).process(_tuples(spec, rows, times, 0), END)
+    out = ActiveUda(OverUdaSpec(spec, range=preceding)).process(_tuples(spec, rows, times, 0), END)
     return list(zip(out.time.tolist(), _results(out, spec), strict=True))
 
 
@@ -95,7 +95,7 @@ def content(name: str, types: Sequence[Type], rows: Sequence[Row]) -> list[Row]:
     """What the base version (or the only one) returns for a window with these tuples."""
     found = bodies(name, types)
     spec = _spec(found.base or found.window, CONTENT)
-    machine = Machine(spec.program)
+    machine = CompiledMachine(spec.program)
     machine.reserve(1, len(rows))
     parameters = machine.encoded(_table(spec.program, rows), spec.arguments)
     bounds = frozen(np.zeros(1, np.int64)), frozen(np.full(1, len(rows)))
@@ -107,11 +107,11 @@ def content(name: str, types: Sequence[Type], rows: Sequence[Row]) -> list[Row]:
 
 
 @cache
-def _spec(body: Body | None, mode: str, left: Body | None = None) -> UserSpec:
+def _spec(body: Body | None, mode: str, left: Body | None = None) -> UdaSpec:
     assert body is not None, "there is no such version"
-    program = compiled(body, mode, left)
+    program = compile_uda(body, mode, left)
     arguments = tuple(f"a{i}" for i in range(len(program.parameters)))
-    return UserSpec(program, arguments, tuple(f"r{i}" for i in range(len(program.returns))))
+    return UdaSpec(program, arguments, tuple(f"r{i}" for i in range(len(program.returns))))
 
 
 def _table(program: Program, rows: Sequence[Row]) -> pa.Table:
@@ -122,7 +122,7 @@ def _table(program: Program, rows: Sequence[Row]) -> pa.Table:
     return pa.table(columns)
 
 
-def _tuples(spec: UserSpec, rows: Sequence[Row], times: Sequence[int], first: int) -> Tuples:
+def _tuples(spec: UdaSpec, rows: Sequence[Row], times: Sequence[int], first: int) -> Tuples:
     table = _table(spec.program, rows)
     numbers = np.arange(first, first + len(rows))
     table = table.append_column("number", pa.array(numbers))
@@ -130,7 +130,7 @@ def _tuples(spec: UserSpec, rows: Sequence[Row], times: Sequence[int], first: in
 
 
 def _by_tuple(
-    kernel: Kernel, spec: UserSpec, rows: Sequence[Row], times: Sequence[int], cuts: Sequence[int]
+    kernel: Kernel, spec: UdaSpec, rows: Sequence[Row], times: Sequence[int], cuts: Sequence[int]
 ) -> list[list[Row]]:
     """Results by the numbers of tuples; the input is cut, and the kernel written down at each cut."""
     found: list[list[Row]] = [[] for _ in rows]
@@ -144,5 +144,5 @@ def _by_tuple(
     return found
 
 
-def _results(out: Tuples, spec: UserSpec) -> list[Row]:
+def _results(out: Tuples, spec: UdaSpec) -> list[Row]:
     return list(zip(*(out.columns[name].to_pylist() for name in spec.results), strict=True))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from millstream.analysis.definitions.library_aggregates import shipped
+from millstream.analysis.definitions.library_aggregates import library_aggregate
 from millstream.catalog.entries import Aggregate
 from millstream.library import bundled_aggregates
 from millstream.types import STRING, Kind, Type
@@ -67,7 +67,7 @@ def tuples(entry: Aggregate, chance: random.Random) -> list[Row]:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", compilable())
 def test_compiled_programs_do_the_same(name: str) -> None:
-    entry = shipped(name)[0]
+    entry = library_aggregate(name)[0]
     types = [p.type if p.type.is_known else STRING for p in entry.parameters]
     rows = tuples(entry, random.Random(name))
     found = bodies(name, types)

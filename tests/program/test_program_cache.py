@@ -16,13 +16,13 @@ from millstream.analysis.definitions.statement_analyzer import analyse
 from millstream.analysis.udas.body_elaborator import checked_body
 from millstream.catalog import Catalog
 from millstream.code_cache import code_directory
-from millstream.codegen.udas.uda_compiler import compiled
+from millstream.codegen.udas.uda_compiler import compile_uda
 from millstream.kernels.aggregates.content_aggregates import Elements
 from millstream.kernels.core.kernel import END, KEY, Frontier, Tuples
-from millstream.kernels.specs import UserOverSpec, UserSpec
+from millstream.kernels.specs import OverUdaSpec, UdaSpec
 from millstream.kernels.udas import precompile_program
-from millstream.kernels.udas.active_uda import UserActive
-from millstream.kernels.udas.over_uda import UserOver
+from millstream.kernels.udas.active_uda import ActiveUda
+from millstream.kernels.udas.over_uda import OverUda
 from millstream.kernels.udas.stream_uda import BaseAggregate
 from millstream.program import jit_loader, program_cache
 from millstream.program.program import Program
@@ -61,7 +61,7 @@ def program(mode: str, text: str = LITTLE) -> Program:
         analyse(statement, catalog)
     entry = catalog.aggregate("latest", window=True)
     assert entry is not None
-    return compiled(checked_body(entry, [DOUBLE, STRING], catalog), mode)
+    return compile_uda(checked_body(entry, [DOUBLE, STRING], catalog), mode)
 
 
 @pytest.fixture
@@ -89,16 +89,16 @@ def tuples(*, keyed: bool, nulls: bool, is_float: bool = False) -> Tuples:
 
 
 def kernel(mode: str) -> Any:
-    spec = UserSpec(program(mode, BODY), ("v", "w"), ("a", "b", "c"))
+    spec = UdaSpec(program(mode, BODY), ("v", "w"), ("a", "b", "c"))
     match mode:
         case "base":
             return BaseAggregate([spec])
         case "active":
-            return UserActive(UserOverSpec(spec, range=3))
+            return ActiveUda(OverUdaSpec(spec, range=3))
         case "running":
-            return UserOver([UserOverSpec(spec)])
+            return OverUda([OverUdaSpec(spec)])
         case _:
-            return UserOver([UserOverSpec(spec, **{mode: 3})])
+            return OverUda([OverUdaSpec(spec, **{mode: 3})])
 
 
 def silent(name: str, seconds: float | None) -> None:
@@ -141,7 +141,7 @@ def test_nothing_is_compiled_when_tuples_come(cache: Path, mode: str) -> None:
 
 def test_nothing_is_compiled_when_windows_end(cache: Path) -> None:
     from millstream.kernels.core.column_codec import Column
-    from millstream.kernels.udas.content_uda import UserSummary
+    from millstream.kernels.udas.content_uda import ContentUda
 
     compile_programs([program("content")], silent)
     jit_loader._compiled.cache_clear()
@@ -150,7 +150,7 @@ def test_nothing_is_compiled_when_windows_end(cache: Path) -> None:
     columns = [Column(pa.float64()), Column(pa.string())]
     encoded = [c.encode(batch.columns[n]) for c, n in zip(columns, ("v", "w"), strict=True)]
     windows = np.arange(40) // 10
-    UserSummary(program("content"))(
+    ContentUda(program("content"))(
         Elements(windows, 4, columns, [e[0] for e in encoded], [e[1] for e in encoded])
     )
     run = jit_loader.functions(program("content"))["run"]
@@ -174,21 +174,21 @@ def test_a_full_disk_stops_nobody(cache: Path, monkeypatch: pytest.MonkeyPatch) 
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(IndexDataCacheFile, "_save_data", full)
-    precompile_program.prepare(program("rows"))
+    precompile_program.precompile_program(program("rows"))
     monkeypatch.setattr(program_cache.tempfile, "mkstemp", full)
     jit_loader._compiled.cache_clear()
     precompile_program._prepared.clear()
-    precompile_program.prepare(program("rows", LITTLE.replace("+ 1", "+ 2")))
+    precompile_program.precompile_program(program("rows", LITTLE.replace("+ 1", "+ 2")))
 
 
 def test_broken_files_are_not_believed(cache: Path) -> None:
     wanted = program("rows")
-    precompile_program.prepare(wanted)
+    precompile_program.precompile_program(wanted)
     for path in cache.glob("*.nbi"):
         path.write_bytes(b"")
     jit_loader._compiled.cache_clear()
     precompile_program._prepared.clear()
-    precompile_program.prepare(wanted)
+    precompile_program.precompile_program(wanted)
 
 
 @pytest.mark.slow
@@ -196,9 +196,9 @@ def test_several_processes_may_begin_at_once(cache: Path) -> None:
     script = (
         f"import sys; sys.path[:0] = {sys.path!r}\n"
         "from tests.program.test_program_cache import program\n"
-        "from millstream.kernels.udas.precompile_program import prepare\n"
+        "from millstream.kernels.udas.precompile_program import precompile_program\n"
         "from millstream.program.jit_loader import functions\n"
-        "prepare(program('rows'))\n"
+        "precompile_program(program('rows'))\n"
         "print(sum(sum(f.compiled.stats.cache_misses.values()) for f in functions(program('rows')).values()))"
     )
     running = [

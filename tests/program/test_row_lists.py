@@ -11,9 +11,9 @@ import pytest
 from millstream.analysis.definitions.statement_analyzer import analyse
 from millstream.analysis.udas.body_elaborator import checked_body
 from millstream.catalog import Catalog
-from millstream.codegen.udas.uda_compiler import compiled
-from millstream.kernels.udas.compiled_machine import Machine
-from millstream.kernels.udas.local_tables import TableState
+from millstream.codegen.udas.uda_compiler import compile_uda
+from millstream.kernels.udas.compiled_machine import CompiledMachine
+from millstream.kernels.udas.local_tables import LocalTableState
 from millstream.program.jit_loader import plain_functions
 from millstream.program.program import TableLayout
 from millstream.program.row_lists import CHANGED
@@ -23,7 +23,7 @@ from millstream.types import BIGINT, Field
 
 def test_the_marks_of_new_rows_say_nothing() -> None:
     """Else they would be known to have changed, and changes would be lost."""
-    table = TableState(TableLayout("t", "u0t0", (Field("a", BIGINT),), single=False))
+    table = LocalTableState(TableLayout("t", "u0t0", (Field("a", BIGINT),), single=False))
     for size in (16, 100, 1000):
         used = [np.full(2 * size + 16, 255, np.uint8) for _ in range(20)]
         del used
@@ -43,13 +43,13 @@ CREATE AGGREGATE doubling(x BIGINT) : BIGINT {
 """
 
 
-def doubling() -> Machine:
+def doubling() -> CompiledMachine:
     catalog = Catalog()
     for statement in parse_script(DOUBLING):
         analyse(statement, catalog)
     entry = catalog.aggregate("doubling")
     assert entry is not None
-    machine = Machine(compiled(checked_body(entry, [BIGINT], catalog), "base"))
+    machine = CompiledMachine(compile_uda(checked_body(entry, [BIGINT], catalog), "base"))
     machine.reserve(1, 12)
     return machine
 
@@ -72,5 +72,8 @@ def test_a_table_grows_while_a_program_runs(is_compiled: bool) -> None:
 def test_what_goes_wrong_when_there_is_to_be_more_room_is_raised() -> None:
     machine = doubling()
     table = pa.table({"x": np.ones(12, np.int64)})
-    with mock.patch.object(Machine, "_larger", side_effect=MemoryError("full")), pytest.raises(MemoryError):
+    with (
+        mock.patch.object(CompiledMachine, "_larger", side_effect=MemoryError("full")),
+        pytest.raises(MemoryError),
+    ):
         machine.call("run", 12, (np.zeros(12, np.int32),), machine.encoded(table, ["x"]))

@@ -14,7 +14,7 @@ from millstream.errors import ExecutionError
 from millstream.runtime.checkpoints.checkpoint import FORMAT, Checkpoint
 from millstream.runtime.checkpoints.query_identity import Identity
 from millstream.runtime.checkpoints.spark_checkpoint import SparkCheckpoint
-from millstream.runtime.results.materialized_result import CurrentResult
+from millstream.runtime.results.materialized_result import MaterializedResult
 from millstream.runtime.results.result_log import ResultLog
 from tests.recovery.spark_files import write_batch, write_log
 
@@ -223,8 +223,8 @@ SCHEMA = pa.schema([("x", "string"), ("t", "int64"), ("op", "int8"), ("i", "int6
 
 
 def test_the_current_result_is_guarded_too(tmp_path: Path) -> None:
-    def opened(done: int) -> CurrentResult:
-        return CurrentResult(SCHEMA, ["t"], ("op", "i", "j"), kept_in=tmp_path / "current", done=done)
+    def opened(done: int) -> MaterializedResult:
+        return MaterializedResult(SCHEMA, ["t"], ("op", "i", "j"), kept_in=tmp_path / "current", done=done)
 
     written = opened(-1)
     for batch in range(2):

@@ -104,7 +104,7 @@ def test_lines_and_heartbeats_that_were_read_are_removed_and_never_missed(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two queries read one port, one of them with a state; the run is stopped and goes on."""
-    monkeypatch.setattr(input_cleanup.Cleaner.__init__, "__defaults__", (0.1,))
+    monkeypatch.setattr(input_cleanup.InputCleaner.__init__, "__defaults__", (0.1,))
     port = free_port()
     script = f"""
         CREATE STREAM s (a BIGINT, current_time TIMESTAMP) ORDER BY current_time SOURCE 'port{port}'

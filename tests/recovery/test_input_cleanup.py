@@ -8,7 +8,7 @@ import pytest
 
 from millstream.runtime.checkpoints.checkpoint import Checkpoint, readers_of
 from millstream.runtime.checkpoints.query_identity import Identity
-from millstream.runtime.queries.input_cleanup import Cleaner
+from millstream.runtime.queries.input_cleanup import InputCleaner
 from tests.recovery.spark_files import write_batch, write_log
 
 
@@ -39,7 +39,7 @@ def read(spark: Path, spool: Path, batches: str, *, committed: bool = True) -> N
 
 
 def cleaned(spool: Path, *sparks: Path) -> str:
-    cleaner = Cleaner(every=3600)
+    cleaner = InputCleaner(every=3600)
     for spark in sparks:
         cleaner.add(spool, spark)
     cleaner.clean()
@@ -93,7 +93,7 @@ def test_entries_that_have_been_compacted(tmp_path: Path, spool: Path) -> None:
 
 
 def test_as_it_goes_on(tmp_path: Path, spool: Path) -> None:
-    cleaner = Cleaner(every=3600)
+    cleaner = InputCleaner(every=3600)
     cleaner.add(spool, tmp_path / "spark")
     found = []
     for batches in ("1", "1 2", "1 2 3", "1 2 3 45"):
@@ -122,7 +122,7 @@ def test_in_a_thread(tmp_path: Path, spool: Path) -> None:
     from tests.connectors.test_port import wait_until
 
     read(tmp_path / "spark", spool, "1 2 3")
-    cleaner = Cleaner(every=0.01)
+    cleaner = InputCleaner(every=0.01)
     cleaner.add(tmp_path / "gone", tmp_path / "spark")
     cleaner.add(spool, tmp_path / "spark")
     wait_until(lambda: len(list(spool.glob("*.parquet"))) == 4)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from millstream.runtime.results.materialized_result import CurrentResult
+from millstream.runtime.results.materialized_result import MaterializedResult
 
 SCHEMA = pa.schema(
     [("x", "int64"), ("t", "int64"), ("n", "int64"), ("op", "int8"), ("i", "int64"), ("j", "int64")]
@@ -14,8 +14,8 @@ Change = tuple[int, int, int]
 """An identity, its row, and whether it enters or leaves."""
 
 
-def _current(directory: Path | None = None) -> CurrentResult:
-    return CurrentResult(
+def _current(directory: Path | None = None) -> MaterializedResult:
+    return MaterializedResult(
         SCHEMA, ["t", "n"], ("op", "i", "j"), hidden=["t", "n", "op", "i", "j"], kept_in=directory
     )
 
@@ -55,10 +55,10 @@ def test_rows_are_those_that_have_entered_and_not_left(tmp_path: Path) -> None:
 def test_changes_after_the_newest_tuple_wait_for_a_newer_one(tmp_path: Path) -> None:
     """A punctuation or a heartbeat may be ahead of the tuples, and what expires by it must not be lost."""
 
-    def current(newest: int | None) -> CurrentResult:
+    def current(newest: int | None) -> MaterializedResult:
         time = None if newest is None else pa.scalar(newest, pa.int64())
         marks, hidden = ("op", "i", "j"), ["t", "n", "op", "i", "j"]
-        return CurrentResult(SCHEMA, ["t", "n"], marks, hidden, newest=lambda: time, kept_in=tmp_path)
+        return MaterializedResult(SCHEMA, ["t", "n"], marks, hidden, newest=lambda: time, kept_in=tmp_path)
 
     for number, (newest, instant, changes, expected) in enumerate(
         [

@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 
 from millstream.errors import ExecutionError
-from millstream.runtime.table_refresh import Refreshed
+from millstream.runtime.table_refresh import RefreshedTable
 
 
-def refreshed(states: Iterator[int], published: list[Any], monkeypatch: pytest.MonkeyPatch) -> Refreshed:
+def refreshed(states: Iterator[int], published: list[Any], monkeypatch: pytest.MonkeyPatch) -> RefreshedTable:
     """Each look at the files of the table gives the next of these states."""
-    monkeypatch.setattr(Refreshed, "_files", lambda self: next(states))
+    monkeypatch.setattr(RefreshedTable, "_files", lambda self: next(states))
     table: Any = SimpleNamespace(name="t", place=None, refresh=SimpleNamespace(microseconds=10**9))
     frame: Any = SimpleNamespace(schema="s", toArrow=lambda: "rows")
     versions: Any = SimpleNamespace(publish=published.append)
-    return Refreshed(table, versions, lambda table: frame, spark=None)  # type: ignore[arg-type]
+    return RefreshedTable(table, versions, lambda table: frame, spark=None)  # type: ignore[arg-type]
 
 
 def test_it_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:

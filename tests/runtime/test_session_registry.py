@@ -11,9 +11,9 @@ from millstream.errors import ExecutionError
 from millstream.plan.builder import build
 from millstream.plan.optimize import optimize
 from millstream.runtime import session_registry
-from millstream.runtime.session_registry import Entrance
-from millstream.runtime.table_refresh import LiveRelations
-from millstream.runtime.view_registry import Views
+from millstream.runtime.session_registry import SessionRegistry
+from millstream.runtime.table_refresh import VersionedRelations
+from millstream.runtime.view_registry import ViewRegistry
 from millstream.syntax import parse_script
 
 SCRIPT = """
@@ -47,7 +47,9 @@ def entered(query: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     *_, last = [analyse(statement, catalog) for statement in parse_script(SCRIPT + query)]
     assert isinstance(last.meaning, RunQuery)
     tables = Tables()
-    entrance = Entrance(lambda: catalog, {}, lambda port: Any, Views(catalog.relation), LiveRelations())  # type: ignore[arg-type,return-value]
+    entrance = SessionRegistry(
+        lambda: catalog, {}, lambda port: Any, ViewRegistry(catalog.relation), VersionedRelations()
+    )  # type: ignore[arg-type,return-value]
     monkeypatch.setattr(entrance, "_for_tables", lambda spark: tables)
     entrance._enter_tables(None, session_registry._mentioned(optimize(build(last.meaning.query))))  # type: ignore[arg-type]
     return tables.entered

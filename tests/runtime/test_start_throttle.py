@@ -6,7 +6,7 @@ import threading
 from dataclasses import dataclass, field
 from typing import Any
 
-from millstream.runtime.queries.start_throttle import Beginnings
+from millstream.runtime.queries.start_throttle import StartThrottle
 
 
 @dataclass
@@ -24,15 +24,15 @@ class Writer:
         return self.query
 
 
-def starts_soon(beginnings: Beginnings, query: Query) -> threading.Thread:
-    thread = threading.Thread(target=beginnings.start, args=(Writer(query),), daemon=True)
+def starts_soon(throttle: StartThrottle, query: Query) -> threading.Thread:
+    thread = threading.Thread(target=throttle.start, args=(Writer(query),), daemon=True)
     thread.start()
     thread.join(0.3)
     return thread
 
 
 def test_a_third_query_waits_until_one_of_two_has_begun() -> None:
-    beginnings = Beginnings(at_once=2)
+    beginnings = StartThrottle(at_once=2)
     first, second = Query(), Query()
     beginnings.start(Writer(first))  # type: ignore[arg-type]
     beginnings.start(Writer(second))  # type: ignore[arg-type]
@@ -45,7 +45,7 @@ def test_a_third_query_waits_until_one_of_two_has_begun() -> None:
 
 def test_nobody_waits_for_queries_that_have_ended_or_have_nothing_to_do_or_take_too_long() -> None:
     now = [0.0]
-    beginnings = Beginnings(at_once=1, clock=lambda: now[0])
+    beginnings = StartThrottle(at_once=1, clock=lambda: now[0])
     beginnings.start(Writer(Query(isActive=False)))  # type: ignore[arg-type]
     beginnings.start(Writer(Query(status={"message": "Waiting for data to arrive"})))  # type: ignore[arg-type]
     beginnings.start(Writer(Query()))  # type: ignore[arg-type]

@@ -337,7 +337,7 @@ def test_a_query_that_cannot_be_told_of_the_end_does_not_wait_for_it(
     def full(self: object, sources: list[str]) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("millstream.spark.host.control_stream.Control.end", full)
+    monkeypatch.setattr("millstream.spark.host.control_stream.ControlStream.end", full)
     for query in bids.mill.execute("SELECT count(*) AS n FROM Bid [TUMBLE 10];" * queries):
         with pytest.raises(MillstreamError, match="No space left on device"):
             query.wait(60)

@@ -20,7 +20,7 @@ from millstream.progress.disorder_clauses import (
     RowSlack,
 )
 from millstream.progress.watermark_tracker import Piece, Tracker
-from millstream.stage.input_progress import ENDED, Arrivals, Blob
+from millstream.stage.input_progress import ENDED, Blob, InputProgress
 from millstream.stage.pipeline import Input, Pipeline
 from millstream.stage.shard import FORMAT, Shard, version_of
 
@@ -74,7 +74,7 @@ def test_a_missing_chunk_is_told() -> None:
 def test_no_attribute_is_forgotten() -> None:
     """A new attribute of these is a new part of the state: write it, read it, and count the format up."""
     source = shard()._pipeline.inputs[0]
-    arrivals = Arrivals(source, 0)
+    arrivals = InputProgress(source, 0)
     given = {"_input", "_base"}
     written = {"_partitions", "_ended", "_streams", "_stamp"}
     of_shards = {"_shards_heard", "_shards_reached", "_shards_spoke_last"}
@@ -98,7 +98,7 @@ def test_keys_are_part_of_the_format_whatever_attributes_are_called() -> None:
     assert json.loads(written()).keys() == {
         "format", "version", "frontier", "arrivals", "kernels", "chunks",
     }  # fmt: skip
-    assert Arrivals(shard()._pipeline.inputs[0], 0).as_data().keys() == {
+    assert InputProgress(shard()._pipeline.inputs[0], 0).as_data().keys() == {
         "partitions", "heard", "reached", "spoke_last", "ended", "streams", "stamp",
         "rows", "late", "seen", "bad", "newest", "newest_stamp",
     }  # fmt: skip

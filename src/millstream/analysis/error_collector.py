@@ -7,7 +7,7 @@ from types import TracebackType
 from millstream.errors import AnalysisError, MillstreamError
 
 
-class Mistakes:
+class ErrorCollector:
     """The mistakes found so far in a query.
 
     A part with a mistake is given up, and the analysis goes on behind it. :meth:`check` raises all of
@@ -27,9 +27,9 @@ class Mistakes:
             if not any((one.message, one.span) == (known.message, known.span) for known in self._found):
                 self._found.append(one)
 
-    def collected(self) -> Collecting:
+    def collected(self) -> CollectingBlock:
         """A block whose error is kept."""
-        return Collecting(self)
+        return CollectingBlock(self)
 
     def check(self) -> None:
         """Raise the mistakes, in the order of the text, if there are any."""
@@ -39,11 +39,11 @@ class Mistakes:
             raise first
 
 
-class Collecting:
+class CollectingBlock:
     """A block that an error ends, but not what stands behind it; without mistakes it is an ordinary one."""
 
-    def __init__(self, mistakes: Mistakes | None) -> None:
-        self._mistakes = mistakes
+    def __init__(self, collector: ErrorCollector | None) -> None:
+        self._mistakes = collector
 
     def __enter__(self) -> None:
         pass

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from types import FrameType, TracebackType
 from typing import Self
 
-from millstream.cli.demo_views import Show, View, view
+from millstream.cli.demo_views import DemoRun, View, view
 from millstream.cli.terminal_views import NewestRows
 from millstream.demo.bundle import AuctionDemo, auction_demo
 from millstream.errors import ExecutionError, MillstreamError
@@ -93,11 +93,11 @@ def _start(mill: Mill, demo: AuctionDemo, screen: View, interrupt: _Interrupt) -
 
 def _play(
     demo: AuctionDemo, queries: list[RunningQuery], seconds: int, screen: View, interrupt: _Interrupt
-) -> Show:
+) -> DemoRun:
     """Send events to the queries and show what they make of them."""
     newest = [NewestRows(query) for query in queries]
     with demo.sender() as sender:
-        show = Show(demo, queries, newest, sender, seconds)
+        show = DemoRun(demo, queries, newest, sender, seconds)
         with screen.playing(show) as refresh:
             for _ in _while_live(show):
                 if interrupt.asked:
@@ -109,7 +109,7 @@ def _play(
     return show
 
 
-def _while_live(show: Show) -> Iterator[None]:
+def _while_live(show: DemoRun) -> Iterator[None]:
     """Until the first rows, then as long as the demo is to last, then until everything has been read."""
     waiting_since = time.monotonic()
     while not all(query.progress.rows_in for query in show.queries):
@@ -133,7 +133,7 @@ def _while_live(show: Show) -> Iterator[None]:
         yield
 
 
-def _check(show: Show) -> None:
+def _check(show: DemoRun) -> None:
     """Raise what has gone wrong, if anything has."""
     show.sender.check()
     for query in show.queries:

@@ -51,7 +51,7 @@ _STYLES = (
 
 
 @dataclass
-class Show:
+class DemoRun:
     """A demo while it plays, and what there was to see when it is over."""
 
     demo: AuctionDemo
@@ -90,10 +90,10 @@ class View(Protocol):
     def starting(self) -> AbstractContextManager[Callable[[str], None]]:
         """While everything starts; what is given tells what is being done."""
 
-    def playing(self, show: Show) -> AbstractContextManager[Callable[[], None]]:
+    def playing(self, show: DemoRun) -> AbstractContextManager[Callable[[], None]]:
         """While it plays; what is given brings the view up to date."""
 
-    def conclude(self, demo: AuctionDemo, show: Show | None) -> None:
+    def conclude(self, demo: AuctionDemo, show: DemoRun | None) -> None:
         """What there was to see, and what to do next."""
 
 
@@ -133,19 +133,19 @@ class _Screen:
             yield lambda text: bar.update(task, description=text)
 
     @contextmanager
-    def playing(self, show: Show) -> Iterator[Callable[[], None]]:
+    def playing(self, show: DemoRun) -> Iterator[Callable[[], None]]:
         screen = _LiveScreen(show)
         with Live(screen, console=self.console, screen=True, auto_refresh=False) as live:
             yield live.refresh
 
-    def conclude(self, demo: AuctionDemo, show: Show | None) -> None:
+    def conclude(self, demo: AuctionDemo, show: DemoRun | None) -> None:
         _conclude(self.console, demo, show)
 
 
 class _LiveScreen:
     """All of the terminal: the time, the queries, and a panel for the newest rows of each."""
 
-    def __init__(self, show: Show) -> None:
+    def __init__(self, show: DemoRun) -> None:
         self._show = show
         self._rates = RateMeter(_RATE_SECONDS)
         self._arrivals = _Sparkline()
@@ -260,7 +260,7 @@ class _Lines:
         yield lambda text: self._say(f"[{time.monotonic() - started:4.0f} s] {text}")
 
     @contextmanager
-    def playing(self, show: Show) -> Iterator[Callable[[], None]]:
+    def playing(self, show: DemoRun) -> Iterator[Callable[[], None]]:
         self.console.print(f"\nThe auction is open, for {show.seconds} s from the first rows on.")
         started = time.monotonic()
         due = started + _LINE_SECONDS
@@ -276,7 +276,7 @@ class _Lines:
 
         yield refresh
 
-    def conclude(self, demo: AuctionDemo, show: Show | None) -> None:
+    def conclude(self, demo: AuctionDemo, show: DemoRun | None) -> None:
         if show is not None:
             for query, newest, title in zip(show.queries, show.newest, _titles(show), strict=True):
                 self.console.print(f"\n{query.name}: {title}")
@@ -290,7 +290,7 @@ class _Lines:
 # ---------------------------------------------------------------- for both
 
 
-def _conclude(console: Console, demo: AuctionDemo, show: Show | None) -> None:
+def _conclude(console: Console, demo: AuctionDemo, show: DemoRun | None) -> None:
     if show is None:
         console.print("Ended before the auction began.")
         return
@@ -326,7 +326,7 @@ def _totals(titles: Mapping[str, str], progress: Mapping[str, Progress]) -> Tabl
     return table
 
 
-def _titles(show: Show) -> list[str]:
+def _titles(show: DemoRun) -> list[str]:
     return [show.demo.titles.get(query.name, "") for query in show.queries]
 
 

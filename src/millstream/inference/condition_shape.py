@@ -8,7 +8,7 @@ from typing import Any
 
 from millstream.ir import typed_nodes
 from millstream.ir.pattern import End, Pattern
-from millstream.ir.typed_nodes import Call, Cast, Column, Constant, Expr, Grouped
+from millstream.ir.typed_nodes import Call, Cast, Column, Constant, Expr, GroupColumn
 from millstream.types import Kind
 
 
@@ -19,7 +19,7 @@ def own_tuple(condition: Expr, pattern: Pattern, element: int, *, alone: bool = 
     equal conditions, and these can be answered once for all attempts. A tuple ``alone`` is also the first.
     """
     for part in typed_nodes.walk(condition):
-        if isinstance(part, Grouped | typed_nodes.Scalar | typed_nodes.Exists | typed_nodes.Among):
+        if isinstance(part, GroupColumn | typed_nodes.Scalar | typed_nodes.Exists | typed_nodes.InQuery):
             return None
         if isinstance(part, Column):
             place = pattern.places[part.scan]
@@ -42,7 +42,7 @@ def with_columns(part: Any, change: Callable[[Column], Expr]) -> Any:
 
 
 def measures_in(condition: Expr) -> set[int]:
-    return {part.index for part in typed_nodes.walk(condition) if isinstance(part, Grouped)}
+    return {part.index for part in typed_nodes.walk(condition) if isinstance(part, GroupColumn)}
 
 
 def at_least(condition: Expr, pattern: Pattern) -> int | None:
@@ -73,7 +73,7 @@ def _counted(expr: Expr, pattern: Pattern) -> int | None:
     match expr:
         case Cast(argument, wanted) if wanted.kind in (Kind.BIGINT, Kind.DOUBLE, Kind.DECIMAL):
             return _counted(argument, pattern)
-        case Grouped(index):
+        case GroupColumn(index):
             measure = pattern.measures[index]
             aggregation = measure.aggregation
             is_count = aggregation.name == "count" and aggregation.user is None

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from millstream.ir.pattern import End, Measure, Pattern, Place
-from millstream.ir.typed_nodes import Call, Case, Cast, Column, Constant, Expr, Grouped
-from millstream.program.content_aggregate import Content
+from millstream.ir.typed_nodes import Call, Case, Cast, Column, Constant, Expr, GroupColumn
+from millstream.program.content_aggregate import ContentAggregate
 from millstream.types import Kind
 
 _SIGNS = {"+time": "+", "-time": "-", "-times": "-", "+days": "+", "-days": "-", "-dates": "-"}
@@ -21,7 +21,7 @@ _CALL = 9
 _RUNNING = ("count", "sum", "avg", "min", "max")
 
 
-class Texts:
+class ConditionText:
     """Writes the expressions of one pattern; conversions are left out."""
 
     def __init__(self, form: Pattern) -> None:
@@ -34,7 +34,7 @@ class Texts:
         match expr:
             case Column(place, index):
                 return f"{self.place(self._form.places[place])}.{self._form.fields[index].name}"
-            case Grouped(index):
+            case GroupColumn(index):
                 return self.measure(self._form.measures[index])
             case Constant():
                 return _constant(expr)
@@ -83,8 +83,8 @@ class Texts:
         given = [("" if isinstance(a, Constant) else star) + self.of(a) for a in made.arguments]
         runs = not measure.final and measure.rows is None and made.name in _RUNNING
         over = "" if measure.rows is None else f" OVER (ROWS {measure.rows - 1} PRECEDING)"
-        constants = made.parameters if isinstance(made, Content) else ()
-        order = made.order if isinstance(made, Content) else ()
+        constants = made.parameters if isinstance(made, ContentAggregate) else ()
+        order = made.order if isinstance(made, ContentAggregate) else ()
         # A percentile has first what it is sorted by, a list last.
         count = len(given) - len(order) if made.name == "listagg" else 0
         keys, given = given[count : count + len(order)], given[:count] + given[count + len(order) :]

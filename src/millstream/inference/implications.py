@@ -14,9 +14,9 @@ from typing import Any
 
 from millstream.inference import linear_constraints, order_constraints
 from millstream.inference.three_valued_logic import (
-    Compared,
-    Missing,
-    Said,
+    AssumedOutcome,
+    Comparison,
+    NullTest,
     TooManyError,
     Way,
     all_hold,
@@ -24,7 +24,7 @@ from millstream.inference.three_valued_logic import (
     some_fail,
 )
 from millstream.ir.pattern import End, Pattern
-from millstream.ir.typed_nodes import Call, Case, Cast, Column, Expr, Grouped, walk
+from millstream.ir.typed_nodes import Call, Case, Cast, Column, Expr, GroupColumn, walk
 
 Known = bool | None
 """It holds, it fails, or (None) nobody knows."""
@@ -55,14 +55,14 @@ def impossible(holding: Sequence[Expr], failing: Sequence[Sequence[Expr]] = ()) 
 
 
 def _contradicts_itself(way: Way) -> bool:
-    missing = {literal.value: literal.missing for literal in way if isinstance(literal, Missing)}
-    said = {literal.condition: literal.outcome for literal in way if isinstance(literal, Said)}
+    missing = {literal.value: literal.missing for literal in way if isinstance(literal, NullTest)}
+    said = {literal.condition: literal.outcome for literal in way if isinstance(literal, AssumedOutcome)}
     for literal in way:
-        if isinstance(literal, Missing) and missing[literal.value] != literal.missing:
+        if isinstance(literal, NullTest) and missing[literal.value] != literal.missing:
             return True
-        if isinstance(literal, Said) and said[literal.condition] is not literal.outcome:
+        if isinstance(literal, AssumedOutcome) and said[literal.condition] is not literal.outcome:
             return True
-    compared = [literal for literal in way if isinstance(literal, Compared)]
+    compared = [literal for literal in way if isinstance(literal, Comparison)]
     exact = [c for c in compared if linear_constraints.is_exact(c.left.type)]
     return linear_constraints.contradict(exact) or any(
         order_constraints.contradict(c for c in compared if c.left.type == type_)
@@ -87,7 +87,7 @@ def conditions_of(element: int, form: Pattern) -> Question:
 
 def left_conditions(form: Pattern) -> Question:
     """What keeps an attempt from starting behind a tuple: what a leading star asks, aggregates left out."""
-    asked = [c for c in form.elements[0].per_tuple if not any(isinstance(p, Grouped) for p in walk(c))]
+    asked = [c for c in form.elements[0].per_tuple if not any(isinstance(p, GroupColumn) for p in walk(c))]
     return _conditions(asked, 0, form)
 
 
@@ -99,7 +99,7 @@ def _conditions(asked: Sequence[Expr], element: int, form: Pattern) -> Question:
 def _about_tuple(condition: Expr, element: int, form: Pattern) -> Expr | None:
     """A condition with columns known by how far their tuples are back, or None if it needs an attempt."""
     for part in walk(condition):
-        if isinstance(part, Grouped):
+        if isinstance(part, GroupColumn):
             return None
         if isinstance(part, Column):
             place = form.places[part.scan]

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from millstream.inference.three_valued_logic import Compared
+from millstream.inference.three_valued_logic import Comparison
 from millstream.ir.typed_nodes import Call, Cast, Constant, Expr
 from millstream.types import Kind, Type
 
@@ -107,7 +107,7 @@ class AtMost:
     bound: int
 
 
-def contradict(comparisons: Iterable[Compared]) -> bool:
+def contradict(comparisons: Iterable[Comparison]) -> bool:
     """Whether comparisons of exact numbers surely cannot hold together."""
     inequalities: list[AtMost] = []
     different: list[Sum] = []

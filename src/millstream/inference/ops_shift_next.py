@@ -21,7 +21,7 @@ from millstream.ir.pattern import Pattern
 
 
 @dataclass(frozen=True, order=True)
-class Spot:
+class TuplePosition:
     """A tuple by the failed attempt: the first that was offered to an element, or so many after it.
 
     The tuple at which the attempt failed has a spot too: it was offered to the element that did not take it,
@@ -40,13 +40,13 @@ class Failure:
     final: bool = False
 
     @property
-    def spot(self) -> Spot:
+    def spot(self) -> TuplePosition:
         """The tuple that was seen last."""
-        return Spot(self.element + self.final)
+        return TuplePosition(self.element + self.final)
 
 
 @dataclass(frozen=True)
-class Resume:
+class ResumePoint:
     """How the search goes on: the next attempt, as far as it is known already.
 
     ``starts`` are the first tuples of its elements, up to the one that is asked next, and ``offered`` is the
@@ -54,8 +54,8 @@ class Resume:
     is known that it does not take the tuple.
     """
 
-    starts: tuple[Spot, ...]
-    offered: Spot
+    starts: tuple[TuplePosition, ...]
+    offered: TuplePosition
     complete: bool = False
     may_start: bool = False
     """It is known that no leading star reaches further to the left: it need not be asked."""
@@ -72,7 +72,7 @@ class Resume:
 
 
 @dataclass(frozen=True)
-class Facts:
+class PatternFacts:
     """What the search may know of a pattern: its shape, and what follows from the conditions."""
 
     stars: tuple[bool, ...]
@@ -87,85 +87,94 @@ class Facts:
                 yield Failure(element, final=True)
 
 
-def facts_of(form: Pattern) -> Facts:
+def facts_of(form: Pattern) -> PatternFacts:
     stars = tuple(element.star for element in form.elements)
-    return Facts(stars, tuple(bool(element.final) for element in form.elements), implications(form))
+    return PatternFacts(stars, tuple(bool(element.final) for element in form.elements), implications(form))
 
 
-def resumes(facts: Facts) -> dict[Failure, Resume]:
+def resumes(facts: PatternFacts) -> dict[Failure, ResumePoint]:
     """The tables shift and next: how the search goes on after each failure."""
     return {failure: resume(failure, facts) for failure in facts.failures()}
 
 
-def resume(failure: Failure, facts: Facts) -> Resume:
+def resume(failure: Failure, facts: PatternFacts) -> ResumePoint:
     """How the search goes on after a failure."""
     history = _History(failure, facts)
     for start in history.starts():
         if not history.cannot_start(start) and history.can_succeed(start):
             return history.resumed(start)
-    return Resume((history.beyond,), history.beyond)
+    return ResumePoint((history.beyond,), history.beyond)
 
 
 class _History:
     """What a failed attempt knows of the tuples that it has seen.
 
-    Spots stand for kinds of tuples here: ``Spot(e, 1)`` is any tuple but the first that star e has taken.
+    Spots stand for kinds of tuples here: ``TuplePosition(e, 1)`` is any tuple but the first that star e has
+    taken.
     """
 
-    def __init__(self, failure: Failure, facts: Facts) -> None:
+    def __init__(self, failure: Failure, facts: PatternFacts) -> None:
         self._facts = facts
         self._failed = failure.spot
-        self.beyond = Spot(self._failed.element, 1)
+        self.beyond = TuplePosition(self._failed.element, 1)
         self._refused = () if failure.final else (failure.element,)
 
-    def starts(self) -> Iterator[Spot]:
+    def starts(self) -> Iterator[TuplePosition]:
         """Where later attempts start, in their order."""
         for element in range(self._failed.element):
             if element:
-                yield Spot(element)
+                yield TuplePosition(element)
             if self._facts.stars[element]:
-                yield Spot(element, 1)
+                yield TuplePosition(element, 1)
         if self._failed.element:
             yield self._failed
 
-    def fertile(self) -> Iterator[Spot]:
+    def fertile(self) -> Iterator[TuplePosition]:
         """Tuples that the failed attempt has taken, with which one can begin that may succeed."""
         return (start for start in self.starts() if start != self._failed and self.can_succeed(start))
 
-    def _after(self, spot: Spot) -> list[Spot]:
+    def _after(self, position: TuplePosition) -> list[TuplePosition]:
         """Which tuples may come next."""
-        if spot == self._failed:
+        if position == self._failed:
             return [self.beyond]
-        following = [Spot(spot.element + 1)]
-        return [Spot(spot.element, 1), *following] if self._facts.stars[spot.element] else following
+        following = [TuplePosition(position.element + 1)]
+        return (
+            [TuplePosition(position.element, 1), *following]
+            if self._facts.stars[position.element]
+            else following
+        )
 
-    def _before(self, spot: Spot) -> list[Spot]:
+    def _before(self, position: TuplePosition) -> list[TuplePosition]:
         """Which tuples may have come before."""
-        element = spot.element if spot.after else spot.element - 1
-        return [Spot(element), Spot(element, 1)] if self._facts.stars[element] else [Spot(element)]
+        element = position.element if position.after else position.element - 1
+        return (
+            [TuplePosition(element), TuplePosition(element, 1)]
+            if self._facts.stars[element]
+            else [TuplePosition(element)]
+        )
 
-    def _holds(self, spot: Spot, wanted: int) -> Known:
+    def _holds(self, position: TuplePosition, wanted: int) -> Known:
         """Whether an element takes a tuple, or (the last column) no attempt starts behind it."""
         theta, phi = self._facts.known.theta, self._facts.known.phi
-        said = [] if spot == self._failed else [theta[spot.element][wanted]]
-        refused = list(self._refused) if spot == self._failed else []
-        if spot.element and not spot.after and self._facts.stars[spot.element - 1]:
-            refused.append(spot.element - 1)
+        said = [] if position == self._failed else [theta[position.element][wanted]]
+        refused = list(self._refused) if position == self._failed else []
+        if position.element and not position.after and self._facts.stars[position.element - 1]:
+            refused.append(position.element - 1)
         said += [phi[element][wanted] for element in refused]
         return next((known for known in said if known is not None), None)
 
     # ------------------------------------------------------------ whether
 
-    def cannot_start(self, spot: Spot) -> bool:
+    def cannot_start(self, position: TuplePosition) -> bool:
         """Whether a leading star would surely have to start further to the left."""
-        return self._left(spot) == {True}
+        return self._left(position) == {True}
 
-    def _left(self, spot: Spot) -> set[Known]:
+    def _left(self, position: TuplePosition) -> set[Known]:
         if not self._facts.stars[0]:
             return {False}
-        return {self._holds(before, len(self._facts.stars)) for before in self._before(spot)}
+        return {self._holds(before, len(self._facts.stars)) for before in self._before(position)}
 
-    def can_succeed(self, start: Spot) -> bool:
+    def can_succeed(self, start: TuplePosition) -> bool:
         """Whether an attempt may come to a tuple that nobody has seen, or to its end."""
         open_, seen = [(start, 0, False)], set()
         while open_:
@@ -185,7 +194,7 @@ class _History:
 
     # ------------------------------------------------------------ how
 
-    def resumed(self, start: Spot) -> Resume:
+    def resumed(self, start: TuplePosition) -> ResumePoint:
         """An attempt as far as everything is known, its last element left to be asked."""
         stars, last = self._facts.stars, len(self._facts.stars) - 1
         may_start = self._left(start) == {False}
@@ -200,31 +209,33 @@ class _History:
                 element += 1
                 starts.append(spot)
             elif known is False and (self._facts.finals[element] or element == last):
-                return Resume(tuple(starts), spot, complete=True, may_start=may_start)
+                return ResumePoint(tuple(starts), spot, complete=True, may_start=may_start)
             elif known is False:
                 element += 1
                 starts.append(spot)
             else:
                 break
-        return Resume(tuple(starts), spot, may_start=may_start)
+        return ResumePoint(tuple(starts), spot, may_start=may_start)
 
-    def _whole(self, spot: Spot, element: int) -> bool:
+    def _whole(self, position: TuplePosition, element: int) -> bool:
         """Whether a star takes all tuples that an element of the failed attempt has taken."""
-        star = spot != self._failed and self._facts.stars[spot.element]
-        return not star or self._holds(Spot(spot.element, 1), element) is True
+        star = position != self._failed and self._facts.stars[position.element]
+        return not star or self._holds(TuplePosition(position.element, 1), element) is True
 
 
-def barren(facts: Facts) -> frozenset[Spot]:
+def barren(facts: PatternFacts) -> frozenset[TuplePosition]:
     """Tuples of an attempt with which no match can begin, however the attempt will fail.
 
     That a leading star is maximal on the left is no reason here: a match may have taken the tuple before.
     """
-    spots = {Spot(element, after) for element, star in enumerate(facts.stars) for after in range(1 + star)}
+    spots = {
+        TuplePosition(element, after) for element, star in enumerate(facts.stars) for after in range(1 + star)
+    }
     histories = [_History(failure, facts) for failure in facts.failures()]
     return frozenset(spots) - {start for history in histories for start in history.fertile()}
 
 
-def kept_from(element: int, facts: Facts, table: dict[Failure, Resume]) -> Spot | None:
+def kept_from(element: int, facts: PatternFacts, table: dict[Failure, ResumePoint]) -> TuplePosition | None:
     """The first tuple seen that a later attempt may start with, while an element is asked, or None.
 
     Tuples before it are no longer needed, but for what conditions and results say of them.
@@ -235,6 +246,6 @@ def kept_from(element: int, facts: Facts, table: dict[Failure, Resume]) -> Spot 
         if failure.element > element
         or (failure.element == element and (failure.final or resume.starts[0] < failure.spot))
     ]
-    first = min(later, default=Spot(len(facts.stars)))
+    first = min(later, default=TuplePosition(len(facts.stars)))
     grows = facts.stars[element] and first.element == element
-    return first if first < Spot(element) or grows else None
+    return first if first < TuplePosition(element) or grows else None

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from millstream.inference.linear_constraints import is_exact
-from millstream.inference.three_valued_logic import Compared
+from millstream.inference.three_valued_logic import Comparison
 from millstream.ir.typed_nodes import Call, Constant, Expr
 from millstream.types import Kind, Type
 
@@ -76,7 +76,7 @@ class _Known:
         return False
 
 
-def contradict(comparisons: Iterable[Compared]) -> bool:
+def contradict(comparisons: Iterable[Comparison]) -> bool:
     """Whether comparisons surely cannot hold together."""
     known = _Known()
     different: list[tuple[int, int]] = []

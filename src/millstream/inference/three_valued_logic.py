@@ -24,7 +24,7 @@ class Outcome(Enum):
 
 
 @dataclass(frozen=True)
-class Missing:
+class NullTest:
     """Whether a value is NULL."""
 
     value: Expr
@@ -32,7 +32,7 @@ class Missing:
 
 
 @dataclass(frozen=True)
-class Compared:
+class Comparison:
     """A comparison that holds, of values that are not NULL."""
 
     operator: str
@@ -41,14 +41,14 @@ class Compared:
 
 
 @dataclass(frozen=True)
-class Said:
+class AssumedOutcome:
     """What a condition comes out as that is not understood: any other outcome of it is a contradiction."""
 
     condition: Expr
     outcome: bool | None
 
 
-Literal = Missing | Compared | Said
+Literal = NullTest | Comparison | AssumedOutcome
 Way = frozenset[Literal]
 Ways = frozenset[Way]
 
@@ -138,7 +138,9 @@ def ways(condition: Expr, outcome: Outcome) -> Ways:
         case Call(operator, (a, b)) if operator in OPPOSITES:
             return _comparison(operator, a, b, outcome)
     return frozenset(
-        frozenset({Said(condition, value)}) for value in (True, False, None) if _fits(value, outcome)
+        frozenset({AssumedOutcome(condition, value)})
+        for value in (True, False, None)
+        if _fits(value, outcome)
     )
 
 
@@ -157,7 +159,7 @@ def _fits(value: object, outcome: Outcome) -> bool:
 def _comparison(operator: str, a: Expr, b: Expr, outcome: Outcome) -> Ways:
     if outcome in (Outcome.FALSE, Outcome.NOT_TRUE):
         operator = OPPOSITES[operator]
-    holds = both(present(a), present(b), frozenset({frozenset({Compared(operator, a, b)})}))
+    holds = both(present(a), present(b), frozenset({frozenset({Comparison(operator, a, b)})}))
     if outcome in (Outcome.TRUE, Outcome.FALSE):
         return holds
     return either(holds, missing(a), missing(b))
@@ -172,7 +174,7 @@ def missing(value: Expr) -> Ways:
         return ALWAYS if value.value is None else NEVER
     parts = _parts(value)
     if parts is None:
-        return frozenset({frozenset({Missing(value, missing=True)})})
+        return frozenset({frozenset({NullTest(value, missing=True)})})
     return either(*map(missing, parts))
 
 
@@ -182,7 +184,7 @@ def present(value: Expr) -> Ways:
         return NEVER if value.value is None else ALWAYS
     parts = _parts(value)
     if parts is None:
-        return frozenset({frozenset({Missing(value, missing=False)})})
+        return frozenset({frozenset({NullTest(value, missing=False)})})
     return both(*map(present, parts))
 
 

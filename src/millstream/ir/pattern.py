@@ -1,7 +1,7 @@
 """The checked form of a sequence pattern: what each element asks of a tuple, names and types settled.
 
 Expressions are those of aggregates' bodies (``ir.typed_nodes``). A column is known by the place of its tuple,
-``Column(scan, ...)`` with the number of the place; an aggregate of a star is ``Grouped(index)`` with the
+``Column(scan, ...)`` with the number of the place; an aggregate of a star is ``GroupColumn(index)`` with the
 number of its measure. Whoever searches, compiles or explains a pattern looks at nothing else.
 """
 

@@ -101,7 +101,7 @@ class Exists:
 
 
 @dataclass(frozen=True)
-class Among:
+class InQuery:
     """IN: whether some row of a query equals the values."""
 
     values: tuple[Expr, ...]
@@ -110,7 +110,7 @@ class Among:
 
 
 @dataclass(frozen=True)
-class Grouped:
+class GroupColumn:
     """In what comes after grouping: a key of the group, or (after those) an aggregate over it."""
 
     index: int
@@ -118,7 +118,18 @@ class Grouped:
 
 
 Expr = (
-    Constant | Parameter | Column | SqlCode | Oldest | Call | Cast | Case | Scalar | Exists | Among | Grouped
+    Constant
+    | Parameter
+    | Column
+    | SqlCode
+    | Oldest
+    | Call
+    | Cast
+    | Case
+    | Scalar
+    | Exists
+    | InQuery
+    | GroupColumn
 )
 
 # ---------------------------------------------------------------- queries
@@ -303,8 +314,8 @@ PARTS = (
     Case,
     Scalar,
     Exists,
-    Among,
-    Grouped,
+    InQuery,
+    GroupColumn,
     Scan,
     Aggregation,
     Sorting,

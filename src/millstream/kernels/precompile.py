@@ -13,17 +13,17 @@ from millstream.kernels.core.partition_state import BY_KEY, WHOLE
 from millstream.kernels.core.reorder import Reorder
 from millstream.kernels.over.active_expiration import ActiveAggregate
 from millstream.kernels.over.over_aggregate import OverAggregate
-from millstream.kernels.relational.union_distinct import Distinct
+from millstream.kernels.relational.union_distinct import UnionDistinct
 from millstream.kernels.specs import AggregateSpec, Function, OverSpec, SlideSpec, WindowSpec
-from millstream.kernels.windows.arrival_numbers import Numbering
-from millstream.kernels.windows.landmark_assigner import Landmark, Now
-from millstream.kernels.windows.pane_sweep import CellLog
-from millstream.kernels.windows.row_assigner import Rows
-from millstream.kernels.windows.session_predicate_assigner import Runs
-from millstream.kernels.windows.sliding_assigner import Sliding
-from millstream.kernels.windows.tuple_slide_assigner import TupleSlide
+from millstream.kernels.windows.arrival_numbers import ArrivalNumbers
+from millstream.kernels.windows.landmark_assigner import LandmarkWindows, NowWindows
+from millstream.kernels.windows.pane_sweep import PaneLog
+from millstream.kernels.windows.row_assigner import RowWindows
+from millstream.kernels.windows.session_predicate_assigner import SessionPredicateWindows
+from millstream.kernels.windows.sliding_assigner import SlidingWindows
+from millstream.kernels.windows.tuple_slide_assigner import TupleSlideWindows
 from millstream.kernels.windows.window_aggregate import WindowAggregate
-from millstream.kernels.windows.window_assigner import Placing
+from millstream.kernels.windows.window_assigner import WindowAssigner
 
 _ROWS = 100  # enough for hash tables to grow
 _REACH: tuple[dict[str, int], ...] = ({"rows": 2}, {"range": 2}, {})
@@ -33,22 +33,25 @@ def compile_kernels() -> None:
     """Run all that is compiled once, on a handful of tuples: afterwards it is in memory, and in the cache."""
     tuples = _tuples()
     calls = tuple(OverSpec(aggregate, **reach) for reach in _REACH for aggregate in _aggregates())
-    panes = WindowSpec(Sliding(4, 2), pa.int64(), ("word",), tuple(_aggregates()))
+    panes = WindowSpec(SlidingWindows(4, 2), pa.int64(), ("word",), tuple(_aggregates()))
     kernels: list[list[Kernel]] = [
         [Reorder(), OverAggregate(calls)],
         [Reorder(), OverAggregate(calls, SlideSpec(rows=6))],
         [Reorder(), OverAggregate(calls, SlideSpec(time=6))],
         [WindowAggregate(panes)],
         *([Reorder(), WindowAggregate(spec)] for spec in _kinds(panes)),
-        [Numbering(2, WHOLE), WindowAggregate(replace(panes, placing=TupleSlide(3, 2, by_rank=False)))],
-        [Distinct()],
+        [
+            ArrivalNumbers(2, WHOLE),
+            WindowAggregate(replace(panes, placing=TupleSlideWindows(3, 2, by_rank=False))),
+        ],
+        [UnionDistinct()],
     ]
     for chain in kernels:
         for frontier in (Frontier(_ROWS // 2, 0), END):
             _run(chain, tuples, frontier)
     # It wants all tuples in order: none that are late.
     _run([Reorder(), ActiveAggregate(OverSpec(calls[0].aggregate, range=2))], tuples, END)
-    CellLog().live_rows()
+    PaneLog().live_rows()
 
 
 def _run(chain: list[Kernel], tuples: Tuples, frontier: Frontier) -> None:
@@ -59,11 +62,11 @@ def _run(chain: list[Kernel], tuples: Tuples, frontier: Frontier) -> None:
 
 def _kinds(panes: WindowSpec) -> list[WindowSpec]:
     """Windows of the other kinds; what their aggregates compile is the same."""
-    kinds: list[Callable[[], Placing]] = [
-        Rows(3, 2, per=BY_KEY),
-        Runs(gap=2, emit=1),
-        Landmark(slide=3, emit=1),
-        Now(),
+    kinds: list[Callable[[], WindowAssigner]] = [
+        RowWindows(3, 2, per=BY_KEY),
+        SessionPredicateWindows(gap=2, emit=1),
+        LandmarkWindows(slide=3, emit=1),
+        NowWindows(),
     ]
     return [replace(panes, placing=kind, aggregates=panes.aggregates[:1]) for kind in kinds]
 

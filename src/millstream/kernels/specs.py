@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import pyarrow as pa
 
 if TYPE_CHECKING:
-    from millstream.codegen.patterns.shared_conditions import Common
-    from millstream.kernels.relational.lifetimes import Slides, Stay
-    from millstream.kernels.windows.window_assigner import Placing
+    from millstream.codegen.patterns.shared_conditions import SharedConditions
+    from millstream.kernels.relational.lifetimes import Lifetime, SlideInstants
+    from millstream.kernels.windows.window_assigner import WindowAssigner
     from millstream.program.program import Program
     from millstream.program.python_program import PythonProgram
 
@@ -124,7 +124,7 @@ class SlideSpec:
 class WindowSpec:
     """Aggregates over bracket windows."""
 
-    placing: Callable[[], Placing]
+    placing: Callable[[], WindowAssigner]
     """Makes what knows this kind of windows."""
 
     edge_type: pa.DataType
@@ -138,7 +138,7 @@ class WindowSpec:
 
 
 @dataclass(frozen=True)
-class UserSpec:
+class UdaSpec:
     """An aggregate of the user's: its program, the columns of its arguments, and those of its results."""
 
     program: Program | PythonProgram
@@ -161,7 +161,7 @@ class PaneSpec:
 
 
 @dataclass(frozen=True)
-class UserOverSpec:
+class OverUdaSpec:
     """An aggregate of the user's over the tuple and those before it, as in OverSpec.
 
     Of windows of rows, only the last tuple of every ``slide`` of a partition has a result. With ``panes`` the
@@ -169,12 +169,12 @@ class UserOverSpec:
     first of its results then says whose they are.
     """
 
-    user: UserSpec
+    user: UdaSpec
     rows: int | None = None
     range: int | float | None = None
     slide: int = 1
     panes: PaneSpec | None = None
-    members: tuple[UserSpec, ...] = ()
+    members: tuple[UdaSpec, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -187,11 +187,11 @@ class PatternSpec:
     program: Program
     arguments: tuple[str, ...]
     results: tuple[str, ...]
-    common: Common | None = None
+    common: SharedConditions | None = None
 
 
 @dataclass(frozen=True)
-class JoinSpec:
+class AppendOnlyJoinSpec:
     """A join of two windows: how long tuples stay, and what a pair has of each of them.
 
     A tuple of the left (first) or right (second) stream is there for less than its ``reach``: None is for
@@ -204,16 +204,16 @@ class JoinSpec:
 
 
 @dataclass(frozen=True)
-class PairSpec:
+class InnerJoinSpec:
     """A join of two relations that vary: how long rows stay, and what a pair has of each of them.
 
     ``stays`` are None for relations that come as changes. Pairs are ``signed`` if the end of some is not
     known when they enter, or if all ``ends`` are wanted; with ``parts`` the rows of both sides are given too.
     """
 
-    stays: tuple[Stay | None, Stay | None]
+    stays: tuple[Lifetime | None, Lifetime | None]
     results: tuple[Mapping[str, str], Mapping[str, str]]
-    slides: tuple[Slides, ...] = ()
+    slides: tuple[SlideInstants, ...] = ()
     signed: bool = False
     parts: bool = False
     ends: bool = False
@@ -225,7 +225,7 @@ class PairSpec:
 
 
 @dataclass(frozen=True)
-class UnmatchedSpec:
+class OuterJoinSpec:
     """What is wanted of a join's pairs and rows: rows that are in no pair (-1), in some (1), or none (0).
 
     It is ``lasting`` if no row and no pair ever leaves.
@@ -241,16 +241,16 @@ class UnmatchedSpec:
 
 
 @dataclass(frozen=True)
-class MatchedSpec:
+class SemiAntiJoinSpec:
     """A semi or anti join on nothing but keys: how long rows of both sides stay, and what is wanted of them.
 
     ``stays`` are None for relations that come as changes.
     """
 
-    stays: tuple[Stay | None, Stay | None]
+    stays: tuple[Lifetime | None, Lifetime | None]
     results: tuple[str, ...]
     anti: bool
-    slides: tuple[Slides, ...] = ()
+    slides: tuple[SlideInstants, ...] = ()
     lasting: tuple[bool, bool] = (False, False)
     """Of which sides nothing ever leaves."""
 
@@ -259,7 +259,7 @@ Combination = Literal["UNION", "INTERSECT", "EXCEPT"]
 
 
 @dataclass(frozen=True)
-class CopiesSpec:
+class SetOperationSpec:
     """How often a row is in the result of a set operation; DISTINCT is the UNION of one relation."""
 
     kind: Combination

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from millstream.analysis.queries.call_nodes import AggregateCall, OverCall
 from millstream.codegen.patterns.measure_programs import with_programs
-from millstream.codegen.patterns.pattern_compiler import compiled as compiled_pattern
+from millstream.codegen.patterns.pattern_compiler import compile_pattern as compiled_pattern
 from millstream.codegen.udas import uda_compiler
-from millstream.codegen.udas.share_window import can_share, together
+from millstream.codegen.udas.share_window import can_share, share_window
 from millstream.ir.python_aggregate import PythonBody
 from millstream.ir.typed_nodes import Body
 from millstream.plan.nodes import BaseAggregate, InOrder, Node, OverAggregate, PatternMatch, WindowAggregate
-from millstream.plan.uda_versions import Version, Way, over_version
+from millstream.plan.uda_versions import UdaStrategy, UdaVersion, over_version
 from millstream.program.program import Program
 from millstream.program.python_program import PythonProgram
 from millstream.quantity import Rows
@@ -29,21 +29,21 @@ def programs_of(plan: Node) -> list[Program]:
     return list({program.digest: program for program in _found(plan)}.values())
 
 
-def over_mode(over: OverCall, version: Version) -> tuple[str, AnyBody | None]:
+def over_mode(over: OverCall, version: UdaVersion) -> tuple[str, AnyBody | None]:
     """The mode of a program, and the body that sees what is left when a tuple has left."""
     assert over.call.bodies is not None
     match version.way:
-        case Way.RUNNING:
+        case UdaStrategy.RUNNING:
             return uda_compiler.RUNNING, None
-        case Way.TUMBLE:
+        case UdaStrategy.TUMBLE:
             return uda_compiler.TUMBLE, None
-        case Way.ACTIVE:
+        case UdaStrategy.ACTIVE:
             return uda_compiler.ACTIVE, over.call.bodies.base
-        case Way.CONTENT:
+        case UdaStrategy.CONTENT:
             return uda_compiler.CONTENT, None
-        case Way.PANES:
+        case UdaStrategy.PANES:
             return uda_compiler.RANGE if version.follows else uda_compiler.AGAIN, None
-        case Way.WINDOW:
+        case UdaStrategy.WINDOW:
             reach = over.frame.preceding
             return uda_compiler.ROWS if reach is None or isinstance(reach, Rows) else uda_compiler.RANGE, None
 
@@ -53,7 +53,9 @@ def sharing(overs: Sequence[OverCall]) -> list[list[int]]:
     groups: dict[object, list[int]] = {}
     for number, over in enumerate(overs):
         version = over_version(over)
-        shares = version.way is Way.WINDOW and isinstance(version.body, Body) and can_share(version.body)
+        shares = (
+            version.way is UdaStrategy.WINDOW and isinstance(version.body, Body) and can_share(version.body)
+        )
         groups.setdefault(("window", over.frame.preceding) if shares else number, []).append(number)
     return list(groups.values())
 
@@ -71,7 +73,7 @@ def shared_body(overs: Sequence[OverCall]) -> tuple[Body, list[tuple[int, int]]]
             own.append(list(known).index(key))
         places.append(own)
     parameters = tuple(parameter for _, parameter in known.values())
-    return together(bodies, places, parameters), [argument for argument, _ in known.values()]
+    return share_window(bodies, places, parameters), [argument for argument, _ in known.values()]
 
 
 def _found(plan: Node) -> Iterator[Program]:
@@ -101,21 +103,21 @@ def _over(overs: Sequence[OverCall]) -> Iterator[Program]:
         body = shared_body([overs[i] for i in group])[0] if len(group) > 1 else version.body
         if not isinstance(body, Body):
             continue
-        yield uda_compiler.compiled(body, mode, left if isinstance(left, Body) else None)
+        yield uda_compiler.compile_uda(body, mode, left if isinstance(left, Body) else None)
         panes = first.call.bodies.panes if first.call.bodies is not None else None
-        if version.way is Way.PANES and panes is not None and isinstance(panes.pane, Body):
-            yield uda_compiler.compiled(panes.pane, uda_compiler.TUMBLE)
+        if version.way is UdaStrategy.PANES and panes is not None and isinstance(panes.pane, Body):
+            yield uda_compiler.compile_uda(panes.pane, uda_compiler.TUMBLE)
 
 
 def _gathered(calls: Iterable[AggregateCall], mode: str) -> Iterator[Program]:
     for call in calls:
         body = None if call.bodies is None else call.bodies.base or call.bodies.window
         if isinstance(body, Body):
-            yield uda_compiler.compiled(body, mode)
+            yield uda_compiler.compile_uda(body, mode)
 
 
 def _in_pattern(body: AnyBody) -> Program | PythonProgram:
     if isinstance(body, PythonBody):
         # The code is shipped nowhere from here.
         return PythonProgram.of(body, uda_compiler.CONTENT, lambda _: b"")
-    return uda_compiler.compiled(body, uda_compiler.CONTENT)
+    return uda_compiler.compile_uda(body, uda_compiler.CONTENT)

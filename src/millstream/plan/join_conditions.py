@@ -15,7 +15,7 @@ from millstream.windows.window_spec import LandmarkWindow, NowWindow, RangeWindo
 
 
 @dataclass(frozen=True)
-class Side:
+class JoinSide:
     """One of the two: its window, and conditions that concern it alone.
 
     They are asked before the window, which for windows of time is the same.
@@ -26,7 +26,7 @@ class Side:
 
 
 @dataclass(frozen=True)
-class Equal:
+class EqualColumns:
     """Columns of the left and the right side that must be equal, compared as values of a type."""
 
     left: ColumnRef
@@ -35,12 +35,12 @@ class Equal:
 
 
 @dataclass(frozen=True)
-class Joined:
+class WindowJoinParts:
     """A join of two windows that gives pairs as they enter."""
 
-    left: Side
-    right: Side
-    equal: tuple[Equal, ...]
+    left: JoinSide
+    right: JoinSide
+    equal: tuple[EqualColumns, ...]
     rest: tuple[Expr, ...]
     outputs: tuple[Output, ...]
 
@@ -50,7 +50,7 @@ class Joined:
         return list(dict.fromkeys(column for expr in exprs for column in expr.columns()))
 
 
-def joined(node: nodes.RelationToStream) -> Joined | None:
+def joined(node: nodes.RelationToStream) -> WindowJoinParts | None:
     """The form of a result that can be run at all, if it is such a join."""
     project = node.input
     if node.kind != ISTREAM or not isinstance(project, nodes.Project):
@@ -81,7 +81,7 @@ def joined(node: nodes.RelationToStream) -> Joined | None:
         own[0].append(_is_there(one.left))
         own[1].append(_is_there(one.right))
     left, right = (_side(side, mine) for side, mine in zip(sides, own, strict=True))
-    return Joined(left, right, tuple(equal), tuple(rest), project.outputs)
+    return WindowJoinParts(left, right, tuple(equal), tuple(rest), project.outputs)
 
 
 def _fits(side: nodes.Node) -> bool:
@@ -91,9 +91,9 @@ def _fits(side: nodes.Node) -> bool:
     return isinstance(side.window, NowWindow | LandmarkWindow | RangeWindow) and not slides(side.window)
 
 
-def _side(side: nodes.Node, conditions: Sequence[Expr]) -> Side:
+def _side(side: nodes.Node, conditions: Sequence[Expr]) -> JoinSide:
     assert isinstance(side, nodes.Windowed)
-    return Side(side, (*conditions, *bounds(side)))
+    return JoinSide(side, (*conditions, *bounds(side)))
 
 
 def bounds(side: nodes.Windowed) -> Iterable[Expr]:
@@ -112,7 +112,7 @@ def _concerns(condition: Expr, side: nodes.Node) -> bool:
     return bool(columns) and set(columns) <= set(side.schema)
 
 
-def equality(condition: Expr, left: nodes.Node, right: nodes.Node) -> Equal | None:
+def equality(condition: Expr, left: nodes.Node, right: nodes.Node) -> EqualColumns | None:
     """A condition that is nothing but the equality of a column on each side."""
     match condition.parts:
         case (ColumnRef() as one, str() as text, ColumnRef() as other) if text.strip() == "=":
@@ -121,7 +121,7 @@ def equality(condition: Expr, left: nodes.Node, right: nodes.Node) -> Equal | No
             if one not in left.schema or other not in right.schema:
                 return None
             type_ = common_type(_typed(one, left), _typed(other, right))
-            return None if type_ is None else Equal(one, other, type_)
+            return None if type_ is None else EqualColumns(one, other, type_)
     return None
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from millstream.analysis.queries.resolved_expression import ColumnRef, Expr
 from millstream.plan import nodes
-from millstream.plan.join_conditions import Equal, bounds, equality
+from millstream.plan.join_conditions import EqualColumns, bounds, equality
 from millstream.plan.relation_variance import RSTREAM, is_logical, maintained, runs_dry, varies
 from millstream.plan.time_attributes import attribute_beside_time
 from millstream.types import Kind
@@ -22,7 +22,7 @@ from millstream.windows.window_spec import LandmarkWindow, NowWindow, RangeWindo
 class Conditions:
     """What a join asks: that columns are equal, and the rest."""
 
-    equal: tuple[Equal, ...]
+    equal: tuple[EqualColumns, ...]
     rest: tuple[Expr, ...]
 
 

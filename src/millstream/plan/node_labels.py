@@ -24,16 +24,16 @@ def _output(output: Output) -> str:
     return str(output.expr) if same else f"{output.expr} AS {output.name}"
 
 
-def arranged(wanted: Arrangement, schema: Sequence[ColumnRef]) -> str:
+def arranged(arrangement: Arrangement, schema: Sequence[ColumnRef]) -> str:
     """ORDER BY, LIMIT and OFFSET."""
     keys = [
         f"{schema[key.column].name}{' DESC' if key.descending else ''}"
         f" NULLS {'FIRST' if key.nulls_first else 'LAST'}"
-        for key in wanted.keys
+        for key in arrangement.keys
     ]
     parts = [f"ORDER BY {', '.join(keys)}"] if keys else []
-    parts += [f"LIMIT {wanted.limit}"] if wanted.limit is not None else []
-    parts += [f"OFFSET {wanted.offset}"] if wanted.offset else []
+    parts += [f"LIMIT {arrangement.limit}"] if arrangement.limit is not None else []
+    parts += [f"OFFSET {arrangement.offset}"] if arrangement.offset else []
     return " ".join(parts)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from millstream.analysis.queries.call_nodes import AggregateCall, OverCall
 from millstream.ir.python_aggregate import ANEW, DELTA, EXPIRE, STACKS, PythonBody
 from millstream.plan.aggregate_strategies import RECOMPUTED, RUNNING, Strategy
-from millstream.plan.uda_versions import Way, over_version
+from millstream.plan.uda_versions import UdaStrategy, over_version
 
 _WAYS = {
     DELTA: Strategy("delta maintenance with its remove", "O(1)"),
@@ -28,7 +28,7 @@ def notes(calls: Iterable[tuple[AggregateCall, OverCall | None]]) -> list[str]:
 
 
 def _strategy(body: PythonBody, over: OverCall | None) -> Strategy:
-    way = Way.CONTENT if over is None else over_version(over).way
-    if way is Way.CONTENT:
+    way = UdaStrategy.CONTENT if over is None else over_version(over).way
+    if way is UdaStrategy.CONTENT:
         return RECOMPUTED
-    return RUNNING if way is Way.RUNNING else _WAYS[body.python.way]
+    return RUNNING if way is UdaStrategy.RUNNING else _WAYS[body.python.way]

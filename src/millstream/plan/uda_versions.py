@@ -16,7 +16,7 @@ from millstream.ir.typed_nodes import Body
 from millstream.quantity import Duration, Rows
 
 
-class Way(Enum):
+class UdaStrategy(Enum):
     RUNNING = auto()
     """The base version goes on for ever, with TERMINATE after every tuple."""
     WINDOW = auto()
@@ -32,10 +32,10 @@ class Way(Enum):
 
 
 @dataclass(frozen=True)
-class Version:
+class UdaVersion:
     """The way an aggregate goes, and the body that goes it."""
 
-    way: Way
+    way: UdaStrategy
     body: Body | PythonBody
     derived: str = ""
     """What was found out to make a window version of the base version, in words."""
@@ -50,7 +50,7 @@ class Version:
         return self.body.goes_along if isinstance(self.body, PythonBody) else self.body.window
 
 
-def over_version(over: OverCall) -> Version:
+def over_version(over: OverCall) -> UdaVersion:
     """The version that runs for a call over a window of its own."""
     bodies, reach = over.call.bodies, over.frame.preceding
     assert bodies is not None
@@ -59,17 +59,17 @@ def over_version(over: OverCall) -> Version:
     in_python = isinstance(base, PythonBody)
     if over.call.filter is not None or over.call.distinct:
         # A tuple that does not count has a result all the same: that of its window.
-        return Version(Way.CONTENT, base)
+        return UdaVersion(UdaStrategy.CONTENT, base)
     if reach is None:
         if isinstance(base, PythonBody) and base.needs_content:
-            return Version(Way.CONTENT, base)
+            return UdaVersion(UdaStrategy.CONTENT, base)
         # Without a base version, the window version with a window that nothing ever leaves.
-        return Version(Way.RUNNING if bodies.base is not None else Way.WINDOW, base)
+        return UdaVersion(UdaStrategy.RUNNING if bodies.base is not None else UdaStrategy.WINDOW, base)
     if over.active_expiration:
-        return Version(Way.ACTIVE, bodies.window or base)
+        return UdaVersion(UdaStrategy.ACTIVE, bodies.window or base)
     if is_tumble(over):
         counted = isinstance(over.slide, Rows) and over.emit_every is None and not in_python
-        return Version(Way.TUMBLE if counted else Way.CONTENT, base)
+        return UdaVersion(UdaStrategy.TUMBLE if counted else UdaStrategy.CONTENT, base)
     pane = pane_of(over)
     if pane > 1 and bodies.panes is not None:
         assert isinstance(reach, Rows)
@@ -77,8 +77,8 @@ def over_version(over: OverCall) -> Version:
         body = found.body if found is not None else bodies.panes.combined.base
         assert body is not None
         derived = found.derived if found is not None else ""
-        return Version(Way.PANES, body, derived, pane, (reach.count + 1) // pane)
-    return window_version(bodies) or Version(Way.CONTENT, base)
+        return UdaVersion(UdaStrategy.PANES, body, derived, pane, (reach.count + 1) // pane)
+    return window_version(bodies) or UdaVersion(UdaStrategy.CONTENT, base)
 
 
 def described(over: OverCall) -> str:
@@ -88,28 +88,28 @@ def described(over: OverCall) -> str:
     if version.derived:
         own += f" ({version.derived})"
     match version.way:
-        case Way.RUNNING:
+        case UdaStrategy.RUNNING:
             return "base version, TERMINATE after every tuple"
-        case Way.WINDOW:
+        case UdaStrategy.WINDOW:
             return own
-        case Way.CONTENT:
+        case UdaStrategy.CONTENT:
             return f"{own}, recomputed from the content, O(w)"
-        case Way.TUMBLE:
+        case UdaStrategy.TUMBLE:
             return f"{own}, restarted each slot"
-        case Way.PANES:
+        case UdaStrategy.PANES:
             again = "" if version.follows else ", recomputed from their results, O(w)"
             return f"panes of {version.pane} tuples, {own} over {version.over} of them{again}"
-        case Way.ACTIVE:
+        case UdaStrategy.ACTIVE:
             again = "" if version.follows else ", recomputed from what is left, O(w)"
             return f"{own}, also when a tuple leaves{again}"
 
 
-def window_version(bodies: Bodies) -> Version | None:
+def window_version(bodies: Bodies) -> UdaVersion | None:
     """The window version that there is, or that can be made."""
     if bodies.window is not None:
-        return Version(Way.WINDOW, bodies.window)
+        return UdaVersion(UdaStrategy.WINDOW, bodies.window)
     derived = derived_window_version(bodies.base) if isinstance(bodies.base, Body) else None
-    return None if derived is None else Version(Way.WINDOW, derived.body, derived.why)
+    return None if derived is None else UdaVersion(UdaStrategy.WINDOW, derived.body, derived.why)
 
 
 def is_tumble(over: OverCall) -> bool:

@@ -23,7 +23,7 @@ class Direction:
 
 
 @dataclass(frozen=True)
-class Content(Aggregation):
+class ContentAggregate(Aggregation):
     """An aggregate by the name that kernels have for it, or (``source``) one of the user's.
 
     Of what the user's returns for the last value, the last row counts.

@@ -17,7 +17,7 @@ from millstream.types import Kind, Type
 _CONTEXT = Context(prec=80, rounding=ROUND_HALF_UP)
 
 
-class Boxes:
+class ValueConverter:
     """Values as Python knows them, from what they are while a program runs, and back."""
 
     def __init__(self, dictionary: Callable[[Type], Any]) -> None:
@@ -48,16 +48,18 @@ def is_known(name: str) -> bool:
     return name in FUNCTIONS or name in _ON_DECIMALS or name in ("cast", "try_cast")
 
 
-def outside_functions(calls: Sequence[Any], boxes: Boxes) -> dict[str, Callable[..., Any]]:
+def interpreted_functions(calls: Sequence[Any], converter: ValueConverter) -> dict[str, Callable[..., Any]]:
     """The functions that a program calls, under the names by which it does."""
     return {
-        f"outside{i}": _function(call.name, call.arguments, call.result, boxes)
+        f"outside{i}": _function(call.name, call.arguments, call.result, converter)
         for i, call in enumerate(calls)
         if call.content is None
     }
 
 
-def _function(name: str, types: tuple[Type, ...], result: Type, boxes: Boxes) -> Callable[..., Any]:
+def _function(
+    name: str, types: tuple[Type, ...], result: Type, converter: ValueConverter
+) -> Callable[..., Any]:
     if name in ("cast", "try_cast"):
         inner: Callable[..., Any] = lambda value: cast(value, types[0], result)  # noqa: E731
     elif name in _ON_DECIMALS:
@@ -70,14 +72,14 @@ def _function(name: str, types: tuple[Type, ...], result: Type, boxes: Boxes) ->
     def call(*given: Any) -> tuple[Any, bool]:
         if any(given[1::2]):
             return zero, True
-        opened = [boxes.opened(value, type_) for value, type_ in zip(given[::2], types, strict=True)]
+        opened = [converter.opened(value, type_) for value, type_ in zip(given[::2], types, strict=True)]
         try:
             value = inner(*opened)
         except OutsideError:
             if gently:
                 return zero, True
             raise
-        return (zero, True) if value is None else (boxes.closed(value, result), False)
+        return (zero, True) if value is None else (converter.closed(value, result), False)
 
     return call
 

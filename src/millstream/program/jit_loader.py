@@ -23,10 +23,10 @@ from millstream.program import (
     spark_hash,
 )
 from millstream.program.program import Program
-from millstream.program.program_cache import Kept, place_of, text_of
+from millstream.program.program_cache import CacheEntry, entry_of_text, text_of
 
 Functions = Mapping[str, Callable[..., Any]]
-"""They take their arrays as ``Handed``."""
+"""They take their arrays as ``ProgramArguments``."""
 
 _OPTIONS: dict[str, Any] = {"no_cfunc_wrapper": True}
 """Programs are called from Python only."""
@@ -61,7 +61,7 @@ def _without_warnings(function: Callable[..., Any]) -> Callable[..., Any]:
 @lru_cache(maxsize=256)
 def _compiled(name: str, source: str) -> Functions:
     text = text_of(name, source)
-    place = place_of(text)
+    place = entry_of_text(text)
     module: ModuleType | None = None
     if place is not None:
         try:
@@ -87,7 +87,7 @@ def _defined(source: str) -> list[str]:
     ]
 
 
-def _imported(place: Kept) -> ModuleType:
+def _imported(place: CacheEntry) -> ModuleType:
     """The source from its file: only for what stands in a file can Numba find what it compiled before."""
     name = f"millstream_{place.path.stem}"
     spec = importlib.util.spec_from_file_location(name, place.path)

@@ -87,7 +87,7 @@ class TableLayout:
 
 
 @dataclass(frozen=True)
-class Outside:
+class InterpretedCall:
     """A call of a function that is not compiled.
 
     With a ``content`` (``program.content_aggregate``) it takes a list: the arguments of many tuples.
@@ -100,7 +100,7 @@ class Outside:
 
 
 @dataclass(eq=False)
-class Given:
+class CatalogRows:
     """A table of the catalog that a program reads, with its rows as an Arrow table once a query starts."""
 
     name: str
@@ -128,14 +128,14 @@ class Program:
     """Types of words of which it needs the order."""
     hashed: tuple[tuple[str, Type], ...] = ()
     """Hash functions, and types of words of which it needs the hashes."""
-    outside: tuple[Outside, ...] = ()
+    outside: tuple[InterpretedCall, ...] = ()
     arrays: Mapping[str, str] = field(default_factory=dict, hash=False)
     """The arrays that its functions take, in order, with their types."""
     grows: bool = False
     """Whether it may ask for larger ones while it runs."""
     returned: int | None = None
     """How many rows a tuple can return at most, None if that is not known."""
-    given: tuple[Given, ...] = ()
+    given: tuple[CatalogRows, ...] = ()
     """The tables of the catalog that it reads, in the order of their layouts."""
 
     @property

@@ -16,7 +16,7 @@ Array = npt.NDArray[Any]
 _Grow = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
 
 
-class Handed:
+class ProgramArguments:
     """Arrays as a program takes them (``array_binding``); while it runs it may ask for larger ones.
 
     ``room`` is how many rows can be returned. ``grow`` makes more room, given the name of an array that is

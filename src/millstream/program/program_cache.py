@@ -26,7 +26,7 @@ globals().update(COMPILED)
 
 
 @dataclass(frozen=True)
-class Kept:
+class CacheEntry:
     """A program in the cache."""
 
     path: Path
@@ -74,15 +74,15 @@ def text_of(name: str, source: str) -> str:
     return _HEAD.format(name=name) + source + "\n"
 
 
-def kept(program: Program) -> Kept | None:
+def cache_entry(program: Program) -> CacheEntry | None:
     """Where a program is, or would be; None if nothing can be kept here."""
-    return place_of(text_of(program.name, program.source))
+    return entry_of_text(text_of(program.name, program.source))
 
 
-def place_of(text: str) -> Kept | None:
+def entry_of_text(text: str) -> CacheEntry | None:
     """The same for the text of its module."""
     directory = code_directory()
     if directory is None:
         return None
     digest = hashlib.sha256(text.encode()).hexdigest()[:24]
-    return Kept(directory / "programs" / f"aggregate_{digest}.py")
+    return CacheEntry(directory / "programs" / f"aggregate_{digest}.py")

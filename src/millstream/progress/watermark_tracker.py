@@ -140,7 +140,7 @@ class Tracker:
     def heartbeat(self, time: Any) -> None:
         """Progress that comes from outside."""
         for part in self.parts:
-            if isinstance(part, _Outside):
+            if isinstance(part, _HeartbeatTracker):
                 part.promised = max(part.promised, time)
         self._settle()
 
@@ -187,12 +187,12 @@ def _follower(clause: object, is_float: bool) -> Any:
         case Punctuated(per):
             return _PromisedPerStream(lowest, is_float) if per else _Promised(lowest)
         case Heartbeats():
-            return _Outside(lowest)
+            return _HeartbeatTracker(lowest)
         case _:
             raise AssertionError(clause)
 
 
-class _Follower:
+class _ClauseTracker:
     """Follows one clause; ``kept`` names the attributes that are its state."""
 
     kept: ClassVar[tuple[str, ...]] = ("promised",)
@@ -206,7 +206,7 @@ class _Follower:
 
 
 @dataclass
-class _Outside(_Follower):
+class _HeartbeatTracker(_ClauseTracker):
     """Heartbeats: tuples change nothing."""
 
     promised: Any
@@ -216,7 +216,7 @@ class _Outside(_Follower):
 
 
 @dataclass
-class _Newest(_Follower):
+class _Newest(_ClauseTracker):
     """Order, and SLACK INTERVAL: the newest tuple, less the slack."""
 
     kept = ("promised", "newest")
@@ -234,7 +234,7 @@ class _Newest(_Follower):
 
 
 @dataclass
-class _Promised(_Follower):
+class _Promised(_ClauseTracker):
     """PUNCTUATED BY: the largest time among the tuples that are promises."""
 
     promised: Any
@@ -254,7 +254,7 @@ class _Promised(_Follower):
 
 
 @dataclass
-class _Ranked(_Follower):
+class _Ranked(_ClauseTracker):
     """SLACK n ROWS: the (n+1)-th largest time so far."""
 
     kept = ("promised", "ranked")
@@ -363,7 +363,7 @@ def _put(tree, leaf, value):  # type: ignore[no-untyped-def] # pragma: no cover
         at //= 2
 
 
-class _FollowerOfMinima(_Follower):
+class _FollowerOfMinima(_ClauseTracker):
     """Follows a clause about sub-streams."""
 
     minima: _Minima

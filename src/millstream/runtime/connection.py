@@ -41,26 +41,32 @@ from millstream.masking import masked
 from millstream.plan.builder import build
 from millstream.plan.views import build_kept, build_view
 from millstream.runtime.explain import EXPLAINED
-from millstream.runtime.port_listeners import Ports
+from millstream.runtime.port_listeners import PortListeners
 from millstream.runtime.queries import corrupt_files
 from millstream.runtime.queries.corrupt_files import CorruptFiles
-from millstream.runtime.queries.input_cleanup import Cleaner
-from millstream.runtime.queries.query_starter import Asked, Starter, explained, lowered, silently
+from millstream.runtime.queries.input_cleanup import InputCleaner
+from millstream.runtime.queries.query_starter import (
+    QueryRequest,
+    QueryStarter,
+    explain_error,
+    ignore_message,
+    lower_query,
+)
 from millstream.runtime.queries.running_query import RunningQuery
 from millstream.runtime.script_checks import Runnable
-from millstream.runtime.session_registry import Entrance
+from millstream.runtime.session_registry import SessionRegistry
 from millstream.runtime.show import answer, explanation
 from millstream.runtime.single_query import single_query
 from millstream.runtime.statement_warnings import warn_of, warn_of_settings
-from millstream.runtime.table_refresh import LiveRelations
-from millstream.runtime.view_registry import Views
+from millstream.runtime.table_refresh import VersionedRelations
+from millstream.runtime.view_registry import ViewRegistry
 from millstream.scratch import scratch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from millstream.runtime.frame_registration import Slack
-    from millstream.spark.host.control_stream import Control
+    from millstream.spark.host.control_stream import ControlStream
     from millstream.spark.lowering.translator import Lowerer
     from millstream.stage.program_discovery import Compiling
 
@@ -80,7 +86,7 @@ class Mill:
         checkpoint: Path | None = None,
         allow_python: bool = True,
         allow: Iterable[str] = (),
-        compiling: Compiling = silently,
+        compiling: Compiling = ignore_message,
         views_at_end: bool = False,
         warns: bool = True,
     ) -> None:
@@ -99,14 +105,14 @@ class Mill:
         self._compiling = compiling
         self._settings: dict[str, str] = {}
         self._frames: dict[str, DataFrame] = {}
-        self._cleaner = Cleaner()
-        self._ports = Ports(checkpoint, self._spool_directory, self._cleaner)
+        self._cleaner = InputCleaner()
+        self._ports = PortListeners(checkpoint, self._spool_directory, self._cleaner)
         self._directory: tempfile.TemporaryDirectory[str] | None = None
         self._names = 0
         self._corrupt = CorruptFiles()
-        self._live = LiveRelations()
-        self._views = Views(self._relation, until_stopped=views_at_end)
-        self._entrance = Entrance(
+        self._live = VersionedRelations()
+        self._views = ViewRegistry(self._relation, until_stopped=views_at_end)
+        self._entrance = SessionRegistry(
             lambda: self.catalog, self._frames, self._read_port, self._views, self._live
         )
         self.queries: list[RunningQuery] = []
@@ -159,13 +165,13 @@ class Mill:
 
         statement, resolved = single_query(query, self.catalog)
         warn_of([statement])
-        asked = Asked(resolved, statement.source, statement.span, "")
+        asked = QueryRequest(resolved, statement.source, statement.span, "")
         for view in self._views.unfinished(self._views.read_by(asked.plan)):
             view.wait()
         self._corrupt.apply(self.spark)
         with self._views.entering:
             lowerer = self._lowerer(asked)
-            frame = shown(lowered(asked, lowerer, self._compiling))
+            frame = shown(lower_query(asked, lowerer, self._compiling))
         self._ports.keep(lowerer.metrics.values())
         return with_settings(frame) if frame.isStreaming else frame
 
@@ -177,7 +183,7 @@ class Mill:
         statement, resolved = single_query(query, self.catalog)
         warn_of([statement])
         form = build_kept if snapshot else build
-        asked = Asked(resolved, statement.source, statement.span, name or self._next_name(), form=form)
+        asked = QueryRequest(resolved, statement.source, statement.span, name or self._next_name(), form=form)
         return self._start_all([asked])[0]
 
     def stop_views(self) -> None:
@@ -378,15 +384,19 @@ class Mill:
         self, statements: Sequence[AnalysedStatement], collect_sinks: Callable[[Sink], bool]
     ) -> list[RunningQuery | str]:
         outcomes: list[RunningQuery | str] = []
-        waiting: list[Asked] = []
+        waiting: list[QueryRequest] = []
         try:
             for statement in statements:
                 match statement.meaning:
                     case RunQuery(query):
-                        waiting.append(Asked(query, statement.source, statement.span, self._next_name()))
+                        waiting.append(
+                            QueryRequest(query, statement.source, statement.span, self._next_name())
+                        )
                     case InsertQuery(sink, query):
                         target = None if collect_sinks(sink) else sink
-                        waiting.append(Asked(query, statement.source, statement.span, sink.name, target))
+                        waiting.append(
+                            QueryRequest(query, statement.source, statement.span, sink.name, target)
+                        )
                     case Definition() as definition:
                         for name, query in definition.views:
                             self._start_view(name, query, statement)
@@ -422,13 +432,13 @@ class Mill:
             case other:
                 return answer(other, self.catalog, self.queries)
 
-    def _explained(self, wanted: ExplainQuery, source: Source, span: Span) -> str:
+    def _explained(self, statement: ExplainQuery, source: Source, span: Span) -> str:
         try:
-            if wanted.mode not in EXPLAINED:
-                return explanation(wanted)
-            asked = Asked(wanted.query, source, span, "")
+            if statement.mode not in EXPLAINED:
+                return explanation(statement)
+            asked = QueryRequest(statement.query, source, span, "")
             with self._views.entering:
-                return masked(EXPLAINED[wanted.mode](asked, self._lowerer(asked)))
+                return masked(EXPLAINED[statement.mode](asked, self._lowerer(asked)))
         except MillstreamError as error:
             raise error.locate(source) from None
 
@@ -451,15 +461,15 @@ class Mill:
         try:
             self._session.conf.set(setting.key, setting.value)
         except FAILURES as error:
-            raise explained(error, source, span) from None
+            raise explain_error(error, source, span) from None
 
     # ------------------------------------------------------------ starting
 
-    def _start_all(self, asked: Sequence[Asked]) -> list[RunningQuery]:
-        if not asked:
+    def _start_all(self, requests: Sequence[QueryRequest]) -> list[RunningQuery]:
+        if not requests:
             return []
         self._corrupt.apply(self.spark)
-        starter = Starter(
+        starter = QueryStarter(
             self.spark,
             self._lowerer,
             self._checkpoint,
@@ -469,7 +479,7 @@ class Mill:
             self.catalog.function,
             self._compiling,
         )
-        started = starter.start_all(asked)
+        started = starter.start_all(requests)
         if self._warns:
             for query in started:
                 query.warn_with(self._relation)
@@ -479,11 +489,11 @@ class Mill:
     def _start_view(self, name: str, query: Query, statement: AnalysedStatement) -> None:
         """A view runs from its definition on; one that it replaces has come to its end."""
         self._views.drop(name)
-        asked = Asked(query, statement.source, statement.span, name, form=build_view)
+        asked = QueryRequest(query, statement.source, statement.span, name, form=build_view)
         self._views.add(self._start_all([asked])[0])
 
-    def _lowerer(self, *asked: Asked, control: Control | None = None) -> Lowerer:
-        return self._entrance.lowerer([one.plan for one in asked], self.spark, control)
+    def _lowerer(self, *request: QueryRequest, control: ControlStream | None = None) -> Lowerer:
+        return self._entrance.lowerer([one.plan for one in request], self.spark, control)
 
     def _next_name(self) -> str:
         self._names += 1

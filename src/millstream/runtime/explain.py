@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from millstream.codegen.udas.explain_code import NO_PROGRAMS, listing, summary
-from millstream.runtime.queries.query_starter import Asked
+from millstream.runtime.queries.query_starter import QueryRequest
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from millstream.stage.pipeline import Pipeline
 
 
-def code(asked: Asked, lowerer: Lowerer) -> str:
+def code(request: QueryRequest, lowerer: Lowerer) -> str:
     """The source of all patterns and aggregates of the user's in a query."""
     from millstream.stage.program_discovery import programs
 
-    _lowered(asked, lowerer)
+    _lowered(request, lowerer)
     return listing(programs(lowerer.stages.pipelines)) or NO_PROGRAMS
 
 
-def physical(asked: Asked, lowerer: Lowerer) -> str:
+def physical(request: QueryRequest, lowerer: Lowerer) -> str:
     """The stages of a query with their kernels, and the plan that Spark makes around them."""
-    frame = _lowered(asked, lowerer)
+    frame = _lowered(request, lowerer)
     lines = [line for i, pipeline in enumerate(lowerer.stages.pipelines) for line in _stage(i + 1, pipeline)]
     said = io.StringIO()
     with contextlib.redirect_stdout(said):  # Spark only prints it
@@ -36,19 +36,19 @@ def physical(asked: Asked, lowerer: Lowerer) -> str:
     return "\n".join([*lines, said.getvalue().strip()])
 
 
-EXPLAINED: dict[str, Callable[[Asked, Lowerer], str]] = {"CODE": code, "PHYSICAL": physical}
+EXPLAINED: dict[str, Callable[[QueryRequest, Lowerer], str]] = {"CODE": code, "PHYSICAL": physical}
 """By the mode of EXPLAIN."""
 
 
-def _lowered(asked: Asked, lowerer: Lowerer) -> DataFrame:
+def _lowered(request: QueryRequest, lowerer: Lowerer) -> DataFrame:
     """Only lowered: nothing is compiled for an explanation."""
     from millstream.spark.errors.error_chain import FAILURES
 
-    plan = asked.plan
+    plan = request.plan
     try:
         return lowerer.lower(plan)
     except FAILURES as error:
-        raise asked.explain(error) from None
+        raise request.explain(error) from None
 
 
 def _stage(number: int, pipeline: Pipeline) -> Iterator[str]:

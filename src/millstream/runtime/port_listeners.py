@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from millstream.catalog.entries import Port, Stream
 from millstream.errors import ExecutionError
 from millstream.runtime.checkpoints.checkpoint import readers_of
-from millstream.runtime.queries.input_cleanup import Cleaner
+from millstream.runtime.queries.input_cleanup import InputCleaner
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from millstream.runtime.queries.running_query import RunningQuery
 
 
-class Ports:
+class PortListeners:
     """Listens on ports from their first use until `close`.
 
     With a ``checkpoint`` lines are kept there, so that they are there for the next run; without one, in a
     directory under ``temporary``. Files are removed by the ``cleaner`` when all queries have read them.
     """
 
-    def __init__(self, checkpoint: Path | None, temporary: Callable[[], Path], cleaner: Cleaner) -> None:
+    def __init__(self, checkpoint: Path | None, temporary: Callable[[], Path], cleaner: InputCleaner) -> None:
         self._checkpoint = checkpoint
         self._temporary = temporary
         self._cleaner = cleaner

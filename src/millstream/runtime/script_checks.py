@@ -9,7 +9,7 @@ from millstream.analysis.definitions.statement_analyzer import (
     RunQuery,
 )
 from millstream.plan.views import build_view
-from millstream.runtime.queries.query_starter import planned
+from millstream.runtime.queries.query_starter import plan_query
 from millstream.runtime.results.sinks import write_once
 
 
@@ -22,10 +22,10 @@ class Runnable:
     def __call__(self, statement: AnalysedStatement) -> None:
         match statement.meaning:
             case RunQuery(query):
-                planned(query, statement.source)
+                plan_query(query, statement.source)
             case InsertQuery(sink, query):
-                planned(query, statement.source)
+                plan_query(query, statement.source)
                 write_once(sink, self._written, statement)
             case Definition() as definition:
                 for _, query in definition.views:
-                    planned(query, statement.source, build_view)
+                    plan_query(query, statement.source, build_view)

@@ -20,8 +20,8 @@ from millstream.analysis.notes import note_on_setting, notes_of
 from millstream.catalog.entries import Sink
 from millstream.errors import ExecutionError, MillstreamError
 from millstream.runtime.connection import Mill
-from millstream.runtime.queries.query_starter import silently
-from millstream.runtime.queries.rejected_tuples import Rejects
+from millstream.runtime.queries.query_starter import ignore_message
+from millstream.runtime.queries.rejected_tuples import RejectedTuples
 from millstream.runtime.queries.running_query import RunningQuery
 from millstream.runtime.results.output_formats import ByteSink, encode, write, write_file
 from millstream.stage.program_discovery import Compiling
@@ -74,7 +74,7 @@ class ScriptRun:
         say: Say,
         display: Display | None = None,
         starting: Callable[[], AbstractContextManager[object]] = nullcontext,
-        compiling: Compiling = silently,
+        compiling: Compiling = ignore_message,
         stdout: ByteSink | None = None,
     ) -> None:
         self._options = options
@@ -271,21 +271,21 @@ class ScriptRun:
                 f"warning: {name} is corrupt: the rest of it was skipped ({self._corrupt_files} so far)"
             )
 
-    def _report(self, rejects: Rejects) -> None:
+    def _report(self, rejected: RejectedTuples) -> None:
         """Warn about bad records and late tuples."""
-        for warning in rejects.warnings(shown=self._reported):
+        for warning in rejected.warnings(shown=self._reported):
             self._say(f"warning: {warning}")
 
-    def _report_first(self, rejects: Rejects) -> None:
+    def _report_first(self, rejected: RejectedTuples) -> None:
         """Show the first bad record of a stream as soon as it is there: an endless run has no other end."""
-        for stream in rejects.bad_streams():
-            if stream not in self._reported and (example := rejects.example(stream)):
+        for stream in rejected.bad_streams():
+            if stream not in self._reported and (example := rejected.example(stream)):
                 self._reported.add(stream)
                 self._say(f"warning: a bad record in stream {stream}\n  {example}")
 
 
-def _rejects(queries: Sequence[RunningQuery], mill: Mill) -> Rejects:
-    return Rejects(tuple(query.progress for query in queries), mill.catalog.relation)
+def _rejects(queries: Sequence[RunningQuery], mill: Mill) -> RejectedTuples:
+    return RejectedTuples(tuple(query.progress for query in queries), mill.catalog.relation)
 
 
 def _rows(queries: Sequence[RunningQuery]) -> Iterator[pa.Table]:

@@ -11,18 +11,18 @@ from millstream.catalog import Catalog
 from millstream.catalog.entries import Aggregate, Derived, Entry, Registered, ScalarFunction, Stream, Table
 from millstream.plan import nodes
 from millstream.plan.builder import build
-from millstream.runtime.table_refresh import LiveRelations
-from millstream.runtime.view_registry import Views, enter
+from millstream.runtime.table_refresh import VersionedRelations
+from millstream.runtime.view_registry import ViewRegistry, enter
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from millstream.spark.host.control_stream import Control
+    from millstream.spark.host.control_stream import ControlStream
     from millstream.spark.lowering.translator import Lowerer
     from millstream.spark.sources.stream_sources import ReadPort
 
 
-class Entrance:
+class SessionRegistry:
     """Makes lowerers for queries, once Spark knows what they may mention."""
 
     def __init__(
@@ -30,8 +30,8 @@ class Entrance:
         catalog: Callable[[], Catalog],
         frames: Mapping[str, DataFrame],
         read_port: ReadPort,
-        views: Views,
-        live: LiveRelations,
+        views: ViewRegistry,
+        live: VersionedRelations,
     ) -> None:
         self._catalog = catalog
         self._frames = frames
@@ -40,7 +40,9 @@ class Entrance:
         self._live = live
         self._entered: dict[str, Entry] = {}
 
-    def lowerer(self, plans: Sequence[nodes.Node], spark: SparkSession, control: Control | None) -> Lowerer:
+    def lowerer(
+        self, plans: Sequence[nodes.Node], spark: SparkSession, control: ControlStream | None
+    ) -> Lowerer:
         """What turns these plans into DataFrames; tables and views that they read are as they are now."""
         from millstream.spark.errors.error_chain import FAILURES, translate
         from millstream.spark.lowering.translator import Lowerer

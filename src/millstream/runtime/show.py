@@ -48,17 +48,17 @@ def _view(entry: Entry, queries: Sequence[RunningQuery]) -> str:
     return f"{summary(entry)}: {behind[-1].state}, {rows} {'row' if rows == 1 else 'rows'}"
 
 
-def explanation(wanted: ExplainQuery) -> str:
+def explanation(statement: ExplainQuery) -> str:
     """What can be told of a query without Spark: its logical plan, and its sequence patterns."""
-    if wanted.mode in MODES:
-        return explained_patterns(best_plan(wanted.query), wanted.mode)
-    if wanted.mode != "LOGICAL":
+    if statement.mode in MODES:
+        return explained_patterns(best_plan(statement.query), statement.mode)
+    if statement.mode != "LOGICAL":
         raise NotExecutableError(
-            f"there is no EXPLAIN {wanted.mode}",
-            span=wanted.query.span,
+            f"there is no EXPLAIN {statement.mode}",
+            span=statement.query.span,
             hint="LOGICAL shows the plan, PATTERN the sequence patterns, PHYSICAL and CODE what is run",
         )
-    return explained(best_plan(wanted.query))
+    return explained(best_plan(statement.query))
 
 
 def summary(entry: Entry) -> str:

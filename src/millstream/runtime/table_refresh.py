@@ -24,7 +24,7 @@ ReadTable = Callable[[Table], "DataFrame"]
 _ATTEMPTS = 3
 
 
-class Refreshed:
+class RefreshedTable:
     """A table that is read again every so often, as long as somebody may want it.
 
     What cannot be read, or changes while it is read, is no version: the last good one stays in force.
@@ -106,12 +106,12 @@ class Refreshed:
                 continue
 
 
-class LiveRelations:
+class VersionedRelations:
     """What the streaming queries of a connection read in versions, by name."""
 
     def __init__(self) -> None:
         self._directory: tempfile.TemporaryDirectory[str] | None = None
-        self._tables: dict[str, Refreshed] = {}
+        self._tables: dict[str, RefreshedTable] = {}
         self._views: dict[str, tuple[RunningQuery, Versions]] = {}
         self._made = 0
 
@@ -122,7 +122,7 @@ class LiveRelations:
         if known is None or known.table is not table:
             if known is not None:
                 known.stop()
-            known = self._tables[table.name.lower()] = Refreshed(table, self._versions(), read, spark)
+            known = self._tables[table.name.lower()] = RefreshedTable(table, self._versions(), read, spark)
         return live_frame(known.versions, known.schema, spark)
 
     def view(self, view: RunningQuery, spark: SparkSession) -> DataFrame:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-class Views:
+class ViewRegistry:
     """The views of a connection that are running, by name.
 
     ``until_stopped`` says that views over input without an end, too, are read when they have ended: somebody

@@ -16,20 +16,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millstream.progress.watermark_tracker import Mask, Piece, Times, Tracker, Verdict
-from millstream.stage.pipeline import Line
+from millstream.stage.pipeline import ProgressAttribute
 from millstream.stage.time_codec import has_value, instants, is_float
 
 
 @dataclass
-class Followed:
+class AttributeProgress:
     """A line of one source partition: what has been promised about it, and its sub-streams by code."""
 
-    line: Line
+    line: ProgressAttribute
     tracker: Tracker
     codes: dict[Any, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, line: Line) -> Followed:
+    def of(cls, line: ProgressAttribute) -> AttributeProgress:
         """Nothing has come yet."""
         return cls(line, Tracker(line.promises, is_float(line.type)))
 
@@ -71,7 +71,7 @@ class Followed:
 
 
 @dataclass(frozen=True)
-class Judged:
+class AttributeVerdicts:
     """What all lines say about some rows.
 
     ``promised`` is what the line of the windows had promised before each. Of those that are ``late``, the
@@ -82,27 +82,27 @@ class Judged:
     promised: Times
     spared: Mask
 
-    def take(self, rows: npt.NDArray[Any]) -> Judged:
-        return Judged(self.late[rows], self.promised[rows], self.spared[rows])
+    def take(self, rows: npt.NDArray[Any]) -> AttributeVerdicts:
+        return AttributeVerdicts(self.late[rows], self.promised[rows], self.spared[rows])
 
 
-def judged(lines: Sequence[Followed], rows: pa.Table) -> Judged:
+def judged(lines: Sequence[AttributeProgress], rows: pa.Table) -> AttributeVerdicts:
     """Show rows to all lines, of which the first is that of the windows."""
     promises = promises_in(rows, [followed.line for followed in lines])
     verdicts = [followed.show(rows, promises) for followed in lines]
     late = np.logical_or.reduce([verdict.late for verdict in verdicts])
     strict = [v.late for v, f in zip(verdicts, lines, strict=True) if not f.line.promises.generous]
     spared = late & ~np.logical_or.reduce(strict) if strict else late
-    return Judged(late, verdicts[0].promised, spared)
+    return AttributeVerdicts(late, verdicts[0].promised, spared)
 
 
-def promises_in(rows: pa.Table, lines: Sequence[Line]) -> Mask | None:
+def promises_in(rows: pa.Table, lines: Sequence[ProgressAttribute]) -> Mask | None:
     """Which rows are promises about any line, and so no data; None where nothing is."""
     masks = [mask for mask in (promise_mask(rows, line) for line in lines) if mask is not None]
     return np.logical_or.reduce(masks) if masks else None
 
 
-def promise_mask(rows: pa.Table, line: Line) -> Mask | None:
+def promise_mask(rows: pa.Table, line: ProgressAttribute) -> Mask | None:
     """Which rows are promises about a line, if any can be."""
     if line.promise not in rows.column_names:
         return None

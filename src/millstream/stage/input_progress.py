@@ -1,4 +1,4 @@
-"""Arrivals: blobs of a micro-batch become tuples, each judged, and one frontier for all inputs.
+"""InputProgress: blobs of a micro-batch become tuples, each judged, and one frontier for all inputs.
 
 Every shard does this by itself from the same heads, and so they all agree.
 """
@@ -19,7 +19,13 @@ from millstream.kernels.core.kernel import BEGINNING, END, KEY, STREAM, Frontier
 from millstream.kernels.core.tuple_batch import frontier_as_data, frontier_from_data
 from millstream.progress.plain_data import as_data, from_data
 from millstream.progress.watermark_tracker import Tracker, Verdict
-from millstream.stage.attribute_progress import Followed, Judged, judged, numbered, promises_in
+from millstream.stage.attribute_progress import (
+    AttributeProgress,
+    AttributeVerdicts,
+    judged,
+    numbered,
+    promises_in,
+)
 from millstream.stage.packer import BEFORE, BROKEN, POSITION
 from millstream.stage.pipeline import COUNTED, NUMBER, ORIGIN, ORIGINS_PER_INPUT, TIME, Input
 from millstream.stage.time_codec import has_value, instants, is_float
@@ -47,7 +53,7 @@ class Blob:
 class _Partition:
     """A source partition: how many tuples it had, and what it has promised about each attribute."""
 
-    lines: tuple[Followed, ...]
+    lines: tuple[AttributeProgress, ...]
     arrived: int = 0
 
     @property
@@ -69,14 +75,14 @@ class _Shipped:
 
 
 @dataclass
-class Arrived:
+class JudgedTuples:
     """The tuples of one input: those in time, and those that came too late."""
 
     tuples: Tuples | None = None
     late: Tuples | None = None
 
 
-class Arrivals:
+class InputProgress:
     """The progress of one input of a pipeline."""
 
     def __init__(self, source: Input, number: int) -> None:
@@ -209,7 +215,7 @@ class Arrivals:
         for name in _NUMBERS:
             setattr(self, name, from_data(data[name]))
 
-    def take(self, blobs: Iterable[Blob]) -> Arrived:
+    def take(self, blobs: Iterable[Blob]) -> JudgedTuples:
         """All blobs of a micro-batch; what they tell about the end comes after all tuples.
 
         The end is a promise of everything: what is added to an input that had ended is late.
@@ -245,7 +251,7 @@ class Arrivals:
             kept.append(self._settled(parts))
         for mark in marks:
             self._hear(mark)
-        return Arrived(joined(kept), joined(late))
+        return JudgedTuples(joined(kept), joined(late))
 
     def _stamped(self, piece: _Shipped) -> _Shipped:
         """A piece of a latent stream with instants of its own: the clock, or what follows the tuple before.
@@ -270,7 +276,7 @@ class Arrivals:
             piece = self._stamped(piece)
         number, part, whole = piece.order[0], piece.part, piece.whole
         partition = self._partition(number)
-        verdict: Judged | None = None
+        verdict: AttributeVerdicts | None = None
         if self._input.judged_by_piece:
             if whole is not None:
                 self.late += int(self._verdict(partition, whole).late.sum())
@@ -308,14 +314,14 @@ class Arrivals:
         for stream in partition.lines[0].codes:
             self._streams.setdefault(stream, len(self._streams))
 
-    def _after_the_end(self, partition: _Partition, whole: pa.Table) -> Judged:
+    def _after_the_end(self, partition: _Partition, whole: pa.Table) -> AttributeVerdicts:
         promises = promises_in(whole, self._input.lines)
         late = np.ones(whole.num_rows, np.bool_) if promises is None else ~promises
         highest = partition.tracker.highest
         kind = np.float64 if is_float(self._input.time_type) else np.int64
-        return Judged(late, np.full(len(late), highest, kind), late)
+        return AttributeVerdicts(late, np.full(len(late), highest, kind), late)
 
-    def _note_newest(self, whole: pa.Table, full: Judged) -> None:
+    def _note_newest(self, whole: pa.Table, full: AttributeVerdicts) -> None:
         """The newest of the tuples that count: promises are none, and what is late may be newer."""
         counts = ~full.late | full.spared
         promises = promises_in(whole, self._input.lines)
@@ -333,9 +339,9 @@ class Arrivals:
             latest = [self.newest_stamp, _largest(whole.column(stamp))]
             self.newest_stamp = max((one for one in latest if one is not None), default=None)
 
-    def _spared(self, verdict: Verdict) -> Judged:
+    def _spared(self, verdict: Verdict) -> AttributeVerdicts:
         generous = self._input.promises.generous
-        return Judged(verdict.late, verdict.promised, verdict.late & generous)
+        return AttributeVerdicts(verdict.late, verdict.promised, verdict.late & generous)
 
     def _note(self, newest: Any) -> None:
         self.newest = newest if self.newest is None else max(self.newest, newest)
@@ -353,7 +359,7 @@ class Arrivals:
         number: int,
         partition: _Partition,
         part: pa.Table,
-        verdict: Judged,
+        verdict: AttributeVerdicts,
         kept: list[Tuples],
         late: list[Tuples],
     ) -> None:
@@ -396,7 +402,7 @@ class Arrivals:
 
     def _partition(self, number: int) -> _Partition:
         if number not in self._partitions:
-            self._partitions[number] = _Partition(tuple(map(Followed.of, self._input.lines)))
+            self._partitions[number] = _Partition(tuple(map(AttributeProgress.of, self._input.lines)))
         return self._partitions[number]
 
     def _hear(self, mark: Any) -> None:

@@ -38,7 +38,7 @@ STAMP = "__ms_stamp"
 
 
 @dataclass(frozen=True)
-class Line:
+class ProgressAttribute:
     """An attribute about which a stream promises something; None is its timestamp.
 
     Its values are in ``column``. Sub-streams, and the tuples that are promises about it, are in columns of
@@ -88,7 +88,7 @@ class Input:
     """What TIME is, if it is not the stream's timestamp: the attribute along which windows are measured."""
     suffix: str = ""
     """Of the columns for promises about that attribute."""
-    others: tuple[Line, ...] = ()
+    others: tuple[ProgressAttribute, ...] = ()
     """The other attributes about which something is promised: who breaks that is late too."""
     latent: bool = False
     """Whether TIME is the clock of the micro-batch, after which tuples are stamped one by one."""
@@ -101,9 +101,9 @@ class Input:
     """Whether rows are changes of a relation, and not tuples of a stream."""
 
     @property
-    def lines(self) -> tuple[Line, ...]:
+    def lines(self) -> tuple[ProgressAttribute, ...]:
         """All attributes about which something is promised, TIME first."""
-        own = Line(self.attribute, TIME, self.time_type, self.promises, self.suffix)
+        own = ProgressAttribute(self.attribute, TIME, self.time_type, self.promises, self.suffix)
         return (own, *self.others)
 
     @property

@@ -16,7 +16,7 @@ from millstream.errors import ExecutionError
 from millstream.kernels.core.kernel import END, KEY, STREAM, Change, Frontier, Kernel, Times, Tuples
 from millstream.kernels.core.timestamp_text import is_time, time_texts
 from millstream.kernels.core.tuple_batch import frontier_as_data, frontier_from_data
-from millstream.stage.input_progress import Arrivals, Blob, joined
+from millstream.stage.input_progress import Blob, InputProgress, joined
 from millstream.stage.pipeline import MARK, NUMBER, ORIGIN, TAG, TIME, Input, Pipeline
 from millstream.stage.time_codec import is_float, timestamps
 
@@ -46,7 +46,7 @@ class Shard:
         self._pipeline = pipeline
         self._name = name
         self._shards = shards
-        self._arrivals = [Arrivals(source, i) for i, source in enumerate(pipeline.inputs)]
+        self._arrivals = [InputProgress(source, i) for i, source in enumerate(pipeline.inputs)]
         self._kernels: list[Kernel] = [] if pipeline.late else pipeline.make_kernels()
         self._chunks: dict[str, int] = {}
         self.frontier = Frontier(-np.inf, -1)
@@ -286,14 +286,14 @@ def _written(frontier: Frontier) -> list[int | float] | None:
     return None if time == -np.inf else [min(time, _LARGEST), min(frontier.origin, _LAST_ORIGIN)]
 
 
-def _newest(arrivals: Arrivals, source: Input) -> str | None:
+def _newest(progress: InputProgress, source: Input) -> str | None:
     """The largest timestamp of a tuple, whichever attribute windows are measured along."""
     if source.changes:
         return None
     stamp = next((line for line in source.others if line.attribute is None), None)
     if stamp is not None:
-        return time_for_people(arrivals.newest_stamp, stamp.type)
-    return time_for_people(arrivals.newest, source.time_type) if source.attribute is None else None
+        return time_for_people(progress.newest_stamp, stamp.type)
+    return time_for_people(progress.newest, source.time_type) if source.attribute is None else None
 
 
 def time_for_people(newest: Any, kind: pa.DataType) -> str | None:

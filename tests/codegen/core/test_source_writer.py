@@ -4,12 +4,12 @@ from contextlib import ExitStack
 
 import pytest
 
-from millstream.codegen.core.source_writer import Writer
+from millstream.codegen.core.source_writer import SourceWriter
 from millstream.errors import AnalysisError
 
 
 def test_blocks_are_no_deeper_than_python_reads_them() -> None:
-    writer = Writer()
+    writer = SourceWriter()
     with ExitStack() as stack:
         for _ in range(98):
             stack.enter_context(writer.deeper("if True:"))

@@ -8,7 +8,7 @@ from typing import Any
 
 from millstream.ir import typed_nodes
 from millstream.ir.pattern import Element, End, Measure, Pattern, Place
-from millstream.ir.typed_nodes import Aggregation, Call, Cast, Column, Constant, Expr, Grouped
+from millstream.ir.typed_nodes import Aggregation, Call, Cast, Column, Constant, Expr, GroupColumn
 from millstream.types import BIGINT, BOOLEAN, DOUBLE, STRING, Field, Type
 from tests.codegen.patterns.aggregates import BY_DEFINITION, user
 
@@ -133,7 +133,7 @@ class Patterns:
         measure = Measure(variable._place.element, aggregation, not running, rows)
         if measure not in self._measures:
             self._measures.append(measure)
-        return Term(Grouped(self._measures.index(measure), type_))
+        return Term(GroupColumn(self._measures.index(measure), type_))
 
     def made(self, where: Sequence[Term], select: Sequence[Term]) -> Pattern:
         per_tuple: list[list[Expr]] = [[] for _ in self._names]
@@ -161,7 +161,7 @@ class Patterns:
             if isinstance(part, Column):
                 place = self._places[part.scan]
                 yield place.element, place.end is not End.NOW
-            elif isinstance(part, Grouped):
+            elif isinstance(part, GroupColumn):
                 yield self._measures[part.index].element, self._measures[part.index].final
 
 
@@ -193,7 +193,7 @@ class Definition:
         if not element.star or start == 0 or consumed == start - 1:
             return True
         conditions = [
-            c for c in element.per_tuple if not any(isinstance(p, Grouped) for p in typed_nodes.walk(c))
+            c for c in element.per_tuple if not any(isinstance(p, GroupColumn) for p in typed_nodes.walk(c))
         ]
         return not self._all(conditions, [(start - 1, start - 1)])
 
@@ -225,7 +225,7 @@ class Definition:
                 first, last = spans[place.element]
                 at = (first if place.end is End.FIRST else last) - place.back
                 return self._rows[at][self._pattern.fields[index].name] if at >= 0 else None
-            case Grouped(index):
+            case GroupColumn(index):
                 return self._measure(self._pattern.measures[index], spans)
             case Cast(argument):
                 value = self._value(argument, spans)
@@ -298,7 +298,7 @@ def shown(pattern: Pattern) -> str:
                 end = "" if place.end is End.NOW else f".{place.end.value}"
                 name = pattern.elements[place.element].name
                 return f"{name}{end}{'.previous' * place.back}.{pattern.fields[index].name}"
-            case Grouped(index):
+            case GroupColumn(index):
                 measure = pattern.measures[index]
                 star = "*" if measure.final else ""
                 inside = ", ".join(map(text, measure.aggregation.arguments))

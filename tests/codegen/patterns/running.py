@@ -11,8 +11,8 @@ from unittest import mock
 import numpy as np
 import pyarrow as pa
 
-from millstream.codegen.patterns.pattern_compiler import compiled
-from millstream.codegen.patterns.shared_conditions import Common
+from millstream.codegen.patterns.pattern_compiler import compile_pattern
+from millstream.codegen.patterns.shared_conditions import SharedConditions
 from millstream.ir.pattern import Pattern
 from millstream.kernels.core.arrow_types import arrow_type
 from millstream.kernels.core.kernel import BEGINNING, END, KEY, Frontier, Tuples
@@ -43,12 +43,12 @@ def uncompiled() -> Iterator[None]:
     with (
         mock.patch("millstream.kernels.udas.compiled_machine.functions", functions),
         # Otherwise they would be noted as compiled, and would wait for others who compile.
-        mock.patch("millstream.kernels.udas.machine_protocol.prepare", return_value=None),
+        mock.patch("millstream.kernels.udas.machine_protocol.precompile_program", return_value=None),
     ):
         yield
 
 
-def spec_of(program: Program, common: Common | None = None) -> PatternSpec:
+def spec_of(program: Program, common: SharedConditions | None = None) -> PatternSpec:
     return PatternSpec(
         program,
         tuple(column.name for column in program.parameters),
@@ -79,7 +79,7 @@ def searched(
     Rows are cut into batches. After each the state is written; after some the kernel is lost, and after the
     others it is pickled. What the kernel promises is held against what comes.
     """
-    program = pattern if isinstance(pattern, Program) else compiled(pattern)
+    program = pattern if isinstance(pattern, Program) else compile_pattern(pattern)
     kernel = PatternMatch(spec_of(program))
     chunks: dict[str, pa.Table] = {}
     found: list[tuple[int, Match]] = []

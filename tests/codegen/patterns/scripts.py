@@ -10,7 +10,7 @@ from millstream.analysis.definitions.statement_analyzer import RunQuery, analyse
 from millstream.analysis.queries.resolved_query import Select
 from millstream.catalog import Catalog
 from millstream.codegen.patterns.measure_programs import with_programs
-from millstream.codegen.patterns.pattern_compiler import compiled
+from millstream.codegen.patterns.pattern_compiler import compile_pattern
 from millstream.codegen.udas import uda_compiler
 from millstream.ir.pattern import Pattern
 from millstream.ir.python_aggregate import PythonBody
@@ -43,7 +43,7 @@ def form_of(query: Select) -> Pattern:
 def _program_of(body: Body | PythonBody) -> Program | PythonProgram:
     if isinstance(body, PythonBody):
         return PythonProgram.of(body, uda_compiler.CONTENT)
-    return uda_compiler.compiled(body, uda_compiler.CONTENT)
+    return uda_compiler.compile_uda(body, uda_compiler.CONTENT)
 
 
 def answered(
@@ -54,7 +54,7 @@ def answered(
     assert query.pattern is not None
     assert not query.pattern.computed
     form = form_of(query)
-    program = compiled(form)
+    program = compile_pattern(form)
     assert program.is_compiled or not compiling
     with nullcontext() if compiling else uncompiled():
         found = searched(program, rows, form.fields, cuts, lost_at=range(len(cuts)))

@@ -7,7 +7,7 @@ from inspect import cleandoc
 
 import pytest
 
-from millstream.inference.condition_text import Texts
+from millstream.inference.condition_text import ConditionText
 from millstream.plan.builder import build
 from millstream.plan.explain.explain_pattern import explained_patterns
 from millstream.plan.optimize import optimize
@@ -53,7 +53,7 @@ def part(text: str, title: str) -> str:
 )
 def test_conditions_are_shown_as_they_were_written(condition: str) -> None:
     form = searched("*A, B", condition)
-    assert Texts(form).conditions(form.elements[0].per_tuple) == condition
+    assert ConditionText(form).conditions(form.elements[0].per_tuple) == condition
 
 
 def test_final_conditions_have_their_stars() -> None:
@@ -63,7 +63,7 @@ def test_final_conditions_have_their_stars() -> None:
         " AND listagg(*A.name, '-') WITHIN GROUP (ORDER BY *A.price) > 'a'"
     )
     form = searched("*A, B", condition)
-    assert Texts(form).conditions(form.elements[0].final) == condition
+    assert ConditionText(form).conditions(form.elements[0].final) == condition
 
 
 def test_a_query_without_a_pattern_says_so() -> None:

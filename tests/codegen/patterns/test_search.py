@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
-from millstream.codegen.patterns.pattern_compiler import compiled
+from millstream.codegen.patterns.pattern_compiler import compile_pattern
 from millstream.ir.pattern import Pattern
 from millstream.kernels.core.kernel import Frontier
 from millstream.kernels.patterns.pattern_match import PatternError, PatternMatch
@@ -36,7 +36,7 @@ def test_the_search_finds_what_the_definition_says(pattern: Pattern, seed: int) 
     """However the stream is cut, wherever the state is lost, and whatever is known of conditions."""
     note(shown(pattern))
     chance = random.Random(seed)
-    programs = [compiled(pattern, ops=ops) for ops in (True, False)]
+    programs = [compile_pattern(pattern, ops=ops) for ops in (True, False)]
     with uncompiled():
         for _ in range(3):
             rows = random_patterns.stream(chance)
@@ -52,7 +52,7 @@ def test_the_search_finds_what_the_definition_says(pattern: Pattern, seed: int) 
 def test_matches_come_in_the_same_order_however_the_stream_is_cut(pattern: Pattern, seed: int) -> None:
     note(shown(pattern))
     chance = random.Random(seed)
-    program, rows = compiled(pattern), random_patterns.stream(chance, 20)
+    program, rows = compile_pattern(pattern), random_patterns.stream(chance, 20)
     cuts = [chance.randrange(len(rows)) for _ in range(4)]
     with uncompiled():
         whole = searched(program, rows, pattern.fields)
@@ -67,7 +67,7 @@ def test_what_cannot_be_computed_matters_only_where_the_definition_asks_for_it(
 ) -> None:
     note(shown(pattern))
     chance = random.Random(seed)
-    program, clever = (compiled(pattern, ops=ops) for ops in (False, True))
+    program, clever = (compile_pattern(pattern, ops=ops) for ops in (False, True))
     for length in (3, 5, 8, 12, 20):
         rows = [row for row in random_patterns.stream(chance, length) if row["key"] == 0]
         cuts = [chance.randrange(len(rows) + 1) for _ in range(2)]
@@ -98,7 +98,7 @@ def test_a_tuple_inside_a_match_may_be_one_with_which_no_attempt_could_begin() -
     pattern = made.made([x.w / x.v >= 0.0, y.v != 1, z.v == 1], [x.w, z.w])
     with uncompiled():
         assert searched(pattern, prices("3 0 2 0 1 2"), pattern.fields, cuts=[2]) == [(0, (4, (0, 4)))]
-        plain = compiled(pattern, ops=False)
+        plain = compile_pattern(pattern, ops=False)
         with pytest.raises(PatternError, match=r"division by zero in X\.w / X\.v >= 0"):
             searched(plain, prices("3 1 0 2 - 2"), pattern.fields, cuts=[3, 4])
         # An attempt from 0 on could only fail with the NULL, as the one from 1 on does: it is not made.
@@ -165,7 +165,7 @@ def test_a_double_bottom(in_python: bool) -> None:
 def questions(pattern: Pattern, rows: list[dict[str, Any]], *, ops: bool = True) -> int:
     """How often conditions of elements are asked."""
     with uncompiled():
-        kernel = PatternMatch(spec_of(compiled(pattern, ops=ops, counted=True)))
+        kernel = PatternMatch(spec_of(compile_pattern(pattern, ops=ops, counted=True)))
         kernel.process(tuples_of(pattern.fields, rows), Frontier(len(rows), -1))
         return kernel.asked
 
@@ -213,7 +213,7 @@ def test_an_attempt_that_cannot_succeed_is_not_begun() -> None:
     pattern = made.made([x.v > 0, y.v <= 1, z.v <= 3], [x.w, z.w])
     with uncompiled():
         for ops, attempts in ((True, 1), (False, 2)):
-            kernel = PatternMatch(spec_of(compiled(pattern, ops=ops)))
+            kernel = PatternMatch(spec_of(compile_pattern(pattern, ops=ops)))
             kernel.process(tuples_of(pattern.fields, prices("5 1")), Frontier(0, -1))
             assert kernel.rows == 1 + attempts
         assert searched(pattern, prices("5 1 7 1 0"), pattern.fields) == [(0, (4, (2, 4)))]

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millstream.codegen.patterns.pattern_compiler import compiled, compiled_to_share
-from millstream.codegen.patterns.shared_conditions import common
+from millstream.codegen.patterns.pattern_compiler import compile_pattern, compile_shared_pattern
+from millstream.codegen.patterns.shared_conditions import shared_conditions
 from millstream.ir.pattern import Pattern
 from millstream.kernels.core.kernel import BEGINNING, END, Frontier
 from millstream.kernels.patterns.pattern_match import PatternMatches
@@ -35,12 +35,12 @@ def together(
     patterns: Sequence[Pattern], *, ops: bool = True, counted: bool = False, shared: bool = True
 ) -> Callable[[], PatternMatches]:
     """Makes a kernel for all of them; answers are ``shared`` where that is of use."""
-    sharing = [compiled_to_share(pattern, ops=ops, counted=counted) for pattern in patterns]
-    places = common([own.questions for own in sharing], ops=ops)
+    sharing = [compile_shared_pattern(pattern, ops=ops, counted=counted) for pattern in patterns]
+    places = shared_conditions([own.questions for own in sharing], ops=ops)
     branches = []
     for pattern, own, place in zip(patterns, sharing, places, strict=True):
         is_alone = place is None or not shared
-        program = compiled(pattern, ops=ops, counted=counted) if is_alone else own.program
+        program = compile_pattern(pattern, ops=ops, counted=counted) if is_alone else own.program
         spec = spec_of(program, None if is_alone else place)
         branches.append(Branch(spec, pa.schema(returned_fields(spec.program, spec.results))))
     return partial(PatternMatches, tuple(branches))
@@ -124,7 +124,7 @@ def test_nobody_asks_more_than_by_itself(patterns: list[Pattern], seed: int, ops
 @settings(max_examples=40, deadline=None)
 def test_what_is_kept_is_the_same_alone_and_together(pattern: Pattern) -> None:
     """So a state does not tell in which company a pattern was searched for."""
-    alone, shared = compiled(pattern), compiled_to_share(pattern).program
+    alone, shared = compile_pattern(pattern), compile_shared_pattern(pattern).program
     assert (alone.tables, alone.parameters, alone.texts) == (shared.tables, shared.parameters, shared.texts)
 
 
@@ -203,8 +203,8 @@ def test_texts_of_searches_have_the_same_codes() -> None:
 
 def test_who_has_nothing_in_common_is_left_alone() -> None:
     one, other = pattern("X", lambda x: x.v > 5), pattern("X", lambda x: x.name == "a")
-    questions = [compiled_to_share(made).questions for made in (one, other, one)]
-    first, second, third = common(questions)
+    questions = [compile_shared_pattern(made).questions for made in (one, other, one)]
+    first, second, third = shared_conditions(questions)
     assert second is None
     assert first == third
     assert first is not None
@@ -213,7 +213,7 @@ def test_who_has_nothing_in_common_is_left_alone() -> None:
 
 def test_more_questions_than_there_are_bits_for_are_several_groups() -> None:
     many = [pattern("X", lambda x, n=n: x.v == n) for n in range(70)]
-    found = common([compiled_to_share(made).questions for made in many])
+    found = shared_conditions([compile_shared_pattern(made).questions for made in many])
     assert {place.group for place in found if place is not None} == {0, 1, 2}
     assert all(told < 2**62 for place in found if place is not None for told in place.told)
     with uncompiled():
@@ -222,8 +222,8 @@ def test_more_questions_than_there_are_bits_for_are_several_groups() -> None:
 
 def test_a_pattern_with_too_many_questions_asks_for_itself() -> None:
     large = pattern("X", *(lambda x, n=n: x.v != n for n in range(100, 140)))
-    asking = [compiled_to_share(made).questions for made in (large, *FOUR[:2])]
-    assert [place is None for place in common(asking)] == [True, False, False]
+    asking = [compile_shared_pattern(made).questions for made in (large, *FOUR[:2])]
+    assert [place is None for place in shared_conditions(asking)] == [True, False, False]
     with uncompiled():
         assert searched([large, *FOUR], WALK) == [defined(made, WALK) for made in (large, *FOUR)]
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from millstream.analysis.definitions.statement_analyzer import analyse
 from millstream.analysis.udas.body_elaborator import checked_body
 from millstream.catalog import Catalog
-from millstream.codegen.udas.uda_compiler import compiled
+from millstream.codegen.udas.uda_compiler import compile_uda
 from millstream.ir import typed_nodes
-from millstream.kernels.udas.compiled_machine import Machine, UserAggregateError
+from millstream.kernels.udas.compiled_machine import CompiledMachine, UserAggregateError
 from millstream.program.jit_loader import plain_functions
 from millstream.syntax import parse_script
 from millstream.types import DOUBLE, INT, STRING
@@ -62,7 +62,7 @@ def by_program(
     is_compiled: bool,
     splits: int = 1,
 ) -> list[Row] | str:
-    machine = Machine(compiled(body, "running"))
+    machine = CompiledMachine(compile_uda(body, "running"))
     if not is_compiled:
         machine._functions = plain_functions(machine.program, machine._outside())
     out: list[Row] = []

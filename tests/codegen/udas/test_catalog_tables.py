@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from millstream.analysis.definitions.statement_analyzer import analyse
 from millstream.analysis.udas.body_elaborator import checked_body
 from millstream.catalog import Catalog
-from millstream.codegen.udas.uda_compiler import compiled
+from millstream.codegen.udas.uda_compiler import compile_uda
 from millstream.errors import AnalysisError
 from millstream.ir import typed_nodes
 from millstream.kernels.core.kernel import END, KEY, Frontier, Tuples
-from millstream.kernels.specs import UserSpec
-from millstream.kernels.udas.compiled_machine import Machine, UserAggregateError
+from millstream.kernels.specs import UdaSpec
+from millstream.kernels.udas.compiled_machine import CompiledMachine, UserAggregateError
 from millstream.kernels.udas.stream_uda import BaseAggregate
 from millstream.program.jit_loader import plain_functions
 from millstream.syntax import parse_script
@@ -66,11 +66,11 @@ def by_definition(body: typed_nodes.Body, tuples: list[Row], rows: list[Row]) ->
 
 
 def by_program(body: typed_nodes.Body, tuples: list[Row], rows: list[Row]) -> list[Row] | str:
-    program = compiled(body, "running")
+    program = compile_uda(body, "running")
     columns = [pa.array([row[i] for row in rows], t) for i, t in enumerate((pa.int32(), pa.float64()))]
     for table in program.given:
         table.rows = pa.table(columns, ["c0", "c1"])
-    machine = Machine(program)
+    machine = CompiledMachine(program)
     machine._functions = plain_functions(machine.program, machine._outside())
     types = (pa.int32(), pa.float64(), pa.string())
     given_ = pa.table([pa.array([row[i] for row in tuples], t) for i, t in enumerate(types)], ["x", "y", "z"])
@@ -97,7 +97,7 @@ def test_a_program_reads_a_table_as_its_body_says(text: str, tuples: list[Row], 
 
 
 def test_a_table_is_found_by_its_index_and_is_no_part_of_the_state() -> None:
-    program = compiled(body_of(PRICES, "worth", [STRING]), "base")
+    program = compile_uda(body_of(PRICES, "worth", [STRING]), "base")
     (layout,) = (layout for layout in program.tables if layout.given)
     assert layout.hashes == ((0,),)
     prices = pa.array(range(1000), pa.int32())
@@ -106,11 +106,11 @@ def test_a_table_is_found_by_its_index_and_is_no_part_of_the_state() -> None:
     columns = {"w": pa.array(names), KEY: pa.array([1, 1, 2, 2, 2, 1])}
     numbers = np.arange(len(names))
     tuples = Tuples(pa.table(columns), numbers, np.zeros(len(names), np.int32), numbers)
-    kernel = BaseAggregate([UserSpec(program, ("w",), ("r",))])
+    kernel = BaseAggregate([UdaSpec(program, ("w",), ("r",))])
     out = kernel.process(tuples.take(numbers[:4]), Frontier(4, 0))
     change = kernel.snapshot()
     assert sum(table.num_rows for table in change.added.values()) == 2  # the instances, and nothing else
-    again = BaseAggregate([UserSpec(program, ("w",), ("r",))])
+    again = BaseAggregate([UdaSpec(program, ("w",), ("r",))])
     again.restore(change.meta, change.added)
     for later in (again, pickle.loads(pickle.dumps(kernel))):
         rest = later.process(tuples.take(numbers[4:]), END)

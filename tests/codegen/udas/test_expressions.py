@@ -10,9 +10,9 @@ import pytest
 from millstream.analysis.definitions.statement_analyzer import analyse
 from millstream.analysis.udas.body_elaborator import checked_body
 from millstream.catalog import Catalog
-from millstream.codegen.udas.uda_compiler import compiled
+from millstream.codegen.udas.uda_compiler import compile_uda
 from millstream.kernels.core.buffers import NO_CODES
-from millstream.kernels.udas.compiled_machine import Machine
+from millstream.kernels.udas.compiled_machine import CompiledMachine
 from millstream.syntax import parse_script
 from millstream.types import INT, STRING, TIMESTAMP
 from tests.library.running import uncompiled
@@ -57,7 +57,7 @@ def in_a_body(expression: str, type_: str) -> list[Any]:
         analyse(statement, catalog)
     entry = catalog.aggregate("e")
     assert entry is not None
-    machine = Machine(compiled(checked_body(entry, [STRING, INT, TIMESTAMP], catalog), "base"))
+    machine = CompiledMachine(compile_uda(checked_body(entry, [STRING, INT, TIMESTAMP], catalog), "base"))
     time = pa.array([1_772_452_800_000_000] * len(ROWS), pa.timestamp("us", "UTC"))
     columns = [pa.array(column) for column in zip(*ROWS, strict=True)]
     table = pa.table([columns[0], columns[1].cast(pa.int32()), time], ["s", "n", "t"])
@@ -100,7 +100,7 @@ def test_words_that_a_program_makes_are_in_order_with_those_that_it_was_given() 
         analyse(statement, catalog)
     entry = catalog.aggregate("least_text")
     assert entry is not None
-    machine = Machine(compiled(checked_body(entry, [STRING, INT], catalog), "base"))
+    machine = CompiledMachine(compile_uda(checked_body(entry, [STRING, INT], catalog), "base"))
     numbers = list(range(200, 100, -1))
     table = pa.table([pa.array(["x"] * 100), pa.array(numbers, pa.int32())], ["s", "n"])
     machine.reserve(1, 100)

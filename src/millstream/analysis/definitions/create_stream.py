@@ -9,7 +9,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from millstream.analysis.definitions.source_options import misspelt_path
-from millstream.analysis.error_collector import Collecting, Mistakes
+from millstream.analysis.error_collector import CollectingBlock, ErrorCollector
 from millstream.analysis.queries.name_resolver import Resolver
 from millstream.analysis.queries.scope import Scope, ScopeRelation
 from millstream.analysis.types.data_types import from_datatype
@@ -76,7 +76,7 @@ def analyse_stream(node: nodes.CreateStream, catalog: Catalog, source: Source) -
             span=span_of(node.this),
             hint="CREATE STREAM s (a INT, t TIMESTAMP) ORDER BY t USING ..., or CREATE STREAM s AS ...",
         )
-    mistakes = Mistakes()
+    mistakes = ErrorCollector()
     schema = columns(node.args["columns"], mistakes)
     origin: Origin = Registered()
     timestamp = LATENT
@@ -116,7 +116,7 @@ def analyse_stream(node: nodes.CreateStream, catalog: Catalog, source: Source) -
 
 
 def analyse_table(node: nodes.CreateTable) -> Table:
-    mistakes = Mistakes()
+    mistakes = ErrorCollector()
     schema = columns(node.args["columns"], mistakes) if node.args.get("columns") else None
     if node.args.get("format") is None:
         if schema is None:
@@ -167,7 +167,7 @@ def analyse_sink(node: nodes.CreateSink) -> Sink:
 
 
 def columns(
-    declared: Sequence[nodes.ColumnDeclaration], mistakes: Mistakes | None = None
+    declared: Sequence[nodes.ColumnDeclaration], collector: ErrorCollector | None = None
 ) -> tuple[Field, ...]:
     """Declared columns; the types of old listings may be missing.
 
@@ -176,7 +176,7 @@ def columns(
     fields: list[Field] = []
     for column in declared:
         type_ = UNKNOWN
-        with Collecting(mistakes):
+        with CollectingBlock(collector):
             _check_column(column, fields)
             kind = column.args.get("kind")
             type_ = from_datatype(kind) if kind is not None else UNKNOWN

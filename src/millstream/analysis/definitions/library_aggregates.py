@@ -13,10 +13,10 @@ from millstream.syntax import nodes, parse_script
 
 def stock(catalog: Catalog) -> None:
     """Make the library known in a catalog."""
-    catalog.ship(shipped, bundled_aggregates.names)
+    catalog.ship(library_aggregate, bundled_aggregates.names)
 
 
-def shipped(name: str) -> tuple[Aggregate, ...]:
+def library_aggregate(name: str) -> tuple[Aggregate, ...]:
     """The versions of an aggregate of the library; none if there is no such aggregate."""
     return _made(name) if name in bundled_aggregates.names() else ()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from millstream.analysis.definitions.statement_analyzer import AnalysedStatement, analyse
-from millstream.analysis.error_collector import Mistakes
+from millstream.analysis.error_collector import ErrorCollector
 from millstream.catalog import Catalog
 from millstream.errors import MillstreamError, UnknownNameError
 from millstream.syntax import BrokenStatement, ParsedStatement, parse_statements
@@ -23,7 +23,7 @@ def analyse_script(
     Names whose definitions have mistakes are unclear in what follows. Where they are used no mistake is told
     that only follows from that, and what is defined by them is unclear too.
     """
-    mistakes = Mistakes()
+    mistakes = ErrorCollector()
     analysed: list[AnalysedStatement] = []
     for statement in parse_statements(text, name):
         try:

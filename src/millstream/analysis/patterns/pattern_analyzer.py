@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from millstream.analysis.patterns.pattern_builder import with_form
+from millstream.analysis.patterns.pattern_builder import build_pattern
 from millstream.analysis.patterns.pattern_expressions import PatternExpressions
 from millstream.analysis.patterns.pattern_names import ENDS, PatternNames, Variable, tuple_argument
-from millstream.analysis.patterns.variable_references import How, Mention, Mentions
+from millstream.analysis.patterns.variable_references import ReferenceFinder, ReferenceKind, VariableReference
 from millstream.analysis.queries.resolved_expression import Expr
 from millstream.analysis.queries.resolved_query import Output, PatternClause, PatternElement, Select
 from millstream.analysis.queries.scope import Scope
@@ -46,7 +46,7 @@ def analyse_pattern_query(
         source=source,
         joins=tuple(joins),
         outputs=outputs,
-        pattern=with_form(analyser.clause(), outputs, analyser.expressions),
+        pattern=build_pattern(analyser.clause(), outputs, analyser.expressions),
         facts=analyser.result_facts(outputs),
         span=span_of(node),
     )
@@ -112,7 +112,7 @@ class _PatternAnalyser:
             self.partition_by,
             Scope(tables, dict(resolver.scope.merged), resolver.scope.outer),
         )
-        self.mentions = Mentions(self.names, resolver.catalog)
+        self.mentions = ReferenceFinder(self.names, resolver.catalog)
         self.expressions = PatternExpressions(self.names, resolver)
 
     # ------------------------------------------------------------ the pattern itself
@@ -196,7 +196,11 @@ class _PatternAnalyser:
                 if owner is None or any(m.variable is None for m in mentions):
                     self._check_after_match(mentions)
                     after_match.append(condition)
-                elif all(m.how is How.FINAL for m in mentions if m.variable and m.variable.position == owner):
+                elif all(
+                    m.how is ReferenceKind.FINAL
+                    for m in mentions
+                    if m.variable and m.variable.position == owner
+                ):
                     final[owner].append(condition)
                 else:
                     per_tuple[owner].append(condition)
@@ -210,9 +214,9 @@ class _PatternAnalyser:
             self.relation.alias, self.partition_by, self.sequence_by, elements, tuple(after_match)
         )
 
-    def _check_after_match(self, mentions: list[Mention]) -> None:
+    def _check_after_match(self, mentions: list[VariableReference]) -> None:
         for mention in mentions:
-            if mention.how is How.RUNNING:
+            if mention.how is ReferenceKind.RUNNING:
                 raise AnalysisError(
                     "a condition with a table is tested on matches, where a star is complete",
                     span=span_of(mention.node),
@@ -234,7 +238,7 @@ class _PatternAnalyser:
             return
         value = item.unalias()
         for mention in self.mentions.of(value):
-            if mention.how is How.RUNNING:
+            if mention.how is ReferenceKind.RUNNING:
                 raise AnalysisError(
                     "in SELECT a star is complete, and its aggregates are final",
                     span=span_of(mention.node),

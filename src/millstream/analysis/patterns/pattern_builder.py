@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from millstream.analysis.patterns.pattern_elaborator import PatternValues
+from millstream.analysis.patterns.pattern_elaborator import PatternElaborator
 from millstream.analysis.patterns.tuple_columns import TupleColumn
 from millstream.errors import AnalysisError
 from millstream.ir.pattern import Element, Pattern
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from millstream.analysis.queries.resolved_query import Output, PatternClause
 
 
-def with_form(
+def build_pattern(
     clause: PatternClause, outputs: Iterable[Output], expressions: PatternExpressions
 ) -> PatternClause:
     """The clause with its form, or with the reason why there is none: something cannot be compiled yet.
@@ -34,7 +34,7 @@ def with_form(
     names = expressions.names
     if names.relation.fields is None:
         return replace(clause, unfit=f"the columns of '{clause.alias}' are not known before Spark reads it")
-    values = PatternValues(expressions)
+    values = PatternElaborator(expressions)
     try:
         elements = tuple(_element(clause, variable, values) for variable in names.variables)
         made = tuple(_result(spoken[ref], values) for ref in returned)
@@ -51,7 +51,7 @@ def with_form(
     return replace(clause, form=form, returned=returned, computed=tuple(values.computed))
 
 
-def _element(clause: PatternClause, variable: Variable, values: PatternValues) -> Element:
+def _element(clause: PatternClause, variable: Variable, values: PatternElaborator) -> Element:
     written = clause.elements[variable.position]
 
     def made(conditions: Iterable[Text], *, final: bool) -> tuple[Expr, ...]:
@@ -63,7 +63,7 @@ def _element(clause: PatternClause, variable: Variable, values: PatternValues) -
     )
 
 
-def _condition(condition: Text, values: PatternValues) -> Expr:
+def _condition(condition: Text, values: PatternElaborator) -> Expr:
     assert condition.tree is not None
     try:
         return values.as_(condition.tree, BOOLEAN)
@@ -71,7 +71,7 @@ def _condition(condition: Text, values: PatternValues) -> Expr:
         raise AnalysisError(f"in '{condition}', {error.message}", span=error.span) from None
 
 
-def _result(spoken: Spoken, values: PatternValues) -> Expr:
+def _result(spoken: Spoken, values: PatternElaborator) -> Expr:
     """A whole column, even if only a part of it is wanted in the end, or an aggregate."""
     if isinstance(spoken, TupleColumn):
         return values.of_tuple(replace(spoken, fields=()))

@@ -26,15 +26,15 @@ from millstream.analysis.queries.resolved_expression import ColumnRef
 from millstream.analysis.queries.resolved_expression import Expr as Text
 from millstream.analysis.queries.resolved_query import Output
 from millstream.analysis.types.builtin_aggregates import written_arguments
-from millstream.analysis.types.elaborator import Values, shown
+from millstream.analysis.types.elaborator import Elaborator, shown
 from millstream.analysis.types.expression_types import OF_GROUP
 from millstream.analysis.types.implicit_casts import converted
 from millstream.analysis.udas.body_elaborator import bodies_of
 from millstream.catalog.functions import is_deterministic
 from millstream.errors import AnalysisError
 from millstream.ir.pattern import End, Measure, Place
-from millstream.ir.typed_nodes import Aggregation, Body, Column, Expr, Grouped
-from millstream.program.content_aggregate import WHOLE_ROW, Content, Direction
+from millstream.ir.typed_nodes import Aggregation, Body, Column, Expr, GroupColumn
+from millstream.program.content_aggregate import WHOLE_ROW, ContentAggregate, Direction
 from millstream.syntax import nodes
 from millstream.syntax.spans import span_of
 from millstream.types import BOOLEAN, Kind, Type, struct
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 _NOT_KEPT = (Kind.VARIANT, Kind.YEAR_MONTH_INTERVAL, Kind.UNKNOWN)
 
 
-class PatternValues(Values):
+class PatternElaborator(Elaborator):
     """Makes checked expressions of the conditions and results of one pattern.
 
     What cannot be compiled, but speaks of one tuple only, is ``computed`` before the search, as a column
@@ -181,7 +181,7 @@ class PatternValues(Values):
         measure = Measure(variable.position, made, final, rows)
         if measure not in self.measures:
             self.measures.append(measure)
-        return Grouped(self.measures.index(measure), made.type)
+        return GroupColumn(self.measures.index(measure), made.type)
 
     @contextmanager
     def _at_each_tuple(self, variable: Variable) -> Iterator[None]:
@@ -253,7 +253,7 @@ class PatternValues(Values):
             return Aggregation(name, given, type_, user=body, column=at)
         if isinstance(body, Body) and body.given:
             raise self.refused(node, f"'{name}', which reads a table,")
-        return Content(name, given, type_, distinct, column=at, source=body)
+        return ContentAggregate(name, given, type_, distinct, column=at, source=body)
 
 
 def _rows(node: exp.Window) -> int | None:

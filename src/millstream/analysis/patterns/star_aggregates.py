@@ -24,7 +24,7 @@ from millstream.analysis.types.implicit_casts import converted
 from millstream.codegen.udas.compiled_aggregates import ACCUMULATORS
 from millstream.errors import AnalysisError
 from millstream.ir.typed_nodes import Aggregation, Call, Case, Constant, Expr
-from millstream.program.content_aggregate import Content, Direction
+from millstream.program.content_aggregate import ContentAggregate, Direction
 from millstream.syntax.spans import span_of
 from millstream.types import BIGINT, BOOLEAN, DOUBLE, INT, Kind, Type
 
@@ -82,7 +82,7 @@ def of_star(
     is_interval = result.kind is Kind.DAY_TIME_INTERVAL and function in SUMS
     if function in ACCUMULATORS and not (distinct or parameters or is_interval):
         return built_in(function, given, result)
-    return Content(
+    return ContentAggregate(
         function, given, result, distinct, parameters=parameters, ignore_nulls=ignore_nulls, order=order
     )
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from millstream.catalog import Catalog
 
 
-class How(Enum):
+class ReferenceKind(Enum):
     """In what way a variable is spoken of."""
 
     TUPLE = "tuple"
@@ -43,22 +43,22 @@ class How(Enum):
 
 
 @dataclass(frozen=True)
-class Mention:
+class VariableReference:
     """A variable in an expression, or (None) a table beside the pattern."""
 
     variable: Variable | None
-    how: How
+    how: ReferenceKind
     node: exp.Expr
 
 
-class Mentions:
+class ReferenceFinder:
     """Finds the mentions of an expression, and refuses aggregates that a pattern cannot have."""
 
     def __init__(self, names: PatternNames, catalog: Catalog) -> None:
         self.names = names
         self.catalog = catalog
 
-    def of(self, node: exp.Expr) -> Iterator[Mention]:
+    def of(self, node: exp.Expr) -> Iterator[VariableReference]:
         if isinstance(node, exp.Query):
             return
         if is_aggregate(node, self.catalog):
@@ -69,9 +69,9 @@ class Mentions:
         if isinstance(node, exp.Column):
             variable = self.names.variable_of(node)
             if variable is not None:
-                yield Mention(variable, How.TUPLE, node)
+                yield VariableReference(variable, ReferenceKind.TUPLE, node)
             elif self.names.table_of(node) is not None:
-                yield Mention(None, How.TUPLE, node)
+                yield VariableReference(None, ReferenceKind.TUPLE, node)
             return
         for child in node.iter_expressions():
             yield from self.of(child)
@@ -88,7 +88,7 @@ class Mentions:
 
     # ------------------------------------------------------------ aggregates
 
-    def _aggregate(self, node: exp.Expr) -> Mention:
+    def _aggregate(self, node: exp.Expr) -> VariableReference:
         name = aggregate_name(node)
         written = written_call(node)
         if not isinstance(written.call, exp.Anonymous):
@@ -110,10 +110,10 @@ class Mentions:
         self._check_base_version(node, name)
         if starred:
             self._check_all_starred(written, variable)
-            return Mention(variable, How.FINAL, node)
+            return VariableReference(variable, ReferenceKind.FINAL, node)
         if not self._is_running(name):
             raise self._needs_star(node, name, variable, written)
-        return Mention(variable, How.RUNNING, node)
+        return VariableReference(variable, ReferenceKind.RUNNING, node)
 
     def _check_not_nested(self, node: exp.Expr, name: str) -> None:
         calls = [p for p in node.walk() if isinstance(p, exp.Anonymous) and is_aggregate(p, self.catalog)]
@@ -155,7 +155,7 @@ class Mentions:
             hint=f"write {name}(*{star.name}{f'.{head}' if unqualified else ''})",
         )
 
-    def _end(self, node: exp.Expr, name: str, variable: Variable, written: WrittenCall) -> Mention:
+    def _end(self, node: exp.Expr, name: str, variable: Variable, written: WrittenCall) -> VariableReference:
         if isinstance(node, exp.Window):
             raise AnalysisError(f"{name.upper()} takes no OVER in a pattern", span=span_of(node))
         if written.has_more and tuple_argument(written.call, self.names) is not None:
@@ -170,9 +170,11 @@ class Mentions:
                 span=span_of(node),
                 hint=f"write {variable.name} and the column",
             )
-        return Mention(variable, How.FINAL, node)
+        return VariableReference(variable, ReferenceKind.FINAL, node)
 
-    def _moving(self, node: exp.Window, variable: Variable, starred: list[nodes.Starred]) -> Mention:
+    def _moving(
+        self, node: exp.Window, variable: Variable, starred: list[nodes.Starred]
+    ) -> VariableReference:
         """``avg(Y.v) OVER (ROWS 4 PRECEDING)``: over the last tuples of the star, as it grows."""
         if starred:
             raise AnalysisError("a moving window is about a star that grows: no *", span=span_of(starred[0]))
@@ -183,7 +185,7 @@ class Mentions:
                 span=span_of(node),
                 hint="OVER (ROWS n PRECEDING)",
             )
-        return Mention(variable, How.RUNNING, node)
+        return VariableReference(variable, ReferenceKind.RUNNING, node)
 
     def _check_base_version(self, node: exp.Expr, name: str) -> None:
         if self.catalog.aggregate(name, window=True) is not None and self.catalog.aggregate(name) is None:

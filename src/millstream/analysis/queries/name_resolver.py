@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from millstream.analysis.error_collector import Collecting, Mistakes
+from millstream.analysis.error_collector import CollectingBlock, ErrorCollector
 from millstream.analysis.queries.call_arguments import check_arguments, check_clear
 from millstream.analysis.queries.resolved_expression import ColumnRef, Expr, cut
 from millstream.analysis.queries.scope import Scope
@@ -38,9 +38,9 @@ class Resolver:
         on_subquery: Callable[[exp.Query, Scope], Type],
         on_aggregate: CallHandler | None = None,
         where: str = "here",
-        mistakes: Mistakes | None = None,
+        collector: ErrorCollector | None = None,
     ) -> None:
-        self.mistakes = mistakes
+        self.mistakes = collector
         """Collects mistakes in expressions; without, the first is raised."""
         self.scope = scope
         self.catalog = catalog
@@ -58,7 +58,7 @@ class Resolver:
             node=lambda node: None,
             query=lambda query: on_subquery(query, scope),
             names=catalog.function_names(),
-            mistakes=mistakes,
+            collector=collector,
         )
 
     def with_aggregates(
@@ -72,12 +72,12 @@ class Resolver:
             on_subquery=self._on_subquery,
             on_aggregate=handler,
             where=where,
-            mistakes=self.mistakes,
+            collector=self.mistakes,
         )
 
-    def collected(self) -> Collecting:
+    def collected(self) -> CollectingBlock:
         """A block whose error is collected, or raised if errors are not collected."""
-        return Collecting(self.mistakes)
+        return CollectingBlock(self.mistakes)
 
     def resolve(self, node: exp.Expr) -> Expr:
         """A resolved expression, or an AnalysisError."""

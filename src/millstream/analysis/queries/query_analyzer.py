@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from millstream.analysis.error_collector import Mistakes
+from millstream.analysis.error_collector import ErrorCollector
 from millstream.analysis.patterns.pattern_analyzer import analyse_pattern_query
 from millstream.analysis.queries.from_clause import (
     columns_of,
@@ -84,7 +84,7 @@ class QueryAnalyser:
         self.outer = outer
         self._subqueries: dict[tuple[int, int], tuple[exp.Query, Scope, Type]] = {}
         """Types of subqueries by node and scope, which are kept so that their identities stay theirs."""
-        self.mistakes = Mistakes()
+        self.mistakes = ErrorCollector()
 
     def query(self, node: exp.Expr) -> Query:
         while isinstance(node, exp.Subquery) and not isinstance(node, nodes.WindowedSubquery):
@@ -247,7 +247,7 @@ class QueryAnalyser:
         self.mistakes.check()
 
     def _resolver(self, scope: Scope) -> Resolver:
-        return Resolver(scope, self.catalog, self.source, on_subquery=self._subquery, mistakes=self.mistakes)
+        return Resolver(scope, self.catalog, self.source, on_subquery=self._subquery, collector=self.mistakes)
 
     def _subquery(self, node: exp.Query, scope: Scope) -> Type:
         """The type of a query inside an expression; it is asked for more than once, and analysed once."""

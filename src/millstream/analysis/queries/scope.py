@@ -45,7 +45,7 @@ class ScopeRelation:
 
 
 @dataclass(frozen=True)
-class Named:
+class NamedColumn:
     """What a name means: a column, the text that says so, and the struct fields taken from it."""
 
     column: ColumnRef
@@ -83,7 +83,7 @@ class Scope:
     def relation(self, alias: str) -> ScopeRelation | None:
         return next((r for r in self.relations if r.alias.lower() == alias.lower()), None)
 
-    def resolve(self, node: exp.Column) -> Named | None:
+    def resolve(self, node: exp.Column) -> NamedColumn | None:
         """What a name means, or None for a function that is called without parentheses.
 
         ``a.b`` is column b of relation a, or else field b of column a.
@@ -108,7 +108,7 @@ class Scope:
             return self.outer.resolve(node)
         raise self._unknown(node)
 
-    def _of_relation(self, relation: ScopeRelation, parts: list[exp.Expr]) -> Named:
+    def _of_relation(self, relation: ScopeRelation, parts: list[exp.Expr]) -> NamedColumn:
         column = relation.find(parts[1].name)
         if column is None:
             raise AnalysisError(
@@ -157,10 +157,10 @@ class Scope:
         return AnalysisError(f"unknown column '{parts[0].name}'", span=span_of(node), hint=hint)
 
 
-def _named(column: ColumnRef, parts: list[exp.Expr], used: int) -> Named:
+def _named(column: ColumnRef, parts: list[exp.Expr], used: int) -> NamedColumn:
     first, last = span_of(parts[0]), span_of(parts[used - 1])
     span = (first[0], last[1]) if first and last else None
-    return Named(column, span, tuple(part.name for part in parts[used:]))
+    return NamedColumn(column, span, tuple(part.name for part in parts[used:]))
 
 
 def _columns_hint(relation: ScopeRelation) -> str | None:

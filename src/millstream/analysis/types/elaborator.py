@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from millstream.catalog import Catalog
 
 
-class Values(ABC):
+class Elaborator(ABC):
     """Makes checked expressions of trees; what their names are, others know."""
 
     where: ClassVar[str]
@@ -295,26 +295,26 @@ _COMPARISONS: dict[type[exp.Expr], str] = {
 }
 
 
-def _binary(operator: str) -> Callable[[Values, Any], Expr]:
+def _binary(operator: str) -> Callable[[Elaborator, Any], Expr]:
     return lambda values, node: values.arithmetic(operator, node)
 
 
-def _bits(operator: str) -> Callable[[Values, Any], Expr]:
+def _bits(operator: str) -> Callable[[Elaborator, Any], Expr]:
     return lambda values, node: values.bitwise(operator, node)
 
 
-def _function(name: str, *keys: str) -> Callable[[Values, Any], Expr]:
+def _function(name: str, *keys: str) -> Callable[[Elaborator, Any], Expr]:
     return lambda values, node: values.special(name, keys, node)
 
 
-_RULES: dict[type, Callable[[Values, Any], Expr]] = {
+_RULES: dict[type, Callable[[Elaborator, Any], Expr]] = {
     exp.Column: lambda values, node: values.column(node),
     exp.Dot: lambda values, node: values.dot(node),
-    exp.Literal: Values.literal,
+    exp.Literal: Elaborator.literal,
     exp.Boolean: lambda values, node: Constant(bool(node.this), BOOLEAN),
     exp.Null: lambda values, node: Constant(None, NULL),
-    exp.Interval: Values.interval,
-    exp.Cast: Values.cast,
+    exp.Interval: Elaborator.interval,
+    exp.Cast: Elaborator.cast,
     exp.Paren: lambda values, node: values.of(node.this),
     exp.Alias: lambda values, node: values.of(node.this),
     exp.Add: _binary("+"),
@@ -323,27 +323,27 @@ _RULES: dict[type, Callable[[Values, Any], Expr]] = {
     exp.Div: _binary("/"),
     exp.Mod: _binary("%"),
     exp.IntDiv: _binary("div"),
-    exp.Neg: Values.negative,
+    exp.Neg: Elaborator.negative,
     exp.BitwiseAnd: _bits("&"),
     exp.BitwiseOr: _bits("|"),
     exp.BitwiseXor: _bits("^"),
-    **dict.fromkeys(_COMPARISONS, Values.comparison),
+    **dict.fromkeys(_COMPARISONS, Elaborator.comparison),
     exp.And: lambda values, node: values.connective("and", node),
     exp.Or: lambda values, node: values.connective("or", node),
-    exp.Not: Values.negation,
-    exp.Is: Values.is_,
-    exp.Between: Values.between,
-    exp.In: Values.in_,
+    exp.Not: Elaborator.negation,
+    exp.Is: Elaborator.is_,
+    exp.Between: Elaborator.between,
+    exp.In: Elaborator.in_,
     exp.Exists: lambda values, node: values.exists(node),
     exp.Query: lambda values, node: values.subquery(node),
     exp.Subquery: lambda values, node: values.subquery(node),
-    exp.Case: Values.case,
-    exp.DPipe: Values.concatenation,
-    **dict.fromkeys((exp.Like, exp.ILike, exp.RegexpLike), Values.like),
+    exp.Case: Elaborator.case,
+    exp.DPipe: Elaborator.concatenation,
+    **dict.fromkeys((exp.Like, exp.ILike, exp.RegexpLike), Elaborator.like),
     exp.Anonymous: lambda values, node: values.call(node),
     exp.If: _function("if", "this", "true", "false"),
     exp.Trim: _function("trim", "this", "expression"),
     exp.Substring: _function("substring", "this", "start", "length"),
     exp.StrPosition: _function("position", "substr", "this", "position"),
-    exp.Extract: Values.extract,
+    exp.Extract: Elaborator.extract,
 }

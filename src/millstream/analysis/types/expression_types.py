@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from millstream.analysis.error_collector import Mistakes
+from millstream.analysis.error_collector import ErrorCollector
 from millstream.analysis.types import literal_types, operator_types
 from millstream.analysis.types.coercion import common_type
 from millstream.analysis.types.data_types import from_datatype
@@ -72,14 +72,14 @@ class Typer:
         node: Callable[[exp.Expr], Type | None] = lambda node: None,
         query: Callable[[exp.Query], Type] = lambda query: UNKNOWN,
         names: Collection[str] = (),
-        mistakes: Mistakes | None = None,
+        collector: ErrorCollector | None = None,
     ) -> None:
         self._column = column
         self._call = call
         self._node = node
         self._query = query
         self._names = names
-        self._mistakes = mistakes
+        self._mistakes = collector
         self._lambda_parameters: list[dict[str, Type]] = []
         self._known: dict[int, tuple[exp.Expr, Type]] | None = None
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from millstream.analysis.error_collector import Mistakes
+from millstream.analysis.error_collector import ErrorCollector
 from millstream.analysis.types.data_types import from_datatype
 from millstream.analysis.udas.body_expressions import INWINDOW, BodyNames, Fields, LocalTable
 from millstream.analysis.udas.body_statements import RETURN, StatementChecker
@@ -81,7 +81,7 @@ class BodyChecker:
 
     def _check_statements(self) -> None:
         # Types that a statement with a mistake would have told are open: no more can be said of the others.
-        mistakes = Mistakes()
+        mistakes = ErrorCollector()
         for name, block in self._blocks.items():
             checker = StatementChecker(self.names.inside(name), self.returns, mistakes)
             for statement in block.args.get("statements") or ():

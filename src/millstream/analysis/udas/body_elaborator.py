@@ -18,13 +18,13 @@ from millstream.analysis.queries.scope import Scope, ScopeRelation
 from millstream.analysis.types.implicit_casts import converted
 from millstream.analysis.types.type_inference import OpenTypes
 from millstream.analysis.udas.body_analyzer import AggregateBody
-from millstream.analysis.udas.body_expression_elaborator import BodyValues, Scans, with_outputs
+from millstream.analysis.udas.body_expression_elaborator import BodyExpressionElaborator, Scans, with_outputs
 from millstream.analysis.udas.body_expressions import BodyNames, LocalTable
 from millstream.analysis.udas.body_queries import BodyQueries
-from millstream.analysis.udas.body_query_elaborator import CheckedSelect, SeveralRowsError
+from millstream.analysis.udas.body_query_elaborator import BodyQueryElaborator, SeveralRowsError
 from millstream.analysis.udas.body_statements import RETURN, StatementChecker, inserted_rows
 from millstream.catalog.entries import View
-from millstream.codegen.udas.uda_compiler import CONTENT, compiled
+from millstream.codegen.udas.uda_compiler import CONTENT, compile_uda
 from millstream.errors import AnalysisError, MillstreamError
 from millstream.ir import typed_nodes
 from millstream.ir.python_aggregate import PythonAggregate, PythonBody
@@ -47,7 +47,7 @@ def checked_body(aggregate: Aggregate, arguments: Sequence[Type], catalog: Catal
     """An aggregate in ESL, for arguments of these types."""
     body = aggregate.definition
     assert isinstance(body, AggregateBody), "it is written in ESL"
-    return _Checker(aggregate, body, catalog).check(arguments)
+    return _BodyElaborator(aggregate, body, catalog).check(arguments)
 
 
 def bodies_of(name: str, arguments: Sequence[Type], catalog: Catalog) -> Bodies:
@@ -93,7 +93,7 @@ def _named(name: str, arguments: Sequence[Type], catalog: Catalog) -> Bodies:
         assert isinstance(statement.tree, nodes.CreateAggregate)
         entry = analyse_aggregate(statement.tree, catalog, statement.source)
         body = checked_body(entry, arguments, catalog)
-        compiled(body, CONTENT)
+        compile_uda(body, CONTENT)
     except (MillstreamError, UnsupportedError):
         return Bodies(unfit=f"'{name}' cannot be run inside an aggregate")
     return Bodies(base=body)
@@ -118,7 +118,7 @@ def _versions(name: str, arguments: Sequence[Type], catalog: Catalog) -> Bodies:
                 body = python_body(entry, entry.definition, arguments)
             else:
                 body = checked_body(entry, arguments, catalog)
-                compiled(body, CONTENT)
+                compile_uda(body, CONTENT)
         except AnalysisError as error:
             # Types that nobody knows before Spark does may turn out to fit.
             if not all(type_.is_known for type_ in arguments):
@@ -151,7 +151,7 @@ def python_body(aggregate: Aggregate, definition: PythonAggregate, arguments: Se
     return PythonBody(aggregate.name, parameters, aggregate.returns, definition)
 
 
-class _Checker:
+class _BodyElaborator:
     def __init__(self, aggregate: Aggregate, body: AggregateBody, catalog: Catalog) -> None:
         self._aggregate, self._body = aggregate, body
         self._types = OpenTypes()
@@ -218,7 +218,8 @@ class _Checker:
         }
         made = {
             name: tuple(
-                _Statements(self._names.inside(block), body, self._numbers, self._body).of(s) for s in given
+                _StatementElaborator(self._names.inside(block), body, self._numbers, self._body).of(s)
+                for s in given
             )
             for name, (block, given) in blocks.items()
         }
@@ -281,7 +282,7 @@ class _Checker:
         return closed
 
 
-class _Statements:
+class _StatementElaborator:
     """Makes the checked form of the statements of one block."""
 
     def __init__(
@@ -307,11 +308,11 @@ class _Statements:
         span = span_of(node)
         return "" if span is None else " ".join(self._written.source.text[span[0] : span[1] + 1].split())
 
-    def _values(self, scans: Scans) -> BodyValues:
-        return BodyValues(self._queries.typer(scans.scope), scans, self.query)
+    def _values(self, scans: Scans) -> BodyExpressionElaborator:
+        return BodyExpressionElaborator(self._queries.typer(scans.scope), scans, self.query)
 
     def query(self, node: exp.Expr, outer: Scans | None = None) -> typed_nodes.Query:
-        return CheckedSelect.query(node, self._queries, self._body, self._numbers, outer)
+        return BodyQueryElaborator.query(node, self._queries, self._body, self._numbers, outer)
 
     def _insert(self, node: nodes.InsertInto) -> typed_nodes.Insert:
         table = None if node.name.lower() == RETURN else self._body.table(node.name.lower())
@@ -353,7 +354,7 @@ class _Statements:
             scan, tuple(assigned), conditions, text=self._text(node), span=span_of(node)
         )
 
-    def _changed(self, node: exp.Expr) -> tuple[typed_nodes.Scan, BodyValues]:
+    def _changed(self, node: exp.Expr) -> tuple[typed_nodes.Scan, BodyExpressionElaborator]:
         table = self._body.table(node.this.name.lower())
         scan = typed_nodes.Scan(next(self._numbers), table.name, fields=table.fields)
         alias = node.this.alias or table.name

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from millstream.analysis.types.elaborator import Values, shown
+from millstream.analysis.types.elaborator import Elaborator, shown
 from millstream.analysis.types.implicit_casts import converted, together
 from millstream.analysis.udas.body_expressions import OLDEST, SQLCODE, BodyTyper
 from millstream.errors import AnalysisError
@@ -24,7 +24,7 @@ Found = Callable[[exp.Expr], Expr | None]
 """Somebody who is asked about every node first: who groups knows keys and aggregates."""
 
 
-def nobody(node: exp.Expr) -> Expr | None:
+def no_value(node: exp.Expr) -> Expr | None:
     return None
 
 
@@ -46,7 +46,7 @@ class Scans:
         return None
 
 
-class BodyValues(Values):
+class BodyExpressionElaborator(Elaborator):
     """Makes checked expressions of the trees of one statement or SELECT.
 
     ``query`` makes the checked form of a subquery.
@@ -59,7 +59,7 @@ class BodyValues(Values):
         typer: BodyTyper,
         scans: Scans,
         query: Callable[[exp.Expr, Scans], typed_nodes.Query],
-        found: Found = nobody,
+        found: Found = no_value,
     ) -> None:
         super().__init__(typer.settled_type, typer.names.catalog)
         self._typer = typer
@@ -131,7 +131,7 @@ class BodyValues(Values):
         inner = self._query(node.args["query"].unnest(), self._scans)
         pairs = [together(value, output) for value, output in zip(values, inner.outputs, strict=True)]
         inner = with_outputs(inner, [pair[1] for pair in pairs])
-        return typed_nodes.Among(tuple(pair[0] for pair in pairs), inner)
+        return typed_nodes.InQuery(tuple(pair[0] for pair in pairs), inner)
 
     def exists(self, node: exp.Exists) -> Expr:
         return typed_nodes.Exists(self._query(node.this.unnest(), self._scans))

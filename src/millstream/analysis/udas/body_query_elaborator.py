@@ -12,7 +12,7 @@ from millstream.analysis.queries.scope import Scope, ScopeRelation
 from millstream.analysis.types.builtin_aggregates import built_in, written_arguments
 from millstream.analysis.types.coercion import common_type
 from millstream.analysis.types.implicit_casts import converted
-from millstream.analysis.udas.body_expression_elaborator import BodyValues, Scans, with_outputs
+from millstream.analysis.udas.body_expression_elaborator import BodyExpressionElaborator, Scans, with_outputs
 from millstream.analysis.udas.body_expressions import walk
 from millstream.analysis.udas.body_queries import BodyQueries
 from millstream.codegen.udas.body_facts import returns_growing_table
@@ -25,7 +25,7 @@ AGGREGATES = ("count", "sum", "avg", "min", "max", "first", "last", "any_value")
 """The built-in aggregates of queries in bodies."""
 
 
-class CheckedSelect:
+class BodyQueryElaborator:
     """One SELECT, read in the order in which it is computed."""
 
     def __init__(
@@ -105,13 +105,13 @@ class CheckedSelect:
             aggregates=tuple(self._aggregates),
         )
 
-    def _values(self, grouped: bool = False) -> BodyValues:
+    def _values(self, grouped: bool = False) -> BodyExpressionElaborator:
         def inner(node: exp.Expr, outer: Scans) -> typed_nodes.Query:
             return self.query(node, self._queries, self._body, self._numbers, outer)
 
         if not grouped:
-            return BodyValues(self._typer, self._scans, inner)
-        return BodyValues(self._typer, self._scans, inner, self._in_groups)
+            return BodyExpressionElaborator(self._typer, self._scans, inner)
+        return BodyExpressionElaborator(self._typer, self._scans, inner, self._in_groups)
 
     def _calls(self) -> Iterator[exp.Expr]:
         having = self._node.args.get("having")
@@ -176,7 +176,7 @@ class CheckedSelect:
 
     # ------------------------------------------------------------ SELECT
 
-    def _outputs(self, values: BodyValues) -> tuple[list[typed_nodes.Expr], list[str]]:
+    def _outputs(self, values: BodyExpressionElaborator) -> tuple[list[typed_nodes.Expr], list[str]]:
         outputs: list[typed_nodes.Expr] = []
         names: list[str] = []
         for item in self._node.expressions:
@@ -212,7 +212,7 @@ class CheckedSelect:
     def _in_groups(self, node: exp.Expr) -> typed_nodes.Expr | None:
         for i, key in enumerate(self._keys):
             if node == key:
-                return typed_nodes.Grouped(i, self._values().of(key).type)
+                return typed_nodes.GroupColumn(i, self._values().of(key).type)
         if is_aggregate_call(node, self._queries.names.catalog):
             return self._aggregate(node)
         return None
@@ -243,7 +243,7 @@ class CheckedSelect:
         found = replace(found, distinct=distinct, filter=condition)
         if found not in self._aggregates:
             self._aggregates.append(found)
-        return typed_nodes.Grouped(len(self._keys) + self._aggregates.index(found), found.type)
+        return typed_nodes.GroupColumn(len(self._keys) + self._aggregates.index(found), found.type)
 
     def _user(
         self, name: str, arguments: tuple[typed_nodes.Expr, ...], node: exp.Expr

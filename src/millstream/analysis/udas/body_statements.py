@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from millstream.analysis.error_collector import Collecting
+from millstream.analysis.error_collector import CollectingBlock
 from millstream.analysis.queries.scope import Scope, ScopeRelation
 from millstream.analysis.types.coercion import stores
 from millstream.analysis.udas.body_expressions import INWINDOW, is_literal
@@ -16,7 +16,7 @@ from millstream.syntax import nodes
 from millstream.syntax.spans import span_of
 
 if TYPE_CHECKING:
-    from millstream.analysis.error_collector import Mistakes
+    from millstream.analysis.error_collector import ErrorCollector
     from millstream.analysis.udas.body_expressions import BodyNames, BodyTyper, Fields, LocalTable
     from millstream.types import Field, Type
 
@@ -34,8 +34,8 @@ def inserted_rows(node: nodes.InsertInto) -> list[list[exp.Expr]]:
 class StatementChecker:
     """Checks the statements of one block; the first mistake is raised unless mistakes are collected."""
 
-    def __init__(self, names: BodyNames, returns: Fields, mistakes: Mistakes | None = None) -> None:
-        self._mistakes = mistakes
+    def __init__(self, names: BodyNames, returns: Fields, collector: ErrorCollector | None = None) -> None:
+        self._mistakes = collector
         self.names = names
         self.returns = returns
         self.queries = BodyQueries(names)
@@ -51,8 +51,8 @@ class StatementChecker:
             case _:
                 raise AnalysisError("expected INSERT, UPDATE or DELETE", span=span_of(node))
 
-    def _collected(self) -> Collecting:
-        return Collecting(self._mistakes)
+    def _collected(self) -> CollectingBlock:
+        return CollectingBlock(self._mistakes)
 
     # ------------------------------------------------------------ INSERT
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from millstream.codegen.core.value_emitter import Emitting, Value
+from millstream.codegen.core.value_emitter import Value, ValueEmitter
 from millstream.ir.typed_nodes import Cast
 from millstream.ir.value_kinds import LIMITS, WORD, kind_of, zero
 from millstream.program.failures import CONVERSION, OVERFLOW
 from millstream.types import BIGINT, Kind, Type
 
 
-class Conversions(Emitting):
+class CastEmitter(ValueEmitter):
     """Writes conversions; what is no number while the program runs takes a longer way."""
 
     def cast(self, expr: Cast) -> Value:

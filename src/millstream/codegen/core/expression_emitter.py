@@ -6,8 +6,8 @@ Conditions are written so that what stands behind a false one is not computed.
 from __future__ import annotations
 
 from millstream.catalog.functions import is_deterministic
-from millstream.codegen.core.function_emitter import Calls
-from millstream.codegen.core.value_emitter import Known, Value, either
+from millstream.codegen.core.function_emitter import FunctionEmitter
+from millstream.codegen.core.value_emitter import KnownValue, Value, either
 from millstream.ir import typed_nodes
 from millstream.ir.typed_nodes import Call, Case, Cast, Constant, Expr
 from millstream.ir.value_kinds import TRUTH, kind_of, zero
@@ -17,14 +17,14 @@ _LONGEST = 200
 """Parts of an expression that is looked for among those computed before: each part makes that slower."""
 
 
-class Expressions(Calls):
+class ExpressionEmitter(FunctionEmitter):
     """Writes expressions for their surroundings."""
 
     # ------------------------------------------------------------ values
 
-    def value(self, expr: Expr | Known) -> Value:
+    def value(self, expr: Expr | KnownValue) -> Value:
         """What depends on arguments and columns only is computed once, however often it is written."""
-        if isinstance(expr, Known | typed_nodes.Parameter):
+        if isinstance(expr, KnownValue | typed_nodes.Parameter):
             return self._value(expr)
         used = self._settled(expr)
         if used is None:
@@ -85,9 +85,9 @@ class Expressions(Calls):
             case _:
                 return True
 
-    def _value(self, expr: Expr | Known) -> Value:
+    def _value(self, expr: Expr | KnownValue) -> Value:
         match expr:
-            case Known(value):
+            case KnownValue(value):
                 return value
             case Constant():
                 return self._constant(expr)
@@ -99,7 +99,7 @@ class Expressions(Calls):
                 return Value("sqlcode")
             case typed_nodes.Oldest(position, index, type_):
                 return self._around.oldest(self.value(position), index, type_)
-            case typed_nodes.Grouped(index):
+            case typed_nodes.GroupColumn(index):
                 return self._around.grouped(index)
             case typed_nodes.Scalar(query):
                 return self._around.scalar(query)
@@ -109,7 +109,7 @@ class Expressions(Calls):
                 return self.cast(expr)
             case Call() if kind_of(expr.type) == TRUTH and expr.name in _CONDITIONS:
                 return self._as_value(expr)
-            case typed_nodes.Exists() | typed_nodes.Among():
+            case typed_nodes.Exists() | typed_nodes.InQuery():
                 return self._as_value(expr)
             case Call("coalesce"):
                 return self._coalesce(expr)
@@ -151,7 +151,7 @@ class Expressions(Calls):
                 return str(value is True)
             case typed_nodes.Exists(query):
                 return self._around.exists(query)
-            case typed_nodes.Among(values):
+            case typed_nodes.InQuery(values):
                 return self._around.among(tuple(self.kept(self.value(v)) for v in values), expr)[0]
             case Call("and", (a, b)):
                 return self._shortly(self.truth(a), b, "and", self.truth)
@@ -177,7 +177,7 @@ class Expressions(Calls):
                 return str(value is False)
             case typed_nodes.Exists(query):
                 return f"(not {self._around.exists(query)})"
-            case typed_nodes.Among(values):
+            case typed_nodes.InQuery(values):
                 return self._around.among(tuple(self.kept(self.value(v)) for v in values), expr)[1]
             case Call("and", (a, b)):
                 return self._shortly(self.falsity(a), b, "or", self.falsity)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from millstream.codegen.core.cast_emitter import Conversions, beyond
-from millstream.codegen.core.value_emitter import Known, Value, either
+from millstream.codegen.core.cast_emitter import CastEmitter, beyond
+from millstream.codegen.core.value_emitter import KnownValue, Value, either
 from millstream.ir.typed_nodes import Call
 from millstream.ir.value_kinds import DOUBLE, INTEGER, LIMITS, WORD, kind_of
 from millstream.program.failures import DIVISION, OVERFLOW
@@ -11,7 +11,7 @@ from millstream.program.spark_text_hash import SEED
 from millstream.types import BIGINT, Kind, Type
 
 
-class Calls(Conversions):
+class FunctionEmitter(CastEmitter):
     """Writes calls; those of functions that are not compiled go outside."""
 
     def call(self, expr: Call) -> Value:
@@ -180,7 +180,7 @@ class Calls(Conversions):
             if kind_of(argument.type) == WORD and i == 0:
                 line = f"{name} = {self._around.hashes(prefix, argument.type)}[{value.code}]"
             elif kind_of(argument.type) == WORD:
-                seeded = (Known(value, argument.type), Known(Value(name), BIGINT))
+                seeded = (KnownValue(value, argument.type), KnownValue(Value(name), BIGINT))
                 line = f"{name} = {self.outside(f'{prefix}_text', seeded, BIGINT).code}"
             if value.null:
                 with self._writer.deeper(f"if not {value.null}:"):
@@ -226,27 +226,27 @@ _OF_NUMPY = {
 _MOVES = ("+time", "-time", "+days", "-days", "-times", "+intervals", "-intervals")
 
 _RULES = {
-    **dict.fromkeys(("+", "-", "*", *_MOVES), Calls._sum),
-    "/": Calls._quotient,
-    **dict.fromkeys(("%", "pmod", "div"), Calls._remainder),
-    "negative": Calls._negative,
-    "abs": Calls._absolute,
-    **dict.fromkeys(("&", "|", "^"), Calls._bits),
-    **dict.fromkeys(_OF_NUMPY, Calls._function),
-    **dict.fromkeys(("ln", "log", "log10", "log2", "log1p"), Calls._logarithm),
-    "days": Calls._whole_days,
-    **dict.fromkeys(("floor", "ceil"), Calls._whole),
-    "interval": Calls._interval,
-    "-dates": Calls._dates_apart,
+    **dict.fromkeys(("+", "-", "*", *_MOVES), FunctionEmitter._sum),
+    "/": FunctionEmitter._quotient,
+    **dict.fromkeys(("%", "pmod", "div"), FunctionEmitter._remainder),
+    "negative": FunctionEmitter._negative,
+    "abs": FunctionEmitter._absolute,
+    **dict.fromkeys(("&", "|", "^"), FunctionEmitter._bits),
+    **dict.fromkeys(_OF_NUMPY, FunctionEmitter._function),
+    **dict.fromkeys(("ln", "log", "log10", "log2", "log1p"), FunctionEmitter._logarithm),
+    "days": FunctionEmitter._whole_days,
+    **dict.fromkeys(("floor", "ceil"), FunctionEmitter._whole),
+    "interval": FunctionEmitter._interval,
+    "-dates": FunctionEmitter._dates_apart,
     **dict.fromkeys(
         ("hour", "minute", "second", "year", "month", "day", "dayofweek", "quarter", "dayofyear"),
-        Calls._part_of_time,
+        FunctionEmitter._part_of_time,
     ),
     **dict.fromkeys(
         (
             *("unix_micros", "unix_millis", "unix_seconds"),
             *("timestamp_micros", "timestamp_millis", "timestamp_seconds"),
         ),
-        Calls._of_instant,
+        FunctionEmitter._of_instant,
     ),
 }

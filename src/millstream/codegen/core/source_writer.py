@@ -15,10 +15,10 @@ _DEEPEST = 98
 """Blocks within blocks: Python reads 99 levels of indentation."""
 
 
-class Writer:
+class SourceWriter:
     """Lines of Python at a depth, and names that nobody else has.
 
-    >>> writer = Writer()
+    >>> writer = SourceWriter()
     >>> writer.line("for i in range(3):")
     >>> with writer.deeper():
     ...     writer.line("print(i)")

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from millstream.codegen.core.source_writer import Writer
+from millstream.codegen.core.source_writer import SourceWriter
 from millstream.ir import typed_nodes
 from millstream.ir.typed_nodes import Call, Expr
 from millstream.ir.value_kinds import kind_of, zero
@@ -25,17 +25,17 @@ class Value(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownValue:
     """An expression whose value has been computed."""
 
     value: Value
     type: Type
 
 
-class Surroundings(ABC):
+class EmitterScope(ABC):
     """What expressions need to know about where they stand."""
 
-    writer: Writer
+    writer: SourceWriter
 
     @abstractmethod
     def parameter(self, index: int) -> Value: ...
@@ -61,7 +61,7 @@ class Surroundings(ABC):
         """A condition."""
 
     @abstractmethod
-    def among(self, values: tuple[Value, ...], node: typed_nodes.Among) -> tuple[str, str]:
+    def among(self, values: tuple[Value, ...], node: typed_nodes.InQuery) -> tuple[str, str]:
         """Two conditions: it is among them, and it is surely not."""
 
     @abstractmethod
@@ -85,18 +85,18 @@ class Surroundings(ABC):
         """Write the lines that stop the program."""
 
 
-class Emitting(ABC):
+class ValueEmitter(ABC):
     """What everybody needs who writes values for some surroundings."""
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: EmitterScope) -> None:
         self._around = around
 
     @property
-    def _writer(self) -> Writer:
+    def _writer(self) -> SourceWriter:
         return self._around.writer
 
     @abstractmethod
-    def value(self, expr: Expr | Known) -> Value:
+    def value(self, expr: Expr | KnownValue) -> Value:
         """Write what an expression needs, and give its value."""
 
     def kept(self, value: Value) -> Value:
@@ -112,7 +112,7 @@ class Emitting(ABC):
         self._writer.line(f"{name} = {code}")
         return name
 
-    def outside(self, name: str, arguments: tuple[Expr | Known, ...], result: Type) -> Value:
+    def outside(self, name: str, arguments: tuple[Expr | KnownValue, ...], result: Type) -> Value:
         function = self._around.outside(name, tuple(a.type for a in arguments), result)
         values = [self.value(a) for a in arguments]
         given = ", ".join(f"{v.code}, {v.null or 'False'}" for v in values)

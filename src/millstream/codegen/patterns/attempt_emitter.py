@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from millstream.codegen.patterns.attempt_state import Cell
-from millstream.codegen.patterns.pattern_scope import PatternCode
-from millstream.codegen.udas.body_emitter import Shared
+from millstream.codegen.patterns.attempt_state import StateColumn
+from millstream.codegen.patterns.pattern_scope import PatternScope
+from millstream.codegen.udas.body_emitter import ProgramContext
 from millstream.program.failures import ATTEMPTS, BUDGET
 from millstream.program.row_layout import META
 
@@ -14,20 +14,20 @@ NOBODY, NEW = -2, -1
 """Whose condition could not be computed: nobody's in particular, or that of an attempt that would begin."""
 
 
-class AttemptCode:
+class AttemptEmitter:
     """The attempts of the partition ``k``, linked in the order in which they began.
 
     One for which something could not be computed is ``broken``. That matters only if it becomes the oldest:
     otherwise nobody would have asked. So the tuple is looked at again, from the attempt after it.
     """
 
-    def __init__(self, code: PatternCode, shared: Shared) -> None:
+    def __init__(self, code: PatternScope, shared: ProgramContext) -> None:
         self._code, self._shared, self._writer = code, shared, code.writer
         self._cells = code.needs.attempt
         self._broken = len(code.pattern.elements)
 
     @property
-    def state(self) -> Cell:
+    def state(self) -> StateColumn:
         """What the attempt is at."""
         return self._cells.cell("state")
 
@@ -85,7 +85,7 @@ class AttemptCode:
             self.touch()
             writer.lines("row = at_next[row]", f"span[1] = {NOBODY}")
 
-    def _failure(self) -> tuple[Cell, Cell]:
+    def _failure(self) -> tuple[StateColumn, StateColumn]:
         """What could not be done, and where that is said."""
         return self._cells.cell(("failure", 0)), self._cells.cell(("failure", 1))
 

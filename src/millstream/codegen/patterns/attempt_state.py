@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
-from millstream.codegen.core.source_writer import Writer
+from millstream.codegen.core.source_writer import SourceWriter
 from millstream.codegen.core.value_emitter import Value
 from millstream.ir.value_kinds import TRUTH, WORD, kind_of
 from millstream.types import BIGINT, Field, Type
 
 
 @dataclass(frozen=True)
-class Cell:
+class StateColumn:
     """A column of a table, as generated source reads and writes it."""
 
     prefix: str
@@ -31,7 +31,7 @@ class Cell:
         code = self.of(row)
         return Value(f"({code} != 0)" if kind_of(self.type) == TRUTH else code, f"({self.null_of(row)} != 0)")
 
-    def put(self, writer: Writer, row: str, value: Value) -> None:
+    def put(self, writer: SourceWriter, row: str, value: Value) -> None:
         code = f"int({value.code})" if kind_of(self.type) == TRUTH else value.code
         writer.lines(f"{self.of(row)} = {code}", f"{self.null_of(row)} = {null_number(value)}")
 
@@ -47,7 +47,7 @@ def null_number(value: Value) -> str:
 
 
 @dataclass
-class Cells:
+class StateColumns:
     """The columns of a table, each known by what it holds.
 
     Which are needed is learnt while the source is written: then it is written again.
@@ -56,11 +56,11 @@ class Cells:
     prefix: str
     fields: dict[Hashable, Field] = field(default_factory=dict)
 
-    def cell(self, what: Hashable, type_: Type = BIGINT) -> Cell:
+    def cell(self, what: Hashable, type_: Type = BIGINT) -> StateColumn:
         known = self.fields.setdefault(what, Field(_text(what), type_))
-        return Cell(self.prefix, list(self.fields).index(what), known.type)
+        return StateColumn(self.prefix, list(self.fields).index(what), known.type)
 
-    def words(self) -> list[Cell]:
+    def words(self) -> list[StateColumn]:
         """Those that have codes of words."""
         return [self.cell(what) for what, known in self.fields.items() if kind_of(known.type) == WORD]
 
@@ -70,13 +70,13 @@ def _text(what: Hashable) -> str:
 
 
 @dataclass
-class Needs:
+class AttemptRequirements:
     """All that is learnt: columns of tuples, how many tuples back they are looked at, and cells."""
 
     columns: list[int] = field(default_factory=list)
     back: dict[int, int] = field(default_factory=dict)
-    attempt: Cells = field(default_factory=lambda: Cells("at"))
-    partition: Cells = field(default_factory=lambda: Cells("pt"))
+    attempt: StateColumns = field(default_factory=lambda: StateColumns("at"))
+    partition: StateColumns = field(default_factory=lambda: StateColumns("pt"))
 
     @property
     def size(self) -> int:

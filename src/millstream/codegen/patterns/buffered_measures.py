@@ -7,22 +7,22 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from millstream.codegen.core.value_emitter import Value
-from millstream.codegen.patterns.attempt_state import Cell
-from millstream.codegen.patterns.measure_emitters import MeasureCode, Result
-from millstream.codegen.udas.accumulator_emitter import Accumulator, User
-from millstream.codegen.udas.body_emitter import BodyCode, Shared
+from millstream.codegen.patterns.attempt_state import StateColumn
+from millstream.codegen.patterns.measure_emitters import MeasureEmitter, Result
+from millstream.codegen.udas.accumulator_emitter import Accumulator, CalledUda
+from millstream.codegen.udas.body_emitter import BodyEmitter, ProgramContext
 from millstream.codegen.udas.compiled_aggregates import ACCUMULATORS
-from millstream.codegen.udas.local_table_emitter import Needs
-from millstream.codegen.udas.multi_row_table import ManyRows
+from millstream.codegen.udas.local_table_emitter import TableRequirements
+from millstream.codegen.udas.multi_row_table import MultiRowTable
 from millstream.ir import typed_nodes
 from millstream.ir.pattern import Measure
 from millstream.ir.value_kinds import kind_of, zero
-from millstream.program.content_aggregate import Content
-from millstream.program.program import Outside, TableLayout
+from millstream.program.content_aggregate import ContentAggregate
+from millstream.program.program import InterpretedCall, TableLayout
 from millstream.types import BOOLEAN, Field
 
 if TYPE_CHECKING:
-    from millstream.codegen.patterns.pattern_scope import PatternCode
+    from millstream.codegen.patterns.pattern_scope import PatternScope
 
 
 class _Listed(Accumulator):
@@ -30,10 +30,10 @@ class _Listed(Accumulator):
 
     takes_any_order = False
 
-    def __init__(self, content: Content, body: BodyCode) -> None:
+    def __init__(self, content: ContentAggregate, body: BodyEmitter) -> None:
         super().__init__(content, body)
         types = tuple(argument.type for argument in content.arguments)
-        call = Outside(content.name, types, content.type, replace(content, arguments=()))
+        call = InterpretedCall(content.name, types, content.type, replace(content, arguments=()))
         self._function = body.called_outside(call)
 
     def begin(self) -> None:
@@ -50,7 +50,7 @@ class _Listed(Accumulator):
         return Value(value, null)
 
 
-class _OfLastTuple(User):
+class _OfLastTuple(CalledUda):
     """Of what the tuples of a window return, only the last one's counts."""
 
     def take(self, arguments: list[Value]) -> None:
@@ -58,12 +58,12 @@ class _OfLastTuple(User):
         super().take(arguments)
 
 
-class MovingMeasure(MeasureCode):
+class MovingMeasure(MeasureEmitter):
     """A window that moves inside a star: its tuples are kept, and looked at again with each that comes."""
 
     has_tables = True
 
-    def __init__(self, number: int, measure: Measure, code: PatternCode, shared: Shared) -> None:
+    def __init__(self, number: int, measure: Measure, code: PatternScope, shared: ProgramContext) -> None:
         super().__init__(number, measure, code)
         types = [argument.type for argument in measure.aggregation.arguments]
         types += [BOOLEAN] if self._is_filtered else []
@@ -71,8 +71,8 @@ class MovingMeasure(MeasureCode):
         prefix = f"m{number}"
         shared.layouts[prefix] = TableLayout(f"window{number}", prefix, fields, False, bound=None)
         table = typed_nodes.Table(f"window{number}", fields)
-        needs = Needs(nullable=set(range(len(fields))))
-        self._table = ManyRows(table, prefix, code.writer, "row", needs, grows=True, placed=False)
+        needs = TableRequirements(nullable=set(range(len(fields))))
+        self._table = MultiRowTable(table, prefix, code.writer, "row", needs, grows=True, placed=False)
         self._now: list[Value] = []
         self._ended: Value | None = None
 
@@ -135,7 +135,7 @@ class MovingMeasure(MeasureCode):
 
     def _accumulator(self) -> Accumulator:
         aggregation = self.measure.aggregation
-        if isinstance(aggregation, Content):
+        if isinstance(aggregation, ContentAggregate):
             return _Listed(aggregation, self._code)
         if aggregation.user is not None:
             return _OfLastTuple(aggregation, self._code)
@@ -201,5 +201,5 @@ class WholeMeasure(MovingMeasure):
         return self._result_cell.at("row")
 
     @property
-    def _result_cell(self) -> Cell:
+    def _result_cell(self) -> StateColumn:
         return self._cell(0, self.measure.aggregation.type)

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from millstream.codegen.patterns.pattern_scope import Doing, PatternCode
+from millstream.codegen.patterns.pattern_scope import ElementPhase, PatternScope
 from millstream.inference.condition_shape import own_tuple
 from millstream.inference.implications import Known, Question, when_it_fails, when_it_holds
 from millstream.ir.pattern import Pattern
@@ -27,7 +27,7 @@ UNKNOWN, FAILS, HOLDS = -1, 0, 1
 
 
 @dataclass(frozen=True)
-class Asked:
+class ElementQuestion:
     """What an element asks: a question of its own, and the conditions that are no part of it.
 
     ``holds`` is a condition of generated source, once there is an answer.
@@ -38,22 +38,22 @@ class Asked:
     holds: str
 
 
-class Answers(ABC):
+class ConditionCache(ABC):
     """What is known of the tuple at hand, in generated source."""
 
-    def __init__(self, pattern: Pattern, code: PatternCode) -> None:
+    def __init__(self, pattern: Pattern, code: PatternScope) -> None:
         self._code, self._writer = code, code.writer
-        with code.at(Doing.ASKED):
+        with code.at(ElementPhase.ASKED):
             asked = [self._asked(pattern, j) for j in range(len(pattern.elements))]
         self.of = asked
         """What each element asks."""
 
-    def _asked(self, pattern: Pattern, j: int) -> Asked:
+    def _asked(self, pattern: Pattern, j: int) -> ElementQuestion:
         """The part that concerns the tuple and its predecessors only, and cannot fail, is a question."""
         own = [(c, own_tuple(c, pattern, j)) for c in pattern.elements[j].per_tuple]
         question = tuple(o for _, o in own if o is not None and self._is_safe(o))
         rest = tuple(c for c, o in own if o is None or o not in question)
-        return Asked(question, rest, self._holds(question) if question else "True")
+        return ElementQuestion(question, rest, self._holds(question) if question else "True")
 
     def _is_safe(self, condition: Expr) -> bool:
         """Whether a condition comes out the same whoever asks: if it could fail, it would be somebody's."""
@@ -64,7 +64,7 @@ class Answers(ABC):
 
     def find_out(self, wanted: Mapping[int, str]) -> None:
         """There are to be answers for elements, each if a condition holds."""
-        with self._code.at(Doing.ASKED):
+        with self._code.at(ElementPhase.ASKED):
             for question in dict.fromkeys(asked.question for asked in self.of):
                 tests = [test for j, test in wanted.items() if self.of[j].question == question]
                 if question and tests:
@@ -91,10 +91,10 @@ class Answers(ABC):
         """There is to be an answer, if a condition holds."""
 
 
-class OwnAnswers(Answers):
+class OwnConditionCache(ConditionCache):
     """The answers of a search by itself: each has a name. With ``ops`` one may give another."""
 
-    def __init__(self, pattern: Pattern, code: PatternCode, *, ops: bool) -> None:
+    def __init__(self, pattern: Pattern, code: PatternScope, *, ops: bool) -> None:
         self._ops = ops
         self._names: dict[Conditions, str] = {}
         super().__init__(pattern, code)

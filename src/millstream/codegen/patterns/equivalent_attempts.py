@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from millstream.codegen.patterns.attempt_state import Cell
-from millstream.codegen.patterns.pattern_scope import PatternCode
+from millstream.codegen.patterns.attempt_state import StateColumn
+from millstream.codegen.patterns.pattern_scope import PatternScope
 from millstream.inference.condition_shape import at_least, measures_in
 from millstream.ir import typed_nodes
 from millstream.ir.pattern import End, Pattern
 from millstream.ir.typed_nodes import Expr
 
 
-def differences(j: int, code: PatternCode) -> list[Cell] | None:
+def differences(j: int, code: PatternScope) -> list[StateColumn] | None:
     """Where two attempts at an element with the same tuple can differ in a way that matters.
 
     That is what later conditions can see of them. If it is the same, the younger one fails if the older one
@@ -24,7 +24,7 @@ def differences(j: int, code: PatternCode) -> list[Cell] | None:
     )
     if j < max(first_star, 1):
         return None
-    cells: dict[Cell, None] = {}
+    cells: dict[StateColumn, None] = {}
     for condition, is_own_final in _asked_after(j, pattern):
         for part in typed_nodes.walk(condition):
             if isinstance(part, typed_nodes.Column):

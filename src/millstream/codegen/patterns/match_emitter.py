@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from millstream.codegen.core.value_emitter import Value
-from millstream.codegen.patterns.attempt_state import Cell, null_number
-from millstream.codegen.patterns.pattern_scope import PatternCode
+from millstream.codegen.patterns.attempt_state import StateColumn, null_number
+from millstream.codegen.patterns.pattern_scope import PatternScope
 from millstream.ir.value_kinds import TRUTH, kind_of
 
 STAMP = ("time", "origin", "number")
 
 
-class MatchCode:
+class MatchEmitter:
     """What a match gives, at once or when an older attempt has failed: until then the attempt keeps it."""
 
-    def __init__(self, code: PatternCode) -> None:
+    def __init__(self, code: PatternScope) -> None:
         self._code, self._pattern, self._writer = code, code.pattern, code.writer
 
     def results(self) -> list[Value]:
@@ -54,8 +54,8 @@ class MatchCode:
         values = [self._result(i).at("row") for i in range(len(self._pattern.returns))]
         self.emit(values, [cell.of("row") for cell in self._kept_stamp()])
 
-    def _result(self, i: int) -> Cell:
+    def _result(self, i: int) -> StateColumn:
         return self._code.needs.attempt.cell(("result", i), self._pattern.returns[i].type)
 
-    def _kept_stamp(self) -> list[Cell]:
+    def _kept_stamp(self) -> list[StateColumn]:
         return [self._code.needs.attempt.cell(("stamp", name)) for name in STAMP]

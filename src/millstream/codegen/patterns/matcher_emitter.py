@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 
-from millstream.codegen.patterns.attempt_emitter import NEW, NOBODY, AttemptCode
-from millstream.codegen.patterns.attempt_state import Cell, Needs
-from millstream.codegen.patterns.condition_cache import Answers, OwnAnswers
+from millstream.codegen.patterns.attempt_emitter import NEW, NOBODY, AttemptEmitter
+from millstream.codegen.patterns.attempt_state import AttemptRequirements, StateColumn
+from millstream.codegen.patterns.condition_cache import ConditionCache, OwnConditionCache
 from millstream.codegen.patterns.equivalent_attempts import differences
-from millstream.codegen.patterns.match_emitter import MatchCode
-from millstream.codegen.patterns.pattern_scope import Doing, PatternCode
-from millstream.codegen.patterns.shared_condition_emitter import CommonAnswers
-from millstream.codegen.udas.body_emitter import Shared
+from millstream.codegen.patterns.match_emitter import MatchEmitter
+from millstream.codegen.patterns.pattern_scope import ElementPhase, PatternScope
+from millstream.codegen.patterns.shared_condition_emitter import SharedConditionEmitter
+from millstream.codegen.udas.body_emitter import ProgramContext
 from millstream.inference.condition_shape import at_most, measures_in, own_tuple
-from millstream.inference.condition_text import Texts
-from millstream.inference.ops_shift_next import Spot, barren, facts_of
+from millstream.inference.condition_text import ConditionText
+from millstream.inference.ops_shift_next import TuplePosition, barren, facts_of
 from millstream.ir.pattern import Pattern
 from millstream.ir.typed_nodes import Expr
 from millstream.ir.value_kinds import TRUTH, kind_of
@@ -24,7 +24,7 @@ WAITING, IN_LAST_STAR = -1, -2
 """What an attempt can be at besides an element: its end, or the inside of a star, the last one first."""
 
 
-class SearchCode:
+class MatcherEmitter:
     """Writes the functions of a program.
 
     What an attempt is at is a number: that of the element that its next tuple is offered to, or a negative
@@ -34,8 +34,8 @@ class SearchCode:
     def __init__(
         self,
         pattern: Pattern,
-        shared: Shared,
-        needs: Needs,
+        shared: ProgramContext,
+        needs: AttemptRequirements,
         name: str,
         *,
         ops: bool,
@@ -44,17 +44,19 @@ class SearchCode:
     ) -> None:
         self._pattern, self._shared, self._needs = pattern, shared, needs
         self._barren = barren(facts_of(pattern)) if ops else frozenset()
-        self._code = PatternCode(pattern, shared, needs, name, counted=counted)
+        self._code = PatternScope(pattern, shared, needs, name, counted=counted)
         self._writer = shared.writer
-        self._attempts, self._matches = AttemptCode(self._code, shared), MatchCode(self._code)
+        self._attempts, self._matches = AttemptEmitter(self._code, shared), MatchEmitter(self._code)
         self._state = self._attempts.state
         self._count = len(pattern.elements)
         self._last = self._count - 1
         self._differences = {
             j: cells for j in range(self._count) if (cells := differences(j, self._code)) is not None
         }
-        self.answers: Answers = (
-            CommonAnswers(pattern, self._code) if together else OwnAnswers(pattern, self._code, ops=ops)
+        self.answers: ConditionCache = (
+            SharedConditionEmitter(pattern, self._code)
+            if together
+            else OwnConditionCache(pattern, self._code, ops=ops)
         )
 
     # ------------------------------------------------------------ functions
@@ -128,7 +130,7 @@ class SearchCode:
             for cell in self._history():
                 writer.line(f"{cell.null_of('k')} = 1")
 
-    def _history(self) -> Iterator[Cell]:
+    def _history(self) -> Iterator[StateColumn]:
         for index, depth in self._needs.back.items():
             for back in range(1, depth + 1):
                 yield self._code.history(index, back)
@@ -172,7 +174,7 @@ class SearchCode:
         self._attempts.fail_if_broken()
 
     @contextmanager
-    def _taking(self, j: int, doing: Doing, allocate: bool = False) -> Iterator[None]:
+    def _taking(self, j: int, phase: ElementPhase, allocate: bool = False) -> Iterator[None]:
         """Ask what an element asks of a tuple. Inside, all holds and its measures have the tuple."""
         code = self._code
         asked = self.answers.of[j]
@@ -180,9 +182,9 @@ class SearchCode:
         own = code.measures_of(j)
         running = [m for m in own if any(m in measures_in(c) for c in rest)]
         measured = [c for c in rest if measures_in(c) & set(running)]
-        measure = code.begin_measure if doing is Doing.BEGUN else code.go_on_with_measure
+        measure = code.begin_measure if phase is ElementPhase.BEGUN else code.go_on_with_measure
         with ExitStack() as stack:
-            stack.enter_context(code.at(doing, j, "row"))
+            stack.enter_context(code.at(phase, j, "row"))
             stack.enter_context(self._writer.deeper(f"if {asked.holds}:"))
             code.about(f"the conditions of {self._pattern.elements[j].name}")
             code.count(rest)
@@ -205,14 +207,14 @@ class SearchCode:
         """Go on if conditions hold; ``written`` are those of the pattern that they were made of."""
         conditions = list(conditions)
         for condition, original in zip(conditions, list(written) or conditions, strict=True):
-            self._code.about(" ".join(Texts(self._pattern).of(original).split()))
+            self._code.about(" ".join(ConditionText(self._pattern).of(original).split()))
             stack.enter_context(self._writer.deeper(f"if {self._code.expressions.truth(condition)}:"))
 
     def _go_on(self, j: int) -> None:
         """A tuple comes to an attempt inside a star: it takes it, or is complete."""
         writer, code = self._writer, self._code
         writer.lines("offered = -1", "held = False")
-        with self._taking(j, Doing.GOING_ON):
+        with self._taking(j, ElementPhase.GOING_ON):
             writer.line("held = True")
             own = code.measures_of(j)
             for m in own:
@@ -226,24 +228,24 @@ class SearchCode:
                         code.count([always])
                         with writer.deeper(f"if not ({code.expressions.truth(always)}):"):
                             writer.line("verdict = 1")
-            self._took(Spot(j, 1))
+            self._took(TuplePosition(j, 1))
         with writer.deeper("if not held:"):
             self._complete(j)
 
     def _inside(self, j: int) -> int:
         return IN_LAST_STAR - (self._last - j)
 
-    def _took(self, spot: Spot) -> None:
-        if spot.element in self._differences:
-            self._writer.line(f"near{spot.element} = row")
-        if spot in self._barren:
+    def _took(self, position: TuplePosition) -> None:
+        if position.element in self._differences:
+            self._writer.line(f"near{position.element} = row")
+        if position in self._barren:
             self._writer.line("barred = True")
 
     def _complete(self, j: int) -> None:
         """A star is complete; the tuple that ended it is offered to the next element."""
         writer, code = self._writer, self._code
         writer.line("verdict = 1")
-        with code.at(Doing.COMPLETE, j, "row"), ExitStack() as stack:
+        with code.at(ElementPhase.COMPLETE, j, "row"), ExitStack() as stack:
             code.about(f"the conditions of {self._pattern.elements[j].name}")
             code.end_measures(j)
             code.count(self._pattern.elements[j].final)
@@ -259,7 +261,7 @@ class SearchCode:
         writer = self._writer
         element = self._pattern.elements[j]
         writer.line("verdict = 1")
-        with self._taking(j, Doing.BEGUN), ExitStack() as stack:
+        with self._taking(j, ElementPhase.BEGUN), ExitStack() as stack:
             if not element.star:
                 self._code.count(element.final)
                 self._holding(stack, element.final)
@@ -272,7 +274,7 @@ class SearchCode:
                 same = [f"near{j} >= 0", *(cell.same("row", f"near{j}") for cell in self._differences[j])]
                 stack.enter_context(writer.deeper(f"if not ({' and '.join(same)}):"))
             writer.line("verdict = 0")
-            self._took(Spot(j))
+            self._took(TuplePosition(j))
 
     def _keep(self, j: int) -> None:
         """An element has its first tuple: write down what will be asked about it."""
@@ -295,7 +297,7 @@ class SearchCode:
         writer.line("begun = 0")
         self.answers.find_out({0: "not taken" if element.star else asked})
         self._attempts.blame(str(NEW), begins=True)
-        with writer.deeper(f"if {asked}:"), self._taking(0, Doing.BEGUN, early), ExitStack() as stack:
+        with writer.deeper(f"if {asked}:"), self._taking(0, ElementPhase.BEGUN, early), ExitStack() as stack:
             if not element.star:
                 self._code.count(element.final)
                 self._holding(stack, element.final)
@@ -313,7 +315,7 @@ class SearchCode:
                 self._attempts.drop()
 
     @property
-    def _led(self) -> Cell:
+    def _led(self) -> StateColumn:
         """Whether the last tuple would have been taken by the leading star, and no match has taken it."""
         return self._needs.partition.cell("led")
 
@@ -361,7 +363,7 @@ class SearchCode:
         """Its conditions of each tuple, without those that have aggregates."""
         asked = self.answers.of[0]
         stack.enter_context(self._writer.deeper(f"if {asked.holds}:"))
-        stack.enter_context(self._code.at(Doing.ASKED))
+        stack.enter_context(self._code.at(ElementPhase.ASKED))
         own = [(own_tuple(condition, self._pattern, 0, alone=True), condition) for condition in asked.rest]
         left = [(condition, written) for condition, written in own if condition is not None]
         conditions = [condition for condition, _ in left]

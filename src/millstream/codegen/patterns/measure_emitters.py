@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 from millstream.codegen.core.value_emitter import Value
-from millstream.codegen.patterns.attempt_state import Cell
+from millstream.codegen.patterns.attempt_state import StateColumn
 from millstream.codegen.udas.accumulator_emitter import Scalar
 from millstream.codegen.udas.compiled_aggregates import ACCUMULATORS
 from millstream.ir.pattern import Measure
@@ -20,18 +20,18 @@ from millstream.ir.value_kinds import TRUTH, kind_of
 from millstream.types import Type
 
 if TYPE_CHECKING:
-    from millstream.codegen.patterns.pattern_scope import PatternCode
+    from millstream.codegen.patterns.pattern_scope import PatternScope
 
 Result = Callable[[], Value]
 """Writes what gives the value of a measure."""
 
 
-class MeasureCode(ABC):
+class MeasureEmitter(ABC):
     """One measure, of the attempt whose number the name ``row`` has."""
 
     has_tables = False
 
-    def __init__(self, number: int, measure: Measure, code: PatternCode) -> None:
+    def __init__(self, number: int, measure: Measure, code: PatternScope) -> None:
         self._number, self.measure, self._code = number, measure, code
         self._writer = code.writer
 
@@ -58,14 +58,14 @@ class MeasureCode(ABC):
         """
         return None
 
-    def cells(self) -> list[Cell] | None:
+    def cells(self) -> list[StateColumn] | None:
         """What an attempt keeps, if that is all in columns of its own."""
         return None
 
     def clear(self) -> None:  # noqa: B027 # most have nothing but columns of the attempt
         """The attempt is gone."""
 
-    def _cell(self, part: int, type_: Type) -> Cell:
+    def _cell(self, part: int, type_: Type) -> StateColumn:
         return self._code.needs.attempt.cell(("measure", self._number, part), type_)
 
     def _arguments(self) -> list[Value]:
@@ -80,7 +80,7 @@ class MeasureCode(ABC):
         return self._writer.deeper(f"if {self._code.expressions.truth(wanted)}:")
 
 
-class ScalarMeasure(MeasureCode):
+class ScalarMeasure(MeasureEmitter):
     """One that a few numbers are enough for."""
 
     def begin(self) -> Result:
@@ -105,7 +105,7 @@ class ScalarMeasure(MeasureCode):
     def kept(self) -> Value:
         return self._resumed().result()
 
-    def cells(self) -> list[Cell]:
+    def cells(self) -> list[StateColumn]:
         return [self._cell(i, type_) for i, (_, type_) in enumerate(self._unwritten().state())]
 
     def _resumed(self) -> Scalar:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from millstream.ir.pattern import Measure, Pattern
 from millstream.ir.python_aggregate import PythonBody
 from millstream.ir.typed_nodes import Body
-from millstream.program.content_aggregate import Content
+from millstream.program.content_aggregate import ContentAggregate
 from millstream.program.program import Program
 from millstream.program.python_program import PythonProgram
 
@@ -20,7 +20,7 @@ def with_programs(pattern: Pattern, program_of: ProgramOf) -> Pattern:
 
     def made(measure: Measure) -> Measure:
         content = measure.aggregation
-        if not isinstance(content, Content) or not isinstance(content.source, Body | PythonBody):
+        if not isinstance(content, ContentAggregate) or not isinstance(content.source, Body | PythonBody):
             return measure
         return replace(measure, aggregation=replace(content, source=program_of(content.source)))
 

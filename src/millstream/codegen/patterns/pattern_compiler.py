@@ -38,29 +38,29 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from millstream.codegen.core.array_binding import with_arrays
-from millstream.codegen.core.source_writer import Writer
-from millstream.codegen.patterns.attempt_state import Needs
+from millstream.codegen.core.source_writer import SourceWriter
+from millstream.codegen.patterns.attempt_state import AttemptRequirements
 from millstream.codegen.patterns.condition_cache import Conditions
-from millstream.codegen.patterns.matcher_emitter import SearchCode
-from millstream.codegen.patterns.pattern_scope import PatternCode
-from millstream.codegen.patterns.shared_condition_emitter import ARRAYS, CommonAnswers
-from millstream.codegen.udas.body_emitter import Shared
+from millstream.codegen.patterns.matcher_emitter import MatcherEmitter
+from millstream.codegen.patterns.pattern_scope import PatternScope
+from millstream.codegen.patterns.shared_condition_emitter import ARRAYS, SharedConditionEmitter
+from millstream.codegen.udas.body_emitter import ProgramContext
 from millstream.ir.pattern import Pattern
-from millstream.program.program import Given, Program, TableLayout, dtype_of
+from millstream.program.program import CatalogRows, Program, TableLayout, dtype_of
 
 MODE = "pattern"
 ATTEMPTS, PARTITIONS = "attempts", "partitions"
 
 
 @dataclass(frozen=True)
-class Sharing:
+class SharedProgram:
     """The program of a pattern that has answers in common with others, and the questions that it asks."""
 
     program: Program
     questions: tuple[Conditions, ...]
 
 
-def compiled(pattern: Pattern, *, ops: bool = True, counted: bool = False) -> Program:
+def compile_pattern(pattern: Pattern, *, ops: bool = True, counted: bool = False) -> Program:
     """The program of a pattern. Its parameters are the columns that it looks at.
 
     Without ``ops`` nothing is made of what follows from conditions; matches are the same. How often it has
@@ -69,7 +69,7 @@ def compiled(pattern: Pattern, *, ops: bool = True, counted: bool = False) -> Pr
     return _compiled(pattern, ops=ops, counted=counted, together=False).program
 
 
-def compiled_to_share(pattern: Pattern, *, ops: bool = True, counted: bool = False) -> Sharing:
+def compile_shared_pattern(pattern: Pattern, *, ops: bool = True, counted: bool = False) -> SharedProgram:
     """The same for a pattern that is searched for beside others: what it finds out, these need not ask."""
     return _compiled(pattern, ops=ops, counted=counted, together=True)
 
@@ -77,23 +77,33 @@ def compiled_to_share(pattern: Pattern, *, ops: bool = True, counted: bool = Fal
 def questions_of(pattern: Pattern) -> tuple[Conditions, ...]:
     """What a pattern asks that others may ask too, without its program."""
     plain = replace(pattern, measures=())
-    return tuple(CommonAnswers(plain, PatternCode(plain, Shared(Writer()), Needs(), "")).questions)
+    return tuple(
+        SharedConditionEmitter(
+            plain, PatternScope(plain, ProgramContext(SourceWriter()), AttemptRequirements(), "")
+        ).questions
+    )
 
 
-def _compiled(pattern: Pattern, *, ops: bool, counted: bool, together: bool) -> Sharing:
+def _compiled(pattern: Pattern, *, ops: bool, counted: bool, together: bool) -> SharedProgram:
     name = ", ".join(f"{'*' if e.star else ''}{e.name}" for e in pattern.elements)
-    shared, needs = Shared(Writer()), Needs()
+    shared, needs = ProgramContext(SourceWriter()), AttemptRequirements()
     while True:
         learnt = shared.learnt + needs.size
-        code = SearchCode(pattern, shared, needs, f"({name})", ops=ops, counted=counted, together=together)
+        code = MatcherEmitter(
+            pattern, shared, needs, f"({name})", ops=ops, counted=counted, together=together
+        )
         code.functions()
         if shared.learnt + needs.size == learnt:
-            questions = code.answers.questions if isinstance(code.answers, CommonAnswers) else ()
-            return Sharing(_program(pattern, shared, needs, f"({name})", together=together), tuple(questions))
+            questions = code.answers.questions if isinstance(code.answers, SharedConditionEmitter) else ()
+            return SharedProgram(
+                _program(pattern, shared, needs, f"({name})", together=together), tuple(questions)
+            )
         shared = shared.again()
 
 
-def _program(pattern: Pattern, shared: Shared, needs: Needs, name: str, *, together: bool) -> Program:
+def _program(
+    pattern: Pattern, shared: ProgramContext, needs: AttemptRequirements, name: str, *, together: bool
+) -> Program:
     attempts, partitions = (tuple(cells.fields.values()) for cells in (needs.attempt, needs.partition))
     layouts = (
         TableLayout(ATTEMPTS, needs.attempt.prefix, attempts, False, bound=0),
@@ -129,5 +139,5 @@ def _program(pattern: Pattern, shared: Shared, needs: Needs, name: str, *, toget
         arrays=arrays,
         grows=any(layout.bound is None for layout in layouts),
         returned=1,
-        given=tuple(Given(t.name, t.fields) for t in shared.layouts.values() if t.given),
+        given=tuple(CatalogRows(t.name, t.fields) for t in shared.layouts.values() if t.given),
     )

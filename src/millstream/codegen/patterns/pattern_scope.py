@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from enum import Enum
 
 from millstream.codegen.core.value_emitter import Value
-from millstream.codegen.patterns.attempt_state import Cell, Needs
+from millstream.codegen.patterns.attempt_state import AttemptRequirements, StateColumn
 from millstream.codegen.patterns.measure_emitters import Result
 from millstream.codegen.patterns.measure_selection import measure_code
-from millstream.codegen.udas.body_emitter import BodyCode, Shared
+from millstream.codegen.udas.body_emitter import BodyEmitter, ProgramContext
 from millstream.ir import typed_nodes
 from millstream.ir.pattern import End, Pattern
 from millstream.ir.typed_nodes import Expr
@@ -20,7 +20,7 @@ ASKED = "asked"
 """Of a partition: how many questions there have been, if they are counted."""
 
 
-class Doing(Enum):
+class ElementPhase(Enum):
     """What happens to an element."""
 
     ASKED = "asked"
@@ -38,32 +38,38 @@ class Doing(Enum):
 
 @dataclass(frozen=True)
 class Moment:
-    doing: Doing
+    doing: ElementPhase
     element: int = -1
     row: str = ""
     """The attempt, by the name that has its number."""
 
 
-class PatternCode(BodyCode):
+class PatternScope(BodyEmitter):
     """Surroundings of conditions, of arguments of measures, and of results."""
 
     def __init__(
-        self, pattern: Pattern, shared: Shared, needs: Needs, name: str, *, counted: bool = False
+        self,
+        pattern: Pattern,
+        shared: ProgramContext,
+        needs: AttemptRequirements,
+        name: str,
+        *,
+        counted: bool = False,
     ) -> None:
         super().__init__(
             typed_nodes.Body(name, False, (), pattern.returns, (), (), ()), shared, "k", lambda _: None
         )
         self.pattern, self.needs, self.is_counted = pattern, needs, counted
-        self._moment = Moment(Doing.ASKED)
+        self._moment = Moment(ElementPhase.ASKED)
         self._live: dict[int, Result] = {}
         """Measures that are in names at the moment, and not in the attempt."""
 
         self.measures = [measure_code(m, one, self, shared) for m, one in enumerate(pattern.measures)]
 
     @contextmanager
-    def at(self, doing: Doing, element: int = -1, row: str = "") -> Iterator[None]:
+    def at(self, phase: ElementPhase, element: int = -1, row: str = "") -> Iterator[None]:
         before = self._moment, self._live
-        self._moment, self._live = Moment(doing, element, row), {}
+        self._moment, self._live = Moment(phase, element, row), {}
         yield
         self._moment, self._live = before
 
@@ -71,15 +77,15 @@ class PatternCode(BodyCode):
 
     def column(self, column: typed_nodes.Column) -> Value:
         moment = self._moment
-        if moment.doing is Doing.ASKED:
+        if moment.doing is ElementPhase.ASKED:
             return self.now(column.index, column.scan)
         place = self.pattern.places[column.scan]
         star = self.pattern.elements[place.element].star
         is_first = star and place.end is End.FIRST
         if place.element == moment.element:
-            if moment.doing is Doing.BEGUN or (moment.doing is Doing.GOING_ON and not is_first):
+            if moment.doing is ElementPhase.BEGUN or (moment.doing is ElementPhase.GOING_ON and not is_first):
                 return self.now(column.index, place.back)
-            if moment.doing is Doing.COMPLETE and not is_first:
+            if moment.doing is ElementPhase.COMPLETE and not is_first:
                 return self.before(column.index, place.back + 1)
         return self.tuple_cell(place.element, is_first, column.index, place.back).at(moment.row)
 
@@ -96,10 +102,10 @@ class PatternCode(BodyCode):
         self.needs.back[index] = max(self.needs.back.get(index, 0), back)
         return self.history(index, back).at("k")
 
-    def history(self, index: int, back: int) -> Cell:
+    def history(self, index: int, back: int) -> StateColumn:
         return self.needs.partition.cell(("back", index, back), self.pattern.fields[index].type)
 
-    def tuple_cell(self, element: int, first: bool, index: int, back: int) -> Cell:
+    def tuple_cell(self, element: int, first: bool, index: int, back: int) -> StateColumn:
         """Where an attempt keeps a column of the first or the last tuple of an element."""
         what = ("first" if first else "last", element, index, back)
         return self.needs.attempt.cell(what, self.pattern.fields[index].type)
@@ -110,7 +116,7 @@ class PatternCode(BodyCode):
         for what in list(self.needs.attempt.fields):
             match what:
                 case (str(known), int(owner), int(index), int(back)) if (known, owner) == (name, element):
-                    complete = self._moment.doing is Doing.COMPLETE
+                    complete = self._moment.doing is ElementPhase.COMPLETE
                     value = self.before(index, back + 1) if complete else self.now(index, back)
                     self.tuple_cell(element, first, index, back).put(self.writer, row, value)
 
@@ -131,7 +137,7 @@ class PatternCode(BodyCode):
 
     def end_measures(self, element: int) -> None:
         for index in self.measures_of(element):
-            value = self.measures[index].end(is_kept=self._moment.doing is Doing.COMPLETE)
+            value = self.measures[index].end(is_kept=self._moment.doing is ElementPhase.COMPLETE)
             if value is not None:
                 self._live[index] = value
 

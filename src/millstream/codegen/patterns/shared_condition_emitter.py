@@ -15,8 +15,8 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 
-from millstream.codegen.patterns.condition_cache import FAILS, HOLDS, UNKNOWN, Answers, Conditions
-from millstream.codegen.patterns.pattern_scope import PatternCode
+from millstream.codegen.patterns.condition_cache import FAILS, HOLDS, UNKNOWN, ConditionCache, Conditions
+from millstream.codegen.patterns.pattern_scope import PatternScope
 from millstream.ir.pattern import Pattern
 
 QUESTIONS, TOLD, ANSWERED = "questions", "told", "answered"
@@ -25,14 +25,14 @@ QUESTIONS, TOLD, ANSWERED = "questions", "told", "answered"
 ARRAYS = dict.fromkeys((QUESTIONS, TOLD, ANSWERED), "int64")
 
 
-class CommonAnswers(Answers):
+class SharedConditionEmitter(ConditionCache):
     """The name ``known`` has the bits of the tuple at hand.
 
     Answers that the search has used have names of their own besides: what is found out can be used at once,
     before it is told.
     """
 
-    def __init__(self, pattern: Pattern, code: PatternCode) -> None:
+    def __init__(self, pattern: Pattern, code: PatternScope) -> None:
         self.questions: list[Conditions] = []
         super().__init__(pattern, code)
 

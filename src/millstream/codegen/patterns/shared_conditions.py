@@ -26,7 +26,7 @@ Table = Sequence[Sequence[tuple[Known, Known]]]
 
 
 @dataclass(frozen=True)
-class Common:
+class SharedConditions:
     """The place of a pattern among those that have answers in common.
 
     There may be several such groups, if there are too many questions for one. ``numbers`` are those that its
@@ -47,12 +47,12 @@ def renumbered(questions: Questions, numbers: Mapping[int, int]) -> list[Conditi
     ]
 
 
-def common(patterns: Sequence[Questions], *, ops: bool = True) -> list[Common | None]:
+def shared_conditions(patterns: Sequence[Questions], *, ops: bool = True) -> list[SharedConditions | None]:
     """For each of some patterns what it has in common with others, None if that is nothing.
 
     Without ``ops`` nothing is made of what follows from conditions; equal ones are asked once all the same.
     """
-    found: list[Common | None] = [None] * len(patterns)
+    found: list[SharedConditions | None] = [None] * len(patterns)
     for group, members in enumerate(_groups(patterns)):
         asked = _different(patterns[member] for member in members)
         table = follows(asked, ops=ops)
@@ -63,7 +63,7 @@ def common(patterns: Sequence[Questions], *, ops: bool = True) -> list[Common | 
         for member, own in numbers.items():
             others = {number for other, theirs in numbers.items() if other != member for number in theirs}
             if any(table[a][b] != (None, None) for x in own for y in others for a, b in ((x, y), (y, x))):
-                found[member] = Common(group, own, told)
+                found[member] = SharedConditions(group, own, told)
     return found
 
 

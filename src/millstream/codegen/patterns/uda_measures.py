@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from millstream.codegen.core.value_emitter import Value
-from millstream.codegen.patterns.attempt_state import Cell
-from millstream.codegen.patterns.measure_emitters import MeasureCode, Result
-from millstream.codegen.udas.body_emitter import BodyCode, Shared
+from millstream.codegen.patterns.attempt_state import StateColumn
+from millstream.codegen.patterns.measure_emitters import MeasureEmitter, Result
+from millstream.codegen.udas.body_emitter import BodyEmitter, ProgramContext
 from millstream.codegen.udas.uda_compiler import with_window
 from millstream.ir.pattern import Measure
 from millstream.ir.value_kinds import kind_of, zero
 from millstream.types import BIGINT
 
 if TYPE_CHECKING:
-    from millstream.codegen.patterns.pattern_scope import PatternCode
+    from millstream.codegen.patterns.pattern_scope import PatternScope
 
 
-class UserMeasure(MeasureCode):
+class UserMeasure(MeasureEmitter):
     """An aggregate of the user's: an instance of it for each attempt, and what it has returned last.
 
     Where a tuple is not taken after all the star is complete, or the attempt is gone. So it does not matter
@@ -26,13 +26,13 @@ class UserMeasure(MeasureCode):
 
     has_tables = True
 
-    def __init__(self, number: int, measure: Measure, code: PatternCode, shared: Shared) -> None:
+    def __init__(self, number: int, measure: Measure, code: PatternScope, shared: ProgramContext) -> None:
         super().__init__(number, measure, code)
         assert measure.aggregation.user is not None
         self._type = measure.aggregation.type
         body = measure.aggregation.user
         body = with_window(body) if measure.rows is not None else body
-        self._body = BodyCode(body, shared, "row", self._returned, crowded=True)
+        self._body = BodyEmitter(body, shared, "row", self._returned, crowded=True)
         self._now, self._seen = Value(""), ""
 
     def _returned(self, values: list[Value]) -> None:
@@ -47,7 +47,7 @@ class UserMeasure(MeasureCode):
             return self._block("ITERATE")
         return self._filtered(self._seen_cell)
 
-    def _filtered(self, seen: Cell | None) -> Result:
+    def _filtered(self, seen: StateColumn | None) -> Result:
         """A tuple that does not count leaves all as it was; the first that does may be any of the star."""
         writer = self._writer
         before = Value(zero(kind_of(self._type)), "True") if seen is None else self.kept()
@@ -66,7 +66,7 @@ class UserMeasure(MeasureCode):
         return self._result
 
     @property
-    def _seen_cell(self) -> Cell:
+    def _seen_cell(self) -> StateColumn:
         """Whether a tuple has counted."""
         return self._cell(1, BIGINT)
 

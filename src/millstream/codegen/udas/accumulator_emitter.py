@@ -5,8 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
-from millstream.codegen.core.expression_emitter import Expressions
-from millstream.codegen.core.value_emitter import Known, Value
+from millstream.codegen.core.expression_emitter import ExpressionEmitter
+from millstream.codegen.core.value_emitter import KnownValue, Value
 from millstream.codegen.udas.body_facts import returns_one_row
 from millstream.ir import typed_nodes
 from millstream.ir.value_kinds import INTEGER, kind_of, zero
@@ -14,7 +14,7 @@ from millstream.program.failures import ROWS
 from millstream.types import BIGINT, BOOLEAN, DOUBLE, Kind, Type
 
 if TYPE_CHECKING:
-    from millstream.codegen.udas.body_emitter import BodyCode
+    from millstream.codegen.udas.body_emitter import BodyEmitter
 
 
 class Accumulator(ABC):
@@ -22,9 +22,9 @@ class Accumulator(ABC):
 
     takes_any_order = True
 
-    def __init__(self, aggregate: typed_nodes.Aggregation, body: BodyCode) -> None:
+    def __init__(self, aggregate: typed_nodes.Aggregation, body: BodyEmitter) -> None:
         self.aggregate, self._body, self._writer = aggregate, body, body.writer
-        self.expressions = Expressions(body)
+        self.expressions = ExpressionEmitter(body)
 
     @abstractmethod
     def begin(self) -> None: ...
@@ -77,7 +77,7 @@ class Count(Scalar):
 class Sum(Scalar):
     """NULL until there is a value."""
 
-    def __init__(self, aggregate: typed_nodes.Aggregation, body: BodyCode) -> None:
+    def __init__(self, aggregate: typed_nodes.Aggregation, body: BodyEmitter) -> None:
         super().__init__(aggregate, body)
         self._type = aggregate.type
         self.takes_any_order = kind_of(self._type) == INTEGER
@@ -98,7 +98,7 @@ class Sum(Scalar):
         with self._writer.deeper(f"if {self._null}:"):
             self._writer.lines(f"{self._name} = {code}", f"{self._null} = False")
         with self._writer.deeper("else:"):
-            so_far, more = (Known(Value(c), self._type) for c in (self._name, code))
+            so_far, more = (KnownValue(Value(c), self._type) for c in (self._name, code))
             total = self.expressions.value(typed_nodes.Call("+", (so_far, more), self._type))  # type: ignore[arg-type]
             self._writer.line(f"{self._name} = {total.code}")
 
@@ -124,7 +124,7 @@ class Average(Scalar):
         self._count.begin()
 
     def take(self, arguments: list[Value]) -> None:
-        given = Known(arguments[0], self.aggregate.arguments[0].type)
+        given = KnownValue(arguments[0], self.aggregate.arguments[0].type)
         self._sum.take([self.expressions.kept(self.expressions.value(_as(given, self._sum_type)))])
         self._count.take(arguments)
 
@@ -134,14 +134,14 @@ class Average(Scalar):
             name = self._writer.name("v")
             self._writer.line(f"{name} = {total.code} / max({count.code}, 1)")
             return Value(name, total.null)
-        operands = Known(total, self._sum_type), Known(count, BIGINT)
+        operands = KnownValue(total, self._sum_type), KnownValue(count, BIGINT)
         return self.expressions.outside("average", operands, self.aggregate.type)
 
     def state(self) -> list[tuple[Value, Type]]:
         return [*self._sum.state(), *self._count.state()]
 
 
-class Extreme(Scalar):
+class MinMax(Scalar):
     """min and max."""
 
     def begin(self) -> None:
@@ -163,7 +163,7 @@ class Extreme(Scalar):
         return [(self.result(), self.aggregate.type)]
 
 
-class Edge(Scalar):
+class FirstLast(Scalar):
     """first and last, whatever they are."""
 
     takes_any_order = False
@@ -195,7 +195,7 @@ class Edge(Scalar):
         return [(self.result(), self.aggregate.type), (Value(self._seen), BOOLEAN)]
 
 
-class User(Accumulator):
+class CalledUda(Accumulator):
     """An aggregate of the user's own, run over the rows from its beginning to its end.
 
     Its value is the row that TERMINATE returns, else that of the last tuple; several rows are a failure.
@@ -246,5 +246,5 @@ class User(Accumulator):
         return Value(self._name, self._null)
 
 
-def _as(value: Known, wanted: Type) -> typed_nodes.Expr:
+def _as(value: KnownValue, wanted: Type) -> typed_nodes.Expr:
     return value if value.type == wanted else typed_nodes.Cast(value, wanted)  # type: ignore[arg-type,return-value]

@@ -7,37 +7,43 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from millstream.codegen.core.expression_emitter import Expressions
-from millstream.codegen.core.source_writer import Writer
-from millstream.codegen.core.value_emitter import Surroundings, Value, either, truth
-from millstream.codegen.udas.accumulator_emitter import Accumulator, User
+from millstream.codegen.core.expression_emitter import ExpressionEmitter
+from millstream.codegen.core.source_writer import SourceWriter
+from millstream.codegen.core.value_emitter import EmitterScope, Value, either, truth
+from millstream.codegen.udas.accumulator_emitter import Accumulator, CalledUda
 from millstream.codegen.udas.body_facts import is_always_there, is_single, most_added
 from millstream.codegen.udas.compiled_aggregates import ACCUMULATORS
 from millstream.codegen.udas.key_inference import key_of
-from millstream.codegen.udas.local_table_emitter import Held, Needs, SingleRow, TableCode, if_there
-from millstream.codegen.udas.multi_row_table import ManyRows
-from millstream.codegen.udas.query_emitter import Queries
-from millstream.codegen.udas.statement_emitter import Returned, Statements
+from millstream.codegen.udas.local_table_emitter import (
+    CachedVariables,
+    LocalTableEmitter,
+    SingleRow,
+    TableRequirements,
+    if_there,
+)
+from millstream.codegen.udas.multi_row_table import MultiRowTable
+from millstream.codegen.udas.query_emitter import QueryEmitter
+from millstream.codegen.udas.statement_emitter import Returned, StatementEmitter
 from millstream.codegen.udas.window_queue import Queue, Ring
 from millstream.ir import typed_nodes
 from millstream.ir.value_kinds import DOUBLE, TRUTH, kind_of, zero
 from millstream.program.failures import UnsupportedError
 from millstream.program.interpreted_functions import is_known
-from millstream.program.program import Outside, TableLayout
+from millstream.program.program import InterpretedCall, TableLayout
 from millstream.types import Type
 
 
 @dataclass
-class Shared:
+class ProgramContext:
     """What all bodies of a program have in common, and what is learnt while they are written."""
 
-    writer: Writer
-    needs: dict[str, Needs] = field(default_factory=dict)
+    writer: SourceWriter
+    needs: dict[str, TableRequirements] = field(default_factory=dict)
     layouts: dict[str, TableLayout] = field(default_factory=dict)
     words: list[tuple[object, Type]] = field(default_factory=list)
     labelled: list[Type] = field(default_factory=list)
     hashed: list[tuple[str, Type]] = field(default_factory=list)
-    outside: list[Outside] = field(default_factory=list)
+    outside: list[InterpretedCall] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
     given: list[typed_nodes.Table] = field(default_factory=list)
     bodies: Any = field(default_factory=itertools.count)
@@ -48,12 +54,14 @@ class Shared:
     def learnt(self) -> int:
         return sum(needs.size for needs in self.needs.values()) + len(self.outside)
 
-    def again(self) -> Shared:
+    def again(self) -> ProgramContext:
         """To write everything once more, with what has been learnt."""
-        return Shared(Writer(), self.needs, outside=self.outside, given=self.given, failed=self.failed)
+        return ProgramContext(
+            SourceWriter(), self.needs, outside=self.outside, given=self.given, failed=self.failed
+        )
 
 
-class BodyCode(Surroundings):
+class BodyEmitter(EmitterScope):
     """The statements of one aggregate, for the instance that ``instance`` names.
 
     ``returned`` writes what happens to a returned row. Tables of a ``passing`` body live only for the call.
@@ -66,7 +74,7 @@ class BodyCode(Surroundings):
     def __init__(
         self,
         body: typed_nodes.Body,
-        shared: Shared,
+        shared: ProgramContext,
         instance: str,
         returned: Returned,
         *,
@@ -89,17 +97,17 @@ class BodyCode(Surroundings):
         self.positions: dict[int, Any] = {}
         self.group: list[Value] = []
         self._parameters: list[Value] = []
-        self.tables: dict[str, TableCode] = {}
+        self.tables: dict[str, LocalTableEmitter] = {}
         for i, table in enumerate(body.tables):
             self.tables[table.name] = self._table(table, f"u{self._number}t{i}", passing)
-        self.expressions = Expressions(self)
-        self._queries = Queries(self)
-        self._statements = Statements(self, self._queries, returned)
+        self.expressions = ExpressionEmitter(self)
+        self._queries = QueryEmitter(self)
+        self._statements = StatementEmitter(self, self._queries, returned)
 
     # ------------------------------------------------------------ tables
 
-    def _table(self, table: typed_nodes.Table, prefix: str, passing: bool) -> TableCode:
-        needs = self._shared.needs.setdefault(prefix, Needs())
+    def _table(self, table: typed_nodes.Table, prefix: str, passing: bool) -> LocalTableEmitter:
+        needs = self._shared.needs.setdefault(prefix, TableRequirements())
         placed = table.name == typed_nodes.INWINDOW
         single = is_single(table.name, self.body) and not self._is_crowded
         bound = 1 if placed else most_added(table.name, self.body)
@@ -123,7 +131,7 @@ class BodyCode(Surroundings):
         )
         if single:
             return SingleRow(table, prefix, self.writer, self.instance, needs, held=self._is_held)
-        kind = Ring if ring else Queue if queue else ManyRows
+        kind = Ring if ring else Queue if queue else MultiRowTable
         return kind(
             table,
             prefix,
@@ -137,23 +145,25 @@ class BodyCode(Surroundings):
         )
 
     @property
-    def window(self) -> ManyRows:
+    def window(self) -> MultiRowTable:
         table = self.tables[typed_nodes.INWINDOW]
-        assert isinstance(table, ManyRows)
+        assert isinstance(table, MultiRowTable)
         return table
 
-    def table_of(self, scan: typed_nodes.Scan) -> TableCode:
+    def table_of(self, scan: typed_nodes.Scan) -> LocalTableEmitter:
         assert scan.table is not None
         return self.tables.get(scan.table) or self._given(scan.table)
 
-    def _given(self, name: str) -> ManyRows:
+    def _given(self, name: str) -> MultiRowTable:
         """A table of the catalog, which all bodies of a program share."""
         table = next(table for table in self.body.given if table.name == name)
         given = self._shared.given
         if table not in given:
             given.append(table)
         prefix = f"given{given.index(table)}"
-        needs = self._shared.needs.setdefault(prefix, Needs(nullable=set(range(len(table.fields)))))
+        needs = self._shared.needs.setdefault(
+            prefix, TableRequirements(nullable=set(range(len(table.fields))))
+        )
         self._shared.layouts[prefix] = TableLayout(
             name,
             prefix,
@@ -165,7 +175,7 @@ class BodyCode(Surroundings):
             bound=0,
             given=True,
         )
-        return ManyRows(table, prefix, self.writer, "0", needs, grows=False, placed=False)
+        return MultiRowTable(table, prefix, self.writer, "0", needs, grows=False, placed=False)
 
     def clear(self) -> None:
         """Forget the instance."""
@@ -182,13 +192,13 @@ class BodyCode(Surroundings):
             table.let_go()
 
     @property
-    def _held(self) -> list[Held]:
+    def _held(self) -> list[CachedVariables]:
         tables = self.tables.values() if self._is_held else ()
-        return [table for table in tables if isinstance(table, Held)]
+        return [table for table in tables if isinstance(table, CachedVariables)]
 
-    def called(self, body: typed_nodes.Body, returned: Returned) -> BodyCode:
+    def called(self, body: typed_nodes.Body, returned: Returned) -> BodyEmitter:
         """Another aggregate that this one calls; there is one instance of it, made anew for each call."""
-        return BodyCode(body, self._shared, "0", returned, passing=True, called=True)
+        return BodyEmitter(body, self._shared, "0", returned, passing=True, called=True)
 
     # ------------------------------------------------------------ surroundings
 
@@ -240,7 +250,7 @@ class BodyCode(Surroundings):
     def exists(self, query: typed_nodes.Query) -> str:
         return self._queries.exists(query)
 
-    def among(self, values: tuple[Value, ...], node: typed_nodes.Among) -> tuple[str, str]:
+    def among(self, values: tuple[Value, ...], node: typed_nodes.InQuery) -> tuple[str, str]:
         return self._queries.among(values, node)
 
     def word(self, value: object, type_: Type) -> str:
@@ -262,9 +272,9 @@ class BodyCode(Surroundings):
     def outside(self, name: str, types: tuple[Type, ...], result: Type) -> str:
         if not is_known(name):
             raise UnsupportedError(f"the function '{name}' of {', '.join(map(str, types))}")
-        return self.called_outside(Outside(name, types, result))
+        return self.called_outside(InterpretedCall(name, types, result))
 
-    def called_outside(self, call: Outside) -> str:
+    def called_outside(self, call: InterpretedCall) -> str:
         if call not in self._shared.outside:
             self._shared.outside.append(call)
         return f"outside{self._shared.outside.index(call)}"
@@ -277,7 +287,7 @@ class BodyCode(Surroundings):
 
     def accumulator(self, aggregate: typed_nodes.Aggregation) -> Accumulator:
         if aggregate.user is not None:
-            return User(aggregate, self)
+            return CalledUda(aggregate, self)
         return ACCUMULATORS[aggregate.name](aggregate, self)
 
     def group_accumulator(
@@ -355,7 +365,7 @@ class BodyCode(Surroundings):
                 self.writer.line(f"fail[1] = {len(self._shared.texts) - 1}")
             self._statements.write(statement, is_asked_about=is_asked_about)
         for table in self.tables.values():
-            if isinstance(table, ManyRows):
+            if isinstance(table, MultiRowTable):
                 table.found.forget()  # the next block may be about another instance
         self._parameters = []
         self._oldest = {}

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from millstream.codegen.core.value_emitter import Value
-from millstream.codegen.udas.accumulator_emitter import Extreme, Scalar
+from millstream.codegen.udas.accumulator_emitter import MinMax, Scalar
 from millstream.ir.value_kinds import kind_of, zero
 from millstream.types import Type
 
 
-class KnownEdge(Extreme):
+class KnownEdge(MinMax):
     """first and last of what is not NULL."""
 
     takes_any_order = False
@@ -22,7 +22,7 @@ class KnownEdge(Extreme):
             self._writer.lines(f"{self._name} = {value.code}", f"{self._null} = False")
 
 
-class Bits(Extreme):
+class Bits(MinMax):
     """Bits that all values have, or some, or an odd number of them."""
 
     def take(self, arguments: list[Value]) -> None:
@@ -34,7 +34,7 @@ class Bits(Extreme):
             self._writer.line(f"{self._null} = False")
 
 
-class Chosen(Scalar):
+class MinMaxBy(Scalar):
     """min_by and max_by: a value of the tuple that has least or most of another, of equal ones the last."""
 
     takes_any_order = False

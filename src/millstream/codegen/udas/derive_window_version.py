@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from millstream.codegen.udas.uda_compiler import RANGE, compiled
+from millstream.codegen.udas.uda_compiler import RANGE, compile_uda
 from millstream.ir import typed_nodes
 from millstream.ir.typed_nodes import Expr
 from millstream.program.failures import UnsupportedError
@@ -37,31 +37,31 @@ _OLDEST, _NEXT_OLDEST = typed_nodes.Constant(1, INT), typed_nodes.Constant(2, IN
 
 
 @dataclass(frozen=True)
-class Derived:
+class DerivedVersion:
     """A window version, and what it was made of, in words."""
 
     body: typed_nodes.Body
     why: str
 
 
-def derived_window_version(base: typed_nodes.Body) -> Derived | None:
+def derived_window_version(base: typed_nodes.Body) -> DerivedVersion | None:
     """The window version of a base version, None if it cannot be proved that there is one."""
     derived = _derived(base)
     if derived is not None:
         try:
-            compiled(derived.body, RANGE)
+            compile_uda(derived.body, RANGE)
         except UnsupportedError:
             return None
     return derived
 
 
-def _derived(base: typed_nodes.Body) -> Derived | None:
+def _derived(base: typed_nodes.Body) -> DerivedVersion | None:
     state = _state_of(base)
     if state is None:
         return None
     first, update = state
     table = base.tables[0]
-    making = _Making(first, update, table, _next_scan(base))
+    making = _VersionBuilder(first, update, table, _next_scan(base))
     assigned = dict(update.assigned)
     for index in range(len(table.fields)):
         if not making.column(index, first.rows[0][index], assigned.get(index)):
@@ -76,7 +76,7 @@ def _derived(base: typed_nodes.Body) -> Derived | None:
         terminate=(),
         expire=making.expire(),
     )
-    return Derived(
+    return DerivedVersion(
         body, f"derived: EXPIRE undoes {update.text}" if body.expire else f"derived of {update.text}"
     )
 
@@ -118,7 +118,7 @@ def _always(update: typed_nodes.Update) -> typed_nodes.Update:
     return replace(update, assigned=tuple(assigned), where=())
 
 
-class _Making:
+class _VersionBuilder:
     """Collects what is inserted, updated and undone, column by column."""
 
     def __init__(
@@ -246,7 +246,12 @@ class _Extreme:
         rows = typed_nodes.Scan(scan, typed_nodes.INWINDOW)
         found = typed_nodes.Aggregation("max" if self.greatest else "min", (value,), type_)
         query = typed_nodes.Query(
-            (rows,), (), (typed_nodes.Grouped(0, type_),), ("extreme",), is_grouped=True, aggregates=(found,)
+            (rows,),
+            (),
+            (typed_nodes.GroupColumn(0, type_),),
+            ("extreme",),
+            is_grouped=True,
+            aggregates=(found,),
         )
         all_ = typed_nodes.Scalar(query, type_)
         if self.skips_nulls:

@@ -6,15 +6,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from millstream.codegen.core.expression_emitter import Expressions
+from millstream.codegen.core.expression_emitter import ExpressionEmitter
 from millstream.codegen.core.value_emitter import Value
 from millstream.codegen.udas.access_paths import ByHash, InOrder, access, depends_on
-from millstream.codegen.udas.multi_row_table import ManyRows
+from millstream.codegen.udas.multi_row_table import MultiRowTable
 from millstream.ir import typed_nodes
 from millstream.ir.typed_nodes import Expr
 
 if TYPE_CHECKING:
-    from millstream.codegen.udas.body_emitter import BodyCode
+    from millstream.codegen.udas.body_emitter import BodyEmitter
 
 Consume = Callable[[list[Value]], None]
 
@@ -22,13 +22,13 @@ MISSING = True
 """Stands behind a row of which there may be none: then its number is -1, and its columns are NULL."""
 
 
-class Loops(ABC):
+class JoinLoops(ABC):
     """Writes loops for the body in which they stand."""
 
-    def __init__(self, body: BodyCode) -> None:
+    def __init__(self, body: BodyEmitter) -> None:
         self._body = body
         self._writer = body.writer
-        self._expressions = Expressions(body)
+        self._expressions = ExpressionEmitter(body)
         self._holding: list[Expr] = []
         """Conditions that have been tested on the way to the rows."""
 
@@ -51,7 +51,7 @@ class Loops(ABC):
     def _is_of_one_row(self, scan: typed_nodes.Scan) -> bool:
         if scan.left or scan.query is not None:
             return False
-        return not isinstance(self._body.table_of(scan), ManyRows)
+        return not isinstance(self._body.table_of(scan), MultiRowTable)
 
     def _loop(
         self,
@@ -126,10 +126,10 @@ class Loops(ABC):
 
     def _way_to_partners(
         self, scan: typed_nodes.Scan, known: frozenset[int]
-    ) -> tuple[ManyRows, ByHash | None] | None:
+    ) -> tuple[MultiRowTable, ByHash | None] | None:
         """The table of a LEFT JOIN and a way through it; None if it has to be searched otherwise."""
         table = None if scan.query is not None else self._body.table_of(scan)
-        if not isinstance(table, ManyRows):
+        if not isinstance(table, MultiRowTable):
             return None
         way = access(scan, scan.on, known | frozenset(self._body.positions), any_order=False)
         assert not isinstance(way, InOrder)
@@ -138,7 +138,7 @@ class Loops(ABC):
     def _partner(
         self,
         scan: typed_nodes.Scan,
-        table: ManyRows,
+        table: MultiRowTable,
         hashed: ByHash,
         now: frozenset[int],
         further: Callable[[], None],
@@ -160,7 +160,7 @@ class Loops(ABC):
     def _partners(
         self,
         scan: typed_nodes.Scan,
-        found: tuple[ManyRows, ByHash | None],
+        found: tuple[MultiRowTable, ByHash | None],
         matched: str,
         now: frozenset[int],
         further: Callable[[], None],
@@ -220,17 +220,19 @@ class Loops(ABC):
         table = self._body.table_of(scan)
         available = known | frozenset(positions)
         way = (
-            access(scan, conditions, available, any_order=any_order) if isinstance(table, ManyRows) else None
+            access(scan, conditions, available, any_order=any_order)
+            if isinstance(table, MultiRowTable)
+            else None
         )
         match way:
             case ByHash(columns, values, tested):
-                assert isinstance(table, ManyRows)
+                assert isinstance(table, MultiRowTable)
                 before = len(self._holding)
                 self._holding += tested if table.tells_apart(columns) else ()
                 table.probe(columns, self._values(values), placed, stop)
                 del self._holding[before:]
             case InOrder(column, ascending, condition):
-                assert isinstance(table, ManyRows)
+                assert isinstance(table, MultiRowTable)
 
                 def along(row: str, over: str) -> None:
                     positions[scan.number] = (scan, row)

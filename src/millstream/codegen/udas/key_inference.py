@@ -71,7 +71,9 @@ def _guard(name: str, condition: Expr, row: Row) -> frozenset[int]:
     match condition:
         case Call("not", (typed_nodes.Exists(query),)) if _is_plain(name, query):
             tests = query.where
-        case Call("not", (typed_nodes.Among((value,), query),)) if _is_plain(name, query) and not query.where:
+        case Call("not", (typed_nodes.InQuery((value,), query),)) if (
+            _is_plain(name, query) and not query.where
+        ):
             tests = (Call("=", (query.outputs[0], value), condition.type),)
         case _:
             return frozenset()

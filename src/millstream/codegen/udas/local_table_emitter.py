@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
-from millstream.codegen.core.source_writer import Writer
+from millstream.codegen.core.source_writer import SourceWriter
 from millstream.codegen.core.value_emitter import Value, either, truth
 from millstream.ir.typed_nodes import Table
 from millstream.ir.value_kinds import TRUTH, kind_of, zero
@@ -18,7 +18,7 @@ Consume = Callable[[str], None]
 
 
 @dataclass
-class Needs:
+class TableRequirements:
     """What statements want of a table, learnt while they are written: then they are written again."""
 
     hashes: list[tuple[int, ...]] = field(default_factory=list)
@@ -54,10 +54,12 @@ def _number(known: list[Any], wanted: Any) -> int:
     return known.index(wanted)
 
 
-class TableCode(ABC):
+class LocalTableEmitter(ABC):
     """A table of the instance ``k``."""
 
-    def __init__(self, table: Table, prefix: str, writer: Writer, instance: str, needs: Needs) -> None:
+    def __init__(
+        self, table: Table, prefix: str, writer: SourceWriter, instance: str, needs: TableRequirements
+    ) -> None:
         self.table, self.prefix, self.instance, self.needs = table, prefix, instance, needs
         self._writer = writer
 
@@ -106,7 +108,7 @@ class TableCode(ABC):
         """How many rows there are."""
 
 
-class SingleRow(TableCode):
+class SingleRow(LocalTableEmitter):
     """At most one row: a value for each instance. The number of the row is that of the instance.
 
     With ``held`` the values of the instance at hand are in variables, from where it becomes known to where
@@ -117,7 +119,14 @@ class SingleRow(TableCode):
     """Whether there surely is one in the block at hand."""
 
     def __init__(
-        self, table: Table, prefix: str, writer: Writer, instance: str, needs: Needs, *, held: bool
+        self,
+        table: Table,
+        prefix: str,
+        writer: SourceWriter,
+        instance: str,
+        needs: TableRequirements,
+        *,
+        held: bool,
     ) -> None:
         super().__init__(table, prefix, writer, instance, needs)
         self._is_held = held
@@ -189,7 +198,7 @@ class SingleRow(TableCode):
 
 
 @runtime_checkable
-class Held(Protocol):
+class CachedVariables(Protocol):
     """What of a table is in variables while an instance is at hand."""
 
     def hold(self) -> None: ...

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from millstream.codegen.core.source_writer import Writer
+from millstream.codegen.core.source_writer import SourceWriter
 from millstream.codegen.core.value_emitter import Value, is_simple
 
 
 @dataclass(frozen=True)
-class Sought:
+class LookupKey:
     """What is looked for in a table: rows with these values in these columns."""
 
     table: str
@@ -32,22 +32,22 @@ class Sought:
         return any(a.isdigit() and b.isdigit() and int(a) != int(b) for a, b in pairs)
 
 
-class Found:
+class LookupCache:
     """The names that have rows of one table, by what was looked for. They hold until the table changes."""
 
-    def __init__(self, table: str, writer: Writer) -> None:
+    def __init__(self, table: str, writer: SourceWriter) -> None:
         self._table, self._writer = table, writer
 
-    def recall(self, sought: Sought) -> str | None:
-        name: str | None = self._writer.recall(sought)
+    def recall(self, key: LookupKey) -> str | None:
+        name: str | None = self._writer.recall(key)
         return name
 
-    def remember(self, sought: Sought, name: str) -> None:
-        if sought.can_be_known:
-            self._writer.remember(sought, name)
+    def remember(self, key: LookupKey, name: str) -> None:
+        if key.can_be_known:
+            self._writer.remember(key, name)
 
-    def __iter__(self) -> Iterator[tuple[Sought, str]]:
-        return iter([pair for pair in self._writer.remembered(Sought) if pair[0].table == self._table])
+    def __iter__(self) -> Iterator[tuple[LookupKey, str]]:
+        return iter([pair for pair in self._writer.remembered(LookupKey) if pair[0].table == self._table])
 
     def forget(self, *columns: int) -> None:
         """Rows have changed in some columns, or (without any) are no longer there."""

@@ -9,10 +9,10 @@ from functools import partial
 from typing import Any
 
 from millstream.codegen.core.array_binding import larger
-from millstream.codegen.core.source_writer import Writer
+from millstream.codegen.core.source_writer import SourceWriter
 from millstream.codegen.core.value_emitter import Value, is_simple
-from millstream.codegen.udas.local_table_emitter import Consume, Needs, TableCode
-from millstream.codegen.udas.lookup_cache import Found, Sought
+from millstream.codegen.udas.local_table_emitter import Consume, LocalTableEmitter, TableRequirements
+from millstream.codegen.udas.lookup_cache import LookupCache, LookupKey
 from millstream.ir.typed_nodes import Table
 from millstream.ir.value_kinds import DOUBLE, TRUTH, kind_of
 from millstream.program.program import TableLayout
@@ -20,7 +20,7 @@ from millstream.program.row_layout import ENDS, META, NODE
 
 
 @dataclass(frozen=True)
-class Way:
+class RowIteration:
     """How to go from row to row: texts with a hole for the row, and -1 at the end."""
 
     first: str
@@ -30,16 +30,16 @@ class Way:
         return self.next.replace("{row}", row)
 
 
-class ManyRows(TableCode):
+class MultiRowTable(LocalTableEmitter):
     """Rows of all instances in the same arrays, those of an instance linked in order."""
 
     def __init__(
         self,
         table: Table,
         prefix: str,
-        writer: Writer,
+        writer: SourceWriter,
         instance: str,
-        needs: Needs,
+        needs: TableRequirements,
         *,
         grows: bool,
         placed: bool,
@@ -48,7 +48,7 @@ class ManyRows(TableCode):
     ) -> None:
         super().__init__(table, prefix, writer, instance, needs)
         self._grows, self._placed, self._passing, self._key = grows, placed, passing, key
-        self.found = Found(prefix, writer)
+        self.found = LookupCache(prefix, writer)
 
     def scan(self, consume: Consume, stop: str = "") -> None:
         way, row, after = self.order(), self._writer.name("r"), self._writer.name("s")
@@ -87,7 +87,7 @@ class ManyRows(TableCode):
 
         If these tell rows apart it is the one that does.
         """
-        sought = Sought(self.prefix, columns, tuple(values))
+        sought = LookupKey(self.prefix, columns, tuple(values))
         known = self.found.recall(sought)
         if known is not None:
             return known
@@ -110,21 +110,21 @@ class ManyRows(TableCode):
         is_double = kind_of(self.table.fields[index].type) == DOUBLE
         return f"f_equal({own}, {value})" if is_double else f"{own} == {value}"
 
-    def order(self) -> Way:
+    def order(self) -> RowIteration:
         """From row to row in the order of insertion."""
-        return Way(self.head, f"{self.name('next')}[{{row}}]")
+        return RowIteration(self.head, f"{self.name('next')}[{{row}}]")
 
     @property
     def head(self) -> str:
         """The first row, -1 if there is none."""
         return f"{self.name('head')}[{self.instance}]"
 
-    def chain(self, columns: tuple[int, ...], values: Sequence[Value]) -> Way:
+    def chain(self, columns: tuple[int, ...], values: Sequence[Value]) -> RowIteration:
         """From row to row of those whose columns may equal the values."""
         index = self.needs.hash(columns)
         code = self._code(columns, values)
         heads, chain = self.name(f"heads{index}"), self.name(f"chain{index}")
-        return Way(
+        return RowIteration(
             f"chain_first({code}, {self.instance}, {heads}, {chain})",
             f"chain_next({{row}}, {code}, {self.instance}, {chain})",
         )

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from millstream.codegen.core.value_emitter import Value, truth
 from millstream.codegen.udas.access_paths import ByHash, access
-from millstream.codegen.udas.join_loops import Consume, Loops
+from millstream.codegen.udas.join_loops import Consume, JoinLoops
 from millstream.codegen.udas.local_table_emitter import if_there
-from millstream.codegen.udas.multi_row_table import ManyRows
+from millstream.codegen.udas.multi_row_table import MultiRowTable
 from millstream.ir import typed_nodes
 from millstream.ir.typed_nodes import Expr
 from millstream.ir.value_kinds import DOUBLE, INTEGER, TRUTH, kind_of, zero
@@ -18,7 +18,7 @@ from millstream.program.failures import ROWS
 from millstream.types import BIGINT, Type
 
 
-class Queries(Loops):
+class QueryEmitter(JoinLoops):
     """Writes queries for the body in which they stand."""
 
     # ------------------------------------------------------------ rows
@@ -81,7 +81,7 @@ class Queries(Loops):
             return None
         scan = query.scans[0]
         table = self._body.table_of(scan)
-        if not isinstance(table, ManyRows):
+        if not isinstance(table, MultiRowTable):
             return None
         for aggregate in query.aggregates:
             if aggregate.filter is not None or aggregate.distinct or aggregate.user is not None:
@@ -328,7 +328,7 @@ class Queries(Loops):
         self.rows(query, lambda values: self._writer.line(f"{name} = True"), stop=name, any_order=True)
         return name
 
-    def among(self, values: tuple[Value, ...], node: typed_nodes.Among) -> tuple[str, str]:
+    def among(self, values: tuple[Value, ...], node: typed_nodes.InQuery) -> tuple[str, str]:
         found = self._among_by_hash(values, node)
         if found is not None:
             return found
@@ -348,7 +348,7 @@ class Queries(Loops):
         self.rows(node.query, compare, stop=hit, any_order=True)
         return hit, f"(not {hit} and not {unknown})"
 
-    def _among_by_hash(self, values: tuple[Value, ...], node: typed_nodes.Among) -> tuple[str, str] | None:
+    def _among_by_hash(self, values: tuple[Value, ...], node: typed_nodes.InQuery) -> tuple[str, str] | None:
         """A value looked for in a column of a whole table."""
         query = node.query
         if len(values) != 1 or len(query.scans) != 1 or query.where or query.is_grouped or query.united:
@@ -364,7 +364,7 @@ class Queries(Loops):
             frozenset(),
             any_order=True,
         )
-        if not isinstance(table, ManyRows) or not isinstance(way, ByHash):
+        if not isinstance(table, MultiRowTable) or not isinstance(way, ByHash):
             return None
         column = way.columns[0]
         hit = self._writer.name("m")

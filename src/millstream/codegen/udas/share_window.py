@@ -23,7 +23,7 @@ def can_share(body: typed_nodes.Body) -> bool:
     return not body.deletes_from_window and not any(isinstance(part, typed_nodes.SqlCode) for part in parts)
 
 
-def together(
+def share_window(
     bodies: Sequence[typed_nodes.Body], places: Sequence[Sequence[int]], parameters: tuple[Field, ...]
 ) -> typed_nodes.Body:
     """Window versions as one; ``places`` are those of the parameters of each among all ``parameters``."""

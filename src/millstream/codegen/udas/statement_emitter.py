@@ -9,22 +9,22 @@ from millstream.codegen.core.value_emitter import Value
 from millstream.codegen.udas.access_paths import InOrder, access
 from millstream.codegen.udas.body_facts import reads
 from millstream.codegen.udas.key_inference import guarded
-from millstream.codegen.udas.local_table_emitter import SingleRow, TableCode
-from millstream.codegen.udas.multi_row_table import ManyRows
-from millstream.codegen.udas.query_emitter import Queries
+from millstream.codegen.udas.local_table_emitter import LocalTableEmitter, SingleRow
+from millstream.codegen.udas.multi_row_table import MultiRowTable
+from millstream.codegen.udas.query_emitter import QueryEmitter
 from millstream.ir import typed_nodes
 from millstream.types import BIGINT
 
 if TYPE_CHECKING:
-    from millstream.codegen.udas.body_emitter import BodyCode
+    from millstream.codegen.udas.body_emitter import BodyEmitter
 
 Returned = Callable[[list[Value]], None]
 
 
-class Statements:
+class StatementEmitter:
     """Writes statements for the body in which they stand; ``returned`` writes what is returned."""
 
-    def __init__(self, body: BodyCode, queries: Queries, returned: Returned) -> None:
+    def __init__(self, body: BodyEmitter, queries: QueryEmitter, returned: Returned) -> None:
         self._body, self._queries, self._returned = body, queries, returned
         self._writer = body.writer
 
@@ -90,7 +90,7 @@ class Statements:
         """What an INSERT makes sure that there is none of is looked for where the next statements know it."""
         table = self._body.tables.get(statement.table or "")
         columns = tuple(sorted(guarded(statement.table or "", statement)))
-        if isinstance(table, ManyRows) and table.tells_apart(columns):
+        if isinstance(table, MultiRowTable) and table.tells_apart(columns):
             values = [statement.rows[0][column] for column in columns]
             if all(isinstance(value, typed_nodes.Parameter | typed_nodes.Constant) for value in values):
                 table.find(columns, self._values(values))
@@ -143,7 +143,7 @@ class Statements:
         row: str = self._body.positions[scan.number][1]
         return row
 
-    def _assign(self, table: TableCode, row: str, values: dict[int, Value], changed: str) -> None:
+    def _assign(self, table: LocalTableEmitter, row: str, values: dict[int, Value], changed: str) -> None:
         table.assign(row, values)
         self._note(changed)
 

@@ -21,14 +21,14 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from millstream.codegen.core.array_binding import larger, room, with_arrays
-from millstream.codegen.core.source_writer import Writer
+from millstream.codegen.core.source_writer import SourceWriter
 from millstream.codegen.core.value_emitter import Value, truth
-from millstream.codegen.udas.body_emitter import BodyCode, Shared
+from millstream.codegen.udas.body_emitter import BodyEmitter, ProgramContext
 from millstream.codegen.udas.body_facts import most_added
 from millstream.codegen.udas.window_queue import Queue, Ring
 from millstream.ir import typed_nodes
 from millstream.ir.value_kinds import TRUTH, kind_of
-from millstream.program.program import Given, Program, dtype_of
+from millstream.program.program import CatalogRows, Program, dtype_of
 
 BASE, RUNNING, ROWS, RANGE, ACTIVE, CONTENT = "base", "running", "rows", "range", "active", "content"
 WHOLE_TABLE, AGAIN, TUMBLE = "whole", "again", "tumble"
@@ -45,7 +45,7 @@ _HELD = {
 """The modes whose loops look at one instance after the other, and what is then at hand besides its tables."""
 
 
-def compiled(body: typed_nodes.Body, mode: str, left: typed_nodes.Body | None = None) -> Program:
+def compile_uda(body: typed_nodes.Body, mode: str, left: typed_nodes.Body | None = None) -> Program:
     """The program of an aggregate in a mode.
 
     ``left`` is what is run over what is left when a tuple has left and EXPIRE itself says nothing. Without a
@@ -56,7 +56,7 @@ def compiled(body: typed_nodes.Body, mode: str, left: typed_nodes.Body | None = 
         body, left = _follower(body), body
     if mode in _WINDOWS:
         body = with_window(body)
-    shared = Shared(Writer())
+    shared = ProgramContext(SourceWriter())
     while True:
         learnt = shared.learnt
         code = _Code(body, mode, shared, left, following=following)
@@ -86,7 +86,7 @@ class _Code:
         self,
         body: typed_nodes.Body,
         mode: str,
-        shared: Shared,
+        shared: ProgramContext,
         left: typed_nodes.Body | None,
         *,
         following: bool,
@@ -95,7 +95,7 @@ class _Code:
         self._is_following = following
         self._writer = shared.writer
         shared.failed = "raise StoppedError"
-        self._code = BodyCode(
+        self._code = BodyEmitter(
             body,
             shared,
             "0" if mode in _GATHERED else "k",
@@ -127,7 +127,7 @@ class _Code:
             returned=self._bound,
             arrays=arrays,
             grows=self._grows,
-            given=tuple(Given(t.name, t.fields) for t in self._shared.layouts.values() if t.given),
+            given=tuple(CatalogRows(t.name, t.fields) for t in self._shared.layouts.values() if t.given),
         )
 
     # ------------------------------------------------------------ arrays
@@ -445,7 +445,7 @@ class _Code:
         with writer.deeper("if not beginning:"):
             inner.block("TERMINATE", [])
 
-    def _enter(self, code: BodyCode, parameters: list[Value]) -> None:
+    def _enter(self, code: BodyEmitter, parameters: list[Value]) -> None:
         """A window version that sees the content of a window from the beginning finds its tuples in it."""
         if typed_nodes.INWINDOW in code.tables:
             code.tables[typed_nodes.INWINDOW].insert(parameters, "0")

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from millstream.codegen.core.value_emitter import Value
 from millstream.codegen.udas.local_table_emitter import Consume
-from millstream.codegen.udas.multi_row_table import ManyRows
+from millstream.codegen.udas.multi_row_table import MultiRowTable
 from millstream.program.row_layout import META
 
 
-class Queue(ManyRows):
+class Queue(MultiRowTable):
     """Rows that leave in the order in which they came, and are found in no other way.
 
     What has left is what lies before the first row of its instance, so that nothing has to be noted of rows.

@@ -23,7 +23,7 @@ Parts = tuple[Array, ...]
 
 
 @dataclass(frozen=True)
-class Asked:
+class WindowBatch:
     """Windows whose aggregates are wanted: of a key, from one row of the log to another that is its latest.
 
     ``previous`` leads from each row of the log to the one before it of the same key. Where ``rebuild`` is set
@@ -46,7 +46,7 @@ class Asked:
         return frozen_parts((self.codes, self.starts, self.ends, self.rebuild))
 
 
-class Measure(ABC):
+class Accumulator(ABC):
     """A monoid over an argument."""
 
     parts: ClassVar[Mapping[str, type]]
@@ -79,7 +79,7 @@ class Measure(ABC):
         """Add rows to their groups; if ``running``, gives for each row what the group is then."""
 
     @abstractmethod
-    def trail(self, windows: int) -> Trail:
+    def trail(self, windows: int) -> AccumulatorLog:
         """The measure along a log, for so many different windows."""
 
     def zeros(self, count: int) -> Parts:
@@ -106,11 +106,11 @@ class Measure(ABC):
         return tuple(parts)
 
 
-class Trail(ABC):
+class AccumulatorLog(ABC):
     """A measure along a log: the rows of all keys in the order of their coming."""
 
-    def __init__(self, measure: Measure) -> None:
-        self._parts = tuple(Buffer(dtype) for dtype in measure.parts.values())
+    def __init__(self, accumulator: Accumulator) -> None:
+        self._parts = tuple(Buffer(dtype) for dtype in accumulator.parts.values())
 
     @property
     def parts(self) -> Parts:
@@ -125,7 +125,7 @@ class Trail(ABC):
         return tuple(part[indices] if len(part) else part for part in self.parts)
 
     @abstractmethod
-    def ask(self, window: int, asked: Asked) -> Parts:
+    def ask(self, window: int, batch: WindowBatch) -> Parts:
         """The measure over windows, in the order in which they end. Each window has a number of its own."""
 
 

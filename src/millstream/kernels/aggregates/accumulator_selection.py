@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from millstream.kernels.aggregates.accumulator import Measure
+from millstream.kernels.aggregates.accumulator import Accumulator
 from millstream.kernels.aggregates.bitwise import Bits
 from millstream.kernels.aggregates.content_aggregates import DistinctValues, Recomputed
 from millstream.kernels.aggregates.content_functions import summary
@@ -22,7 +22,7 @@ from millstream.kernels.aggregates.moments import PAIRS, SHAPE, VARIANCE, Moment
 from millstream.kernels.aggregates.percentiles import WAYS, OrderStatistics
 from millstream.kernels.core.column_codec import check_type, is_long_decimal
 from millstream.kernels.specs import AggregateSpec
-from millstream.kernels.udas.content_uda import UserSummary
+from millstream.kernels.udas.content_uda import ContentUda
 
 ARGUMENTS = b"millstream.arguments"
 """Under which the types of arguments are kept with a table of state."""
@@ -76,9 +76,9 @@ def arguments_of(schema: pa.Schema) -> pa.Schema:
 
 def plan(
     specs: Sequence[AggregateSpec], types: pa.Schema, *, in_order: bool
-) -> tuple[list[Measure], list[Aggregate]]:
+) -> tuple[list[Accumulator], list[Aggregate]]:
     """The measures that are needed, each once, and the aggregates that are made from them."""
-    measures: dict[str, Measure] = {}
+    measures: dict[str, Accumulator] = {}
     aggregates = []
     for spec in specs:
         type_ = pa.null() if spec.argument is None else types.field(spec.argument).type
@@ -92,7 +92,7 @@ def plan(
     return list(measures.values()), aggregates
 
 
-def _measures(spec: AggregateSpec, types: pa.Schema, *, in_order: bool) -> list[Measure]:
+def _measures(spec: AggregateSpec, types: pa.Schema, *, in_order: bool) -> list[Accumulator]:
     argument, function = spec.argument, spec.function
     if argument is None:
         return [Count(None)]
@@ -132,7 +132,7 @@ def _is_listed(spec: AggregateSpec) -> bool:
     return spec.function in _CONTENTS or (spec.function in ("min_by", "max_by") and bool(spec.parameters))
 
 
-def _sums(spec: AggregateSpec, argument: str, type_: pa.DataType) -> list[Measure]:
+def _sums(spec: AggregateSpec, argument: str, type_: pa.DataType) -> list[Accumulator]:
     count = Count(argument)
     if pa.types.is_floating(type_) or pa.types.is_null(type_):
         return [DoubleSum(argument), count] if spec.function in ("avg", "try_avg") else [DoubleSum(argument)]
@@ -158,7 +158,7 @@ def _recomputed(spec: AggregateSpec, types: pa.Schema, *, in_order: bool) -> Rec
     return Recomputed(
         _label(spec),
         {name: types.field(name).type for name in names},
-        UserSummary(spec.parameters[0]) if spec.function == "user" else summary(spec),
+        ContentUda(spec.parameters[0]) if spec.function == "user" else summary(spec),
         needed=[] if takes_nulls else needed,
         condition=spec.condition,
         distinct=spec.distinct or spec.function == "collect_set",

@@ -8,8 +8,14 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.jit import njit
-from millstream.kernels.aggregates.accumulator import Asked, Measure, Parts, Trail, frozen_parts
-from millstream.kernels.aggregates.two_stacks import StackTrail
+from millstream.kernels.aggregates.accumulator import (
+    Accumulator,
+    AccumulatorLog,
+    Parts,
+    WindowBatch,
+    frozen_parts,
+)
+from millstream.kernels.aggregates.two_stacks import TwoStacksLog
 from millstream.kernels.core.buffers import Array, Codes, Whole, frozen
 from millstream.kernels.core.column_codec import Column
 from millstream.kernels.core.kernel import Tuples
@@ -17,7 +23,7 @@ from millstream.kernels.core.kernel import Tuples
 _AND, _OR, _XOR = 0, 1, 2
 
 
-class Bits(Measure):
+class Bits(Accumulator):
     """The values of a window combined bit by bit; nothing if there are none."""
 
     parts: ClassVar = {"value": np.int64, "some": np.uint8}
@@ -48,19 +54,19 @@ class Bits(Measure):
         _fold(frozen(groups), frozen_parts(parts), self.operation, into, out)
         return out
 
-    def trail(self, windows: int) -> Trail:
-        return _BitsTrail(self, windows)
+    def trail(self, windows: int) -> AccumulatorLog:
+        return _BitsLog(self, windows)
 
 
-class _BitsTrail(StackTrail):
+class _BitsLog(TwoStacksLog):
     def __init__(self, measure: Bits, windows: int) -> None:
         super().__init__(measure, windows, measure.parts)
         self._measure = measure
 
-    def ask(self, window: int, asked: Asked) -> Parts:
-        out = self._measure.zeros(len(asked))
+    def ask(self, window: int, batch: WindowBatch) -> Parts:
+        out = self._measure.zeros(len(batch))
         operation = self._measure.operation
-        _slide(asked.windows, asked.previous, self.parts, operation, self.stacks(window, asked), out)
+        _slide(batch.windows, batch.previous, self.parts, operation, self.stacks(window, batch), out)
         return out
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from millstream.jit import njit
 from millstream.kernels.aggregates import value_lists
-from millstream.kernels.aggregates.accumulator import Asked, Measure, Parts, Trail
+from millstream.kernels.aggregates.accumulator import Accumulator, AccumulatorLog, Parts, WindowBatch
 from millstream.kernels.core.buffers import Array, Codes, Integers, frozen
 from millstream.kernels.core.column_codec import Column
 from millstream.kernels.core.kernel import Tuples
@@ -80,7 +80,7 @@ Summary = Callable[[Elements], Parts]
 """What is to be known of windows, from their elements."""
 
 
-class Recomputed(Measure):
+class Recomputed(Accumulator):
     """The content of a row, of all arguments; where tuples are taken as they come, with their positions.
 
     Tuples do not count that lack one of the arguments that are ``needed``, or for which a condition does not
@@ -107,7 +107,7 @@ class Recomputed(Measure):
         self._needed, self._condition = needed, condition
         self.distinct = distinct
         self.in_order = in_order
-        self._growth = value_lists.Growth()
+        self._growth = value_lists.GarbageEstimate()
 
     @property
     def name(self) -> str:
@@ -161,7 +161,7 @@ class Recomputed(Measure):
         trail = self.trail(1)
         trail.append((np.concatenate([into[touched], contents]),), previous)
         asked = codes[rows], (count + rows).astype(np.int32)
-        return trail.ask(0, Asked(count, asked[0], asked[0], asked[1], previous, np.zeros(0, np.uint8)))
+        return trail.ask(0, WindowBatch(count, asked[0], asked[0], asked[1], previous, np.zeros(0, np.uint8)))
 
     def to_table(self, parts: Parts) -> dict[str, pa.Array]:
         lengths, elements = value_lists.flat(parts[0], self.width)
@@ -187,18 +187,18 @@ class Recomputed(Measure):
         self._growth.saw(int(lengths.sum()))
         return (value_lists.pieces(lengths, np.stack([n.astype(np.int64) for n in numbers], axis=1)),)
 
-    def trail(self, windows: int) -> Trail:
-        return _ContentTrail(self)
+    def trail(self, windows: int) -> AccumulatorLog:
+        return _ContentLog(self)
 
 
 _POSITION = ("__time", "__origin", "__number")
 
 
-class _ContentTrail(Trail):
+class _ContentLog(AccumulatorLog):
     def __init__(self, measure: Recomputed) -> None:
         super().__init__(measure)
         self._measure = measure
-        self._rows = value_lists.Rows(measure.width)
+        self._rows = value_lists.ValueLists(measure.width)
 
     def append(self, parts: Parts, previous: Codes) -> None:
         self._rows.append(parts[0])
@@ -206,19 +206,21 @@ class _ContentTrail(Trail):
     def rows(self, indices: Integers) -> Parts:
         return (self._rows.contents(indices),)
 
-    def ask(self, window: int, asked: Asked) -> Parts:
-        sizes = np.empty(len(asked), np.int64)
-        log = frozen(asked.previous), frozen(self._rows.offsets)
-        _measure(asked.windows, log, sizes)
-        answers = [self._answer(asked, log, sizes, start, end) for start, end in _portions(sizes)]
+    def ask(self, window: int, batch: WindowBatch) -> Parts:
+        sizes = np.empty(len(batch), np.int64)
+        log = frozen(batch.previous), frozen(self._rows.offsets)
+        _measure(batch.windows, log, sizes)
+        answers = [self._answer(batch, log, sizes, start, end) for start, end in _portions(sizes)]
         if len(answers) == 1:
             return answers[0]
         return tuple(_joined(parts) for parts in zip(*answers, strict=True))
 
-    def _answer(self, asked: Asked, log: tuple[Array, Array], sizes: Integers, start: int, end: int) -> Parts:
+    def _answer(
+        self, batch: WindowBatch, log: tuple[Array, Array], sizes: Integers, start: int, end: int
+    ) -> Parts:
         measure, wanted = self._measure, sizes[start:end]
         rows = np.empty(int(wanted.sum()), np.int64)
-        _lay_out(tuple(frozen(part[start:end]) for part in asked.windows[:3]), log, frozen(wanted), rows)
+        _lay_out(tuple(frozen(part[start:end]) for part in batch.windows[:3]), log, frozen(wanted), rows)
         windows = np.repeat(np.arange(end - start), wanted)
         columns = self._rows.columns
         if not measure.in_order:
@@ -254,7 +256,7 @@ def _joined(parts: Sequence[Array | pa.Array]) -> Array | pa.Array:
 class DistinctValues:
     """Another aggregate of distinct values only: a summary, through the measures of that aggregate."""
 
-    def __init__(self, arguments: Sequence[str], measures: Sequence[Measure]) -> None:
+    def __init__(self, arguments: Sequence[str], measures: Sequence[Accumulator]) -> None:
         self._arguments = arguments
         self.measures = measures
         self._widths = [0] * len(measures)
@@ -277,14 +279,14 @@ class DistinctValues:
         return tuple(out)
 
 
-def gathered(measure: Measure, tuples: Tuples, groups: Codes, count: int) -> Parts:
+def gathered(accumulator: Accumulator, tuples: Tuples, groups: Codes, count: int) -> Parts:
     """What a measure answers for so many groups of tuples."""
-    parts = measure.zeros(count)
-    measure.fold(groups, measure.of_tuples(tuples), parts, running=False)
+    parts = accumulator.zeros(count)
+    accumulator.fold(groups, accumulator.of_tuples(tuples), parts, running=False)
     each, nothing = np.arange(count, dtype=np.int32), np.full(count, -1, np.int32)
-    trail = measure.trail(1)
+    trail = accumulator.trail(1)
     trail.append(parts, nothing)
-    return trail.ask(0, Asked(count, each, each, each, nothing, np.zeros(0, np.uint8)))
+    return trail.ask(0, WindowBatch(count, each, each, each, nothing, np.zeros(0, np.uint8)))
 
 
 # ---------------------------------------------------------------- compiled

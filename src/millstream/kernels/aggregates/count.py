@@ -7,13 +7,19 @@ from typing import ClassVar
 import numpy as np
 
 from millstream.jit import njit
-from millstream.kernels.aggregates.accumulator import Asked, Measure, Parts, Trail, frozen_parts
+from millstream.kernels.aggregates.accumulator import (
+    Accumulator,
+    AccumulatorLog,
+    Parts,
+    WindowBatch,
+    frozen_parts,
+)
 from millstream.kernels.core import arrow_buffers
 from millstream.kernels.core.buffers import NO_INTEGERS, Buffer, Codes, Integers, frozen
 from millstream.kernels.core.kernel import Tuples
 
 
-class Count(Measure):
+class Count(Accumulator):
     parts: ClassVar = {"count": np.int64}
 
     def of_tuples(self, tuples: Tuples) -> Parts:
@@ -26,11 +32,11 @@ class Count(Measure):
         _fold(frozen(groups), frozen_parts(parts), into, out)
         return (out,)
 
-    def trail(self, windows: int) -> Trail:
-        return _CountTrail(self)
+    def trail(self, windows: int) -> AccumulatorLog:
+        return _CountLog(self)
 
 
-class _CountTrail(Trail):
+class _CountLog(AccumulatorLog):
     """With each row the count before it of its key: what lies between two rows is a difference."""
 
     def __init__(self, measure: Count) -> None:
@@ -43,10 +49,10 @@ class _CountTrail(Trail):
         (counts,) = self.parts
         _add_up(previous, counts, self._before.resize(len(counts)), first)
 
-    def ask(self, window: int, asked: Asked) -> Parts:
-        out = np.empty(len(asked), np.int64)
+    def ask(self, window: int, batch: WindowBatch) -> Parts:
+        out = np.empty(len(batch), np.int64)
         (counts,) = self.parts
-        _difference(asked.windows, counts, self._before.view, out)
+        _difference(batch.windows, counts, self._before.view, out)
         return (out,)
 
 

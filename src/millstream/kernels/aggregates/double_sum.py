@@ -13,8 +13,14 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.jit import njit
-from millstream.kernels.aggregates.accumulator import Asked, Measure, Parts, Trail, frozen_parts
-from millstream.kernels.aggregates.two_stacks import StackTrail
+from millstream.kernels.aggregates.accumulator import (
+    Accumulator,
+    AccumulatorLog,
+    Parts,
+    WindowBatch,
+    frozen_parts,
+)
+from millstream.kernels.aggregates.two_stacks import TwoStacksLog
 from millstream.kernels.core import arrow_buffers
 from millstream.kernels.core.buffers import NO_DOUBLES, Array, Bytes, Codes, Doubles, Whole, frozen
 from millstream.kernels.core.kernel import Tuples
@@ -30,7 +36,7 @@ SCALE = 2.0**-64
 _LARGE = 2.0**990
 
 
-class DoubleSum(Measure):
+class DoubleSum(Accumulator):
     parts: ClassVar = {"high": np.float64, "low": np.float64, "flags": np.uint8}
 
     def of_tuples(self, tuples: Tuples) -> Parts:
@@ -48,15 +54,15 @@ class DoubleSum(Measure):
         _fold(frozen(groups), frozen_parts(parts), into, out)
         return out
 
-    def trail(self, windows: int) -> Trail:
-        return _SumTrail(self, windows, self.parts)
+    def trail(self, windows: int) -> AccumulatorLog:
+        return _SumLog(self, windows, self.parts)
 
 
-class _SumTrail(StackTrail):
-    def ask(self, window: int, asked: Asked) -> Parts:
-        count = len(asked)
+class _SumLog(TwoStacksLog):
+    def ask(self, window: int, batch: WindowBatch) -> Parts:
+        count = len(batch)
         out = np.empty(count), np.empty(count), np.empty(count, np.uint8)
-        _slide(asked.windows, asked.previous, self.parts, self.stacks(window, asked), out)
+        _slide(batch.windows, batch.previous, self.parts, self.stacks(window, batch), out)
         return out
 
 

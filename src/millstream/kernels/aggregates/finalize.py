@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from millstream.jit import njit
 from millstream.kernels.aggregates import double_sum, moments
-from millstream.kernels.aggregates.accumulator import Measure, Parts
+from millstream.kernels.aggregates.accumulator import Accumulator, Parts
 from millstream.kernels.aggregates.accumulator_selection import Aggregate
 from millstream.kernels.aggregates.bitwise import Bits
 from millstream.kernels.aggregates.content_aggregates import DistinctValues, Recomputed
@@ -31,23 +31,25 @@ Position = Callable[[int], tuple[int | float, ...]]
 _MASK = 2**64 - 1
 
 
-def result(aggregate: Aggregate, measure: Measure, parts: Sequence[Parts], position: Position) -> pa.Array:
+def result(
+    aggregate: Aggregate, accumulator: Accumulator, parts: Sequence[Parts], position: Position
+) -> pa.Array:
     """The results of an aggregate for each row of what its measures, of which the first is given, have."""
     spec = aggregate.spec
-    if isinstance(measure, Recomputed):
-        return _of_contents(aggregate, measure, parts[0], position)
-    if isinstance(measure, Extreme | Edge | Chosen | Bits):
-        return measure.column.decode(*parts[0])
-    if isinstance(measure, OrderStatistics):
-        return _of_order(spec, measure, parts[0])
-    if isinstance(measure, moments.Moments):
+    if isinstance(accumulator, Recomputed):
+        return _of_contents(aggregate, accumulator, parts[0], position)
+    if isinstance(accumulator, Extreme | Edge | Chosen | Bits):
+        return accumulator.column.decode(*parts[0])
+    if isinstance(accumulator, OrderStatistics):
+        return _of_order(spec, accumulator, parts[0])
+    if isinstance(accumulator, moments.Moments):
         return arrow_buffers.build(spec.type, *moments.results(spec.function, parts[0][0]))
     if spec.function == "count":
         return arrow_buffers.build(spec.type, parts[0][0])
-    if isinstance(measure, double_sum.DoubleSum):
+    if isinstance(accumulator, double_sum.DoubleSum):
         return _of_doubles(aggregate, parts)
     if spec.function in ("try_sum", "try_avg"):
-        return _tried(aggregate, measure, parts)
+        return _tried(aggregate, accumulator, parts)
     count = parts[-1][0]
     low, high = parts[0]
     if spec.function == "avg" and pa.types.is_floating(spec.type):
@@ -68,7 +70,7 @@ class _DoesNotFitError(Exception):
         self.row = row
 
 
-def _tried(aggregate: Aggregate, measure: Measure, parts: Sequence[Parts]) -> pa.Array:
+def _tried(aggregate: Aggregate, accumulator: Accumulator, parts: Sequence[Parts]) -> pa.Array:
     """The result, NULL where it does not fit; most often all do."""
     plain: Function = "sum" if aggregate.spec.function == "try_sum" else "avg"
     wanted = replace(aggregate, spec=replace(aggregate.spec, function=plain))
@@ -78,11 +80,11 @@ def _tried(aggregate: Aggregate, measure: Measure, parts: Sequence[Parts]) -> pa
     while True:
         rest = [tuple(part[start:] for part in measured) for measured in parts]
         try:
-            out.append(result(wanted, measure, rest, lambda row: (row,)))
+            out.append(result(wanted, accumulator, rest, lambda row: (row,)))
         except KernelError as error:
             row = int(error.position[0])
             fitting = [tuple(part[:row] for part in measured) for measured in rest]
-            out += [result(wanted, measure, fitting, lambda row: (row,)), pa.nulls(1, wanted.spec.type)]
+            out += [result(wanted, accumulator, fitting, lambda row: (row,)), pa.nulls(1, wanted.spec.type)]
             start += row + 1
         else:
             return pa.concat_arrays(out) if count else out[0]

@@ -8,8 +8,14 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.jit import njit
-from millstream.kernels.aggregates.accumulator import Asked, Measure, Parts, Trail, frozen_parts
-from millstream.kernels.aggregates.two_stacks import StackTrail
+from millstream.kernels.aggregates.accumulator import (
+    Accumulator,
+    AccumulatorLog,
+    Parts,
+    WindowBatch,
+    frozen_parts,
+)
+from millstream.kernels.aggregates.two_stacks import TwoStacksLog
 from millstream.kernels.core.buffers import NO_INTEGERS, Array, Bytes, Codes, Whole, frozen
 from millstream.kernels.core.column_codec import Column
 from millstream.kernels.core.kernel import Tuples
@@ -19,7 +25,7 @@ Position = tuple[Array, Array, Array]
 """Time, origin and number of rows; empty arrays where rows come in order anyway."""
 
 
-class Edge(Measure):
+class Edge(Accumulator):
     """The value of the first or the last tuple, or of the first or last that has one.
 
     Tuples that are taken as they come are compared by their position; where they come in order the position
@@ -100,26 +106,26 @@ class Edge(Measure):
         _fold(frozen(groups), frozen_parts(parts), self.last, into, (value, some))
         return value, some
 
-    def trail(self, windows: int) -> Trail:
-        return _EdgeTrail(self, windows)
+    def trail(self, windows: int) -> AccumulatorLog:
+        return _FirstLastLog(self, windows)
 
 
-class _EdgeTrail(StackTrail):
+class _FirstLastLog(TwoStacksLog):
     """Two stacks of rows of the log, among which the first or the last is looked for."""
 
     def __init__(self, measure: Edge, windows: int) -> None:
         super().__init__(measure, windows, {"row": np.int32})
         self._measure = measure
 
-    def ask(self, window: int, asked: Asked) -> Parts:
+    def ask(self, window: int, batch: WindowBatch) -> Parts:
         found, value, some, time, origin, number = self.parts
         if self._measure.in_order and self._measure.takes_all:
-            rows = asked.ends if self._measure.last else asked.starts
+            rows = batch.ends if self._measure.last else batch.starts
             return value[rows], some[rows]
-        rows = np.empty(len(asked), np.int32)
+        rows = np.empty(len(batch), np.int32)
         position = time, origin, number
-        stacks = self.stacks(window, asked)
-        _slide(asked.windows, asked.previous, found, position, self._measure.last, stacks, rows)
+        stacks = self.stacks(window, batch)
+        _slide(batch.windows, batch.previous, found, position, self._measure.last, stacks, rows)
         return value[rows], some[rows] * (rows >= 0)
 
 

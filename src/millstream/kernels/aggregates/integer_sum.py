@@ -8,7 +8,13 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.jit import njit
-from millstream.kernels.aggregates.accumulator import Asked, Measure, Parts, Trail, frozen_parts
+from millstream.kernels.aggregates.accumulator import (
+    Accumulator,
+    AccumulatorLog,
+    Parts,
+    WindowBatch,
+    frozen_parts,
+)
 from millstream.kernels.core.buffers import NO_INTEGERS, Buffer, Codes, frozen
 from millstream.kernels.core.column_codec import Column, halves
 from millstream.kernels.core.kernel import Tuples
@@ -16,7 +22,7 @@ from millstream.kernels.core.kernel import Tuples
 Half = Literal["", "high", "low"]
 
 
-class IntegerSum(Measure):
+class IntegerSum(Accumulator):
     """The sum of an argument of at most 64 bits, or of one half of longer ones."""
 
     parts: ClassVar = {"low": np.int64, "high": np.int64}
@@ -43,11 +49,11 @@ class IntegerSum(Measure):
         _fold(frozen(groups), frozen_parts(parts), into, out)
         return out
 
-    def trail(self, windows: int) -> Trail:
-        return _SumTrail(self)
+    def trail(self, windows: int) -> AccumulatorLog:
+        return _SumLog(self)
 
 
-class _SumTrail(Trail):
+class _SumLog(AccumulatorLog):
     """With each row the sum before it of its key; in 128 bits that wrap around, differences stay exact."""
 
     def __init__(self, measure: IntegerSum) -> None:
@@ -61,10 +67,10 @@ class _SumTrail(Trail):
         rows = len(self.parts[0])
         _add_up(previous, self.parts, (low.resize(rows), high.resize(rows)), first)
 
-    def ask(self, window: int, asked: Asked) -> Parts:
-        out = np.empty(len(asked), np.int64), np.empty(len(asked), np.int64)
+    def ask(self, window: int, batch: WindowBatch) -> Parts:
+        out = np.empty(len(batch), np.int64), np.empty(len(batch), np.int64)
         low, high = self._before
-        _difference(asked.windows, self.parts, (low.view, high.view), out)
+        _difference(batch.windows, self.parts, (low.view, high.view), out)
         return out
 
 

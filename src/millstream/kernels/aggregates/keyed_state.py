@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.jit import njit
-from millstream.kernels.aggregates.accumulator import Measure, Parts
+from millstream.kernels.aggregates.accumulator import Accumulator, Parts
 from millstream.kernels.aggregates.accumulator_selection import (
     Aggregate,
     argument_types,
@@ -24,7 +24,7 @@ from millstream.kernels.core.state_chunks import Ledger, is_wasteful
 from millstream.kernels.specs import AggregateSpec
 
 
-class PerKey:
+class KeyedState:
     """Rows of keys. A snapshot writes those that have had tuples since the last one."""
 
     def __init__(self, specs: Sequence[AggregateSpec], name: str) -> None:
@@ -35,7 +35,7 @@ class PerKey:
 
     def _start_over(self) -> None:
         self._keys = KeyTable()
-        self._measures: list[Measure] = []
+        self._measures: list[Accumulator] = []
         self._aggregates: list[Aggregate] = []
         if self._types is not None:
             self._measures, self._aggregates = plan(self._specs, self._types, in_order=True)

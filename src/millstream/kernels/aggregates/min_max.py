@@ -8,8 +8,14 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.jit import njit
-from millstream.kernels.aggregates.accumulator import Asked, Measure, Parts, Trail, frozen_parts
-from millstream.kernels.aggregates.two_stacks import StackTrail
+from millstream.kernels.aggregates.accumulator import (
+    Accumulator,
+    AccumulatorLog,
+    Parts,
+    WindowBatch,
+    frozen_parts,
+)
+from millstream.kernels.aggregates.two_stacks import TwoStacksLog
 from millstream.kernels.core.buffers import NO_INTEGERS, Array, Codes, Integers, Whole, frozen
 from millstream.kernels.core.column_codec import Column
 from millstream.kernels.core.kernel import Tuples
@@ -23,7 +29,7 @@ Comparing = tuple[int, Integers, bool]
 """How to compare, the labels to compare by, and whether the largest is wanted."""
 
 
-class Extreme(Measure):
+class Extreme(Accumulator):
     """The smallest or the largest value; of equal ones the first that came."""
 
     parts: ClassVar = {"value": np.int64, "some": np.uint8}
@@ -58,8 +64,8 @@ class Extreme(Measure):
     def comparing(self) -> Comparing:
         return comparing(self.column, largest=self.largest)
 
-    def trail(self, windows: int) -> Trail:
-        return _ExtremeTrail(self, windows)
+    def trail(self, windows: int) -> AccumulatorLog:
+        return _MinMaxLog(self, windows)
 
 
 def comparing(column: Column, *, largest: bool) -> Comparing:
@@ -71,15 +77,15 @@ def comparing(column: Column, *, largest: bool) -> Comparing:
     return _AS_DOUBLES if is_double else _AS_INTEGERS, frozen(NO_INTEGERS), largest
 
 
-class _ExtremeTrail(StackTrail):
+class _MinMaxLog(TwoStacksLog):
     def __init__(self, measure: Extreme, windows: int) -> None:
         super().__init__(measure, windows, measure.parts)
         self._measure = measure
 
-    def ask(self, window: int, asked: Asked) -> Parts:
-        out = self._measure.zeros(len(asked))
+    def ask(self, window: int, batch: WindowBatch) -> Parts:
+        out = self._measure.zeros(len(batch))
         comparing = self._measure.comparing()
-        _slide(asked.windows, asked.previous, self.parts, comparing, self.stacks(window, asked), out)
+        _slide(batch.windows, batch.previous, self.parts, comparing, self.stacks(window, batch), out)
         return out
 
 

@@ -8,9 +8,15 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.jit import njit
-from millstream.kernels.aggregates.accumulator import Asked, Measure, Parts, Trail, frozen_parts
+from millstream.kernels.aggregates.accumulator import (
+    Accumulator,
+    AccumulatorLog,
+    Parts,
+    WindowBatch,
+    frozen_parts,
+)
 from millstream.kernels.aggregates.min_max import Comparing, comparing
-from millstream.kernels.aggregates.two_stacks import StackTrail
+from millstream.kernels.aggregates.two_stacks import TwoStacksLog
 from millstream.kernels.core.buffers import NO_INTEGERS, Array, Codes, Integers, Whole, frozen
 from millstream.kernels.core.column_codec import Column
 from millstream.kernels.core.kernel import Tuples
@@ -20,7 +26,7 @@ _AS_INTEGERS, _AS_DOUBLES = 0, 1  # as in extremes.py, on whose names compiled c
 _MOST = 0x7FFF_FFFF_FFFF_FFFF
 
 
-class Chosen(Measure):
+class Chosen(Accumulator):
     """The value of the tuple that is first by another column; of equal ones, the last in time, as in Spark.
 
     A tuple without the other value does not count; one without the value does. Tuples that are taken as they
@@ -89,22 +95,22 @@ class Chosen(Measure):
         _fold(frozen(groups), frozen_parts(parts), self.comparing(), into, (value, some))
         return value, some
 
-    def trail(self, windows: int) -> Trail:
-        return _ChosenTrail(self, windows)
+    def trail(self, windows: int) -> AccumulatorLog:
+        return _MinMaxByLog(self, windows)
 
 
-class _ChosenTrail(StackTrail):
+class _MinMaxByLog(TwoStacksLog):
     """Two stacks of rows of the log, among which the best is looked for."""
 
     def __init__(self, measure: Chosen, windows: int) -> None:
         super().__init__(measure, windows, {"row": np.int32})
         self._measure = measure
 
-    def ask(self, window: int, asked: Asked) -> Parts:
+    def ask(self, window: int, batch: WindowBatch) -> Parts:
         _, _, value, some, *_ = self.parts
-        rows = np.empty(len(asked), np.int32)
-        stacks = self.stacks(window, asked)
-        _slide(asked.windows, asked.previous, self.parts, self._measure.comparing(), stacks, rows)
+        rows = np.empty(len(batch), np.int32)
+        stacks = self.stacks(window, batch)
+        _slide(batch.windows, batch.previous, self.parts, self._measure.comparing(), stacks, rows)
         return value[rows], some[rows] * (rows >= 0)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.jit import njit
-from millstream.kernels.aggregates.accumulator import Asked, Measure, Parts, Trail
+from millstream.kernels.aggregates.accumulator import Accumulator, AccumulatorLog, Parts, WindowBatch
 from millstream.kernels.core import arrow_buffers
 from millstream.kernels.core.buffers import Array, Buffer, Bytes, Codes, Doubles, Integers, Whole, frozen
 from millstream.kernels.core.kernel import Tuples
@@ -32,7 +32,7 @@ _FIELDS = {
 }
 
 
-class Moments(Measure):
+class Moments(Accumulator):
     """One structured array: the count and pairs of doubles, which compiled loops see as rows of doubles."""
 
     def __init__(self, arguments: Sequence[str], kind: int) -> None:
@@ -78,11 +78,11 @@ class Moments(Measure):
         _fold(self.kind, frozen(groups), rows, totals, self.rows(out))
         return (out,)
 
-    def trail(self, windows: int) -> Trail:
-        return _MomentsTrail(self, windows)
+    def trail(self, windows: int) -> AccumulatorLog:
+        return _MomentsLog(self, windows)
 
 
-class _MomentsTrail(Trail):
+class _MomentsLog(AccumulatorLog):
     """Two stacks for each window (see stacks.py), with rows of doubles instead of records."""
 
     def __init__(self, measure: Moments, windows: int) -> None:
@@ -92,13 +92,13 @@ class _MomentsTrail(Trail):
         self._older = [Buffer(record) for _ in range(windows)]
         self._newer = [(Buffer(record, 0), Buffer(np.int64, 0), Buffer(np.int32, 0)) for _ in range(windows)]
 
-    def ask(self, window: int, asked: Asked) -> Parts:
+    def ask(self, window: int, batch: WindowBatch) -> Parts:
         rows = self._measure.rows
-        out = np.empty(len(asked), self._measure.record)
-        older = self._older[window].resize(len(asked.previous))
-        newer, bounds, latest = (buffer.resize(asked.keys) for buffer in self._newer[window])
+        out = np.empty(len(batch), self._measure.record)
+        older = self._older[window].resize(len(batch.previous))
+        newer, bounds, latest = (buffer.resize(batch.keys) for buffer in self._newer[window])
         stacks = rows(older), rows(newer), bounds, latest
-        _slide(self._measure.kind, asked.windows, asked.previous, rows(self.parts[0]), stacks, rows(out))
+        _slide(self._measure.kind, batch.windows, batch.previous, rows(self.parts[0]), stacks, rows(out))
         return (out,)
 
 

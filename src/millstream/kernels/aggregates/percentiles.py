@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.kernels.aggregates import value_lists
-from millstream.kernels.aggregates.accumulator import Asked, Measure, Parts, Trail
+from millstream.kernels.aggregates.accumulator import Accumulator, AccumulatorLog, Parts, WindowBatch
 from millstream.kernels.aggregates.min_max import Comparing, comparing
-from millstream.kernels.aggregates.treap import Forest, Percentages, SlidingForest
+from millstream.kernels.aggregates.treap import Percentages, SlidingTreaps, Treaps
 from millstream.kernels.core.buffers import NO_INTEGERS, Codes, Doubles, Integers, frozen
 from millstream.kernels.core.column_codec import Column
 from millstream.kernels.core.kernel import Tuples
@@ -20,7 +20,7 @@ WAYS = {"percentile": 0, "percentile_disc": 1, "percentile_approx": 1}
 """Whether ranks between two values lead to a value between them, or to the upper one."""
 
 
-class OrderStatistics(Measure):
+class OrderStatistics(Accumulator):
     """The multiset of values. Aggregates of an argument share it, each with the percentages that it wants.
 
     A row has its values as a content, or, where values come one by one and never leave, as the root of a
@@ -36,8 +36,8 @@ class OrderStatistics(Measure):
         """Of equally frequent values the mode is the highest, and not the lowest."""
 
         self._wanted: list[tuple[float, int, int]] = []
-        self._forest = Forest()
-        self._growth = value_lists.Growth()
+        self._forest = Treaps()
+        self._growth = value_lists.GarbageEstimate()
 
     @property
     def name(self) -> str:
@@ -106,18 +106,18 @@ class OrderStatistics(Measure):
         tops = np.array([top for _, _, top in self._wanted], np.int64)
         return frozen(shares), frozen(ways), frozen(tops)
 
-    def trail(self, windows: int) -> Trail:
-        return _OrderTrail(self, windows)
+    def trail(self, windows: int) -> AccumulatorLog:
+        return _OrderLog(self, windows)
 
 
-class _OrderTrail(Trail):
+class _OrderLog(AccumulatorLog):
     """A tree for each key and window, from which the values of rows go when these leave."""
 
     def __init__(self, measure: OrderStatistics, windows: int) -> None:
         super().__init__(measure)
         self._measure = measure
-        self._rows = value_lists.Rows(1)
-        self._forests = [SlidingForest() for _ in range(windows)]
+        self._rows = value_lists.ValueLists(1)
+        self._forests = [SlidingTreaps() for _ in range(windows)]
 
     def append(self, parts: Parts, previous: Codes) -> None:
         self._rows.append(self._measure._contents(parts))
@@ -125,11 +125,11 @@ class _OrderTrail(Trail):
     def rows(self, indices: Integers) -> Parts:
         return self._rows.contents(indices), np.zeros(len(indices), np.int64)
 
-    def ask(self, window: int, asked: Asked) -> Parts:
+    def ask(self, window: int, batch: WindowBatch) -> Parts:
         measure = self._measure
         rows = self._rows.offsets, self._rows.columns[0]
         forest = self._forests[window]
-        return forest.ask(asked, rows, measure.comparing(), measure.percentages(), high=measure.high)
+        return forest.ask(batch, rows, measure.comparing(), measure.percentages(), high=measure.high)
 
 
 def _percentages(spec: AggregateSpec) -> list[tuple[float, int, int]]:

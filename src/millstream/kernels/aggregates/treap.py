@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from millstream.jit import njit
-from millstream.kernels.aggregates.accumulator import Asked, Parts
+from millstream.kernels.aggregates.accumulator import Parts, WindowBatch
 from millstream.kernels.aggregates.min_max import Comparing
 from millstream.kernels.core.buffers import Array, Buffer, Codes, Doubles, Integers, Whole, frozen
 
@@ -31,7 +31,7 @@ Tree = tuple[Array, ...]
 the first of those that are free again."""
 
 
-class Forest:
+class Treaps:
     """Trees by the number of their root, 0 for an empty one."""
 
     def __init__(self) -> None:
@@ -75,27 +75,27 @@ class Forest:
         return out
 
 
-class SlidingForest:
+class SlidingTreaps:
     """The trees of the windows of all keys, with the rows that are in them."""
 
     def __init__(self) -> None:
-        self._forest = Forest()
+        self._forest = Treaps()
         self._roots = Buffer(np.int64, 0)
         self._spans = Buffer(np.int64, -1), Buffer(np.int64, -1)
 
     def ask(
-        self, asked: Asked, rows: tuple[Integers, Integers], comparing: Comparing,
+        self, batch: WindowBatch, rows: tuple[Integers, Integers], comparing: Comparing,
         percentages: Percentages, *, high: bool,
     ) -> Parts:  # fmt: skip
         """The answers for windows over a log whose rows have values: offsets, and values."""
         offsets, values = rows
         # No row is in a tree twice, so that there can never be more nodes than values in the log.
         tree = self._forest.room(len(values))
-        first, latest = (span.resize(asked.keys) for span in self._spans)
-        keys = self._roots.resize(asked.keys), first, latest
-        out = answers(len(asked), len(percentages[0]))
-        log = frozen(asked.previous), frozen(offsets), frozen(values)
-        _slide(asked.windows, log, tree, keys, comparing, high, percentages, out)
+        first, latest = (span.resize(batch.keys) for span in self._spans)
+        keys = self._roots.resize(batch.keys), first, latest
+        out = answers(len(batch), len(percentages[0]))
+        log = frozen(batch.previous), frozen(offsets), frozen(values)
+        _slide(batch.windows, log, tree, keys, comparing, high, percentages, out)
         return out
 
 

@@ -12,11 +12,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from millstream.kernels.aggregates.accumulator import Asked, Measure, Trail
+from millstream.kernels.aggregates.accumulator import Accumulator, AccumulatorLog, WindowBatch
 from millstream.kernels.core.buffers import Array, Buffer
 
 
-class Stacks:
+class TwoStacks:
     """The two stacks of each key, for one window: records, since all of one is needed at the same time.
 
     ``older`` has with each row of the log the aggregate from there on; ``newer`` with each key that of the
@@ -34,12 +34,12 @@ class Stacks:
         return self._older.resize(rows), self._newer.resize(keys)
 
 
-class StackTrail(Trail):
+class TwoStacksLog(AccumulatorLog):
     """A log with two stacks for each window; ``kept`` is what an aggregate is made of."""
 
-    def __init__(self, measure: Measure, windows: int, kept: Mapping[str, type]) -> None:
-        super().__init__(measure)
-        self._stacks = [Stacks(kept) for _ in range(windows)]
+    def __init__(self, accumulator: Accumulator, windows: int, kept: Mapping[str, type]) -> None:
+        super().__init__(accumulator)
+        self._stacks = [TwoStacks(kept) for _ in range(windows)]
 
-    def stacks(self, window: int, asked: Asked) -> tuple[Array, Array]:
-        return self._stacks[window].records(asked.keys, len(asked.previous))
+    def stacks(self, window: int, batch: WindowBatch) -> tuple[Array, Array]:
+        return self._stacks[window].records(batch.keys, len(batch.previous))

@@ -69,7 +69,7 @@ def gathered(groups: Codes, contents: Contents, into: Contents, width: int) -> N
     into[touched] = pieces(totals, np.concatenate([old, elements])[order])
 
 
-class Rows:
+class ValueLists:
     """The contents of the rows of a log, one after the other."""
 
     def __init__(self, width: int) -> None:
@@ -130,7 +130,7 @@ def of_list(column: Column, lists: pa.ChunkedArray) -> tuple[Integers, Integers,
     return lengths.astype(np.int64), codes, valid
 
 
-class Growth:
+class GarbageEstimate:
     """Tells when a measure with contents had better be built anew from what is still needed.
 
     Its dictionary and its elements may be far more than there are rows without any of them being out of use.

@@ -1,4 +1,4 @@
-"""Settle: the order of tuples with the same time, where columns tell it and not the order of arrival.
+"""TieOrder: the order of tuples with the same time, where columns tell it and not the order of arrival.
 
 Results of a window with the same time are in the order of their windows and groups. Those of one time may
 come in several micro-batches (of partitions that count for themselves, of sub-streams that make promises of
@@ -22,7 +22,7 @@ from millstream.kernels.core.time_order import as_order
 from millstream.kernels.core.tuple_batch import joined
 
 
-class Settle(Reorder):
+class TieOrder(Reorder):
     """Holds tuples of some origins until all of their time are there, and numbers them by their ``ties``.
 
     Those of other origins, which are in order as they arrive, pass.

@@ -9,14 +9,14 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.jit import njit
-from millstream.kernels.aggregates.accumulator import Asked
+from millstream.kernels.aggregates.accumulator import WindowBatch
 from millstream.kernels.aggregates.accumulator_selection import argument_types, check
 from millstream.kernels.core.buffers import NO_BYTES, Array, Codes, Integers, frozen
 from millstream.kernels.core.kernel import Change, Frontier, Kernel, Tuples
 from millstream.kernels.core.time_order import as_order, earlier, order_of
-from millstream.kernels.over.expiring_tuples import Held, leaving
-from millstream.kernels.over.frame_aggregates import Sliding
-from millstream.kernels.over.requested_results import Wanted
+from millstream.kernels.over.expiring_tuples import ExpiringTuples, expirations
+from millstream.kernels.over.frame_aggregates import FrameAggregates
+from millstream.kernels.over.requested_results import RequestedResults
 from millstream.kernels.over.tuple_log import RangeWindow
 from millstream.kernels.specs import OverSpec
 from millstream.kernels.udas.returned_rows import merged
@@ -34,13 +34,15 @@ class ActiveAggregate(Kernel):
         check([call.aggregate])
         self._call, self._reach = call, call.range
         self._window = _Window(call)
-        self._held = Held()
+        self._held = ExpiringTuples()
 
     def process(self, tuples: Tuples, frontier: Frontier) -> Tuples:
         self._held.add(tuples)
         events = self._window.events(tuples, frontier)
         rows = events.rows - events.first
-        time = np.where(events.expired, leaving(self._held.times[rows], self._reach), self._held.times[rows])
+        time = np.where(
+            events.expired, expirations(self._held.times[rows], self._reach), self._held.times[rows]
+        )
         given = self._held.taken(rows, events.expired, time, {})
         results = self._window.answers(given, events)
         columns = given.columns.append_column(self._call.aggregate.result, results)
@@ -82,7 +84,7 @@ class _Events:
         self.starts, self.ends = np.empty(count, np.int32), np.empty(count, np.int32)
 
 
-class _Window(Sliding):
+class _Window(FrameAggregates):
     """The window of one call; it also knows in what order tuples come and leave."""
 
     def __init__(self, call: OverSpec) -> None:
@@ -129,10 +131,10 @@ class _Window(Sliding):
     def answers(self, given: Tuples, events: _Events) -> pa.Array:
         """The aggregate of what is in the window at each event."""
         some = np.flatnonzero(events.starts >= 0)
-        wanted = Wanted(given, some)
+        wanted = RequestedResults(given, some)
         aggregate, spec = self._aggregates[0], self._calls[0].aggregate
         codes, starts, ends = (array[some] for array in (events.codes, events.starts, events.ends))
-        asked = Asked(len(self._keys), codes, starts, ends, self._log.previous.view, NO_BYTES)
+        asked = WindowBatch(len(self._keys), codes, starts, ends, self._log.previous.view, NO_BYTES)
         parts = [self._trails[number].ask(0, asked) for number in aggregate.measures]
         known = wanted.answer(aggregate, self._measures[aggregate.measures[0]], parts)
         if len(some) == len(given):

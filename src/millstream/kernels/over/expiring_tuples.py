@@ -19,7 +19,7 @@ AFTER_ALL = 1 << 30
 _ID, _TIME, _ORIGIN, _NUMBER = "__ms_held_id", "__ms_held_time", "__ms_held_origin", "__ms_held_number"
 
 
-def leaving(time: Times, reach: int | float) -> Times:
+def expirations(time: Times, reach: int | float) -> Times:
     """When tuples leave; what is beyond all times never does."""
     if time.dtype == np.float64:
         return time + np.float64(reach)
@@ -32,7 +32,7 @@ def _after_all(origins: Integers) -> Integers:
     return AFTER_ALL + np.where(origins < AFTER_ALL, origins, half + origins % half)
 
 
-class Held:
+class ExpiringTuples:
     """Tuples in the order in which they came, which is that in which they leave; each has a number."""
 
     def __init__(self) -> None:

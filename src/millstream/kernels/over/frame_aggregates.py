@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from millstream.kernels.aggregates.accumulator import Asked, Measure, Parts, Trail
+from millstream.kernels.aggregates.accumulator import Accumulator, AccumulatorLog, Parts, WindowBatch
 from millstream.kernels.aggregates.accumulator_selection import (
     Aggregate,
     argument_types,
@@ -23,13 +23,13 @@ from millstream.kernels.core.key_table import KeyTable
 from millstream.kernels.core.state_chunks import Ledger, is_wasteful
 from millstream.kernels.core.time_order import as_order, earlier, from_order, order_of
 from millstream.kernels.core.tuple_batch import TIME, frontier_as_data, frontier_from_data
-from millstream.kernels.over.requested_results import Wanted
-from millstream.kernels.over.tuple_log import Log, RangeWindow, RowsWindow, Window, newest
+from millstream.kernels.over.requested_results import RequestedResults
+from millstream.kernels.over.tuple_log import RangeWindow, RowsWindow, TupleLog, Window, newest
 from millstream.kernels.specs import OverSpec
 from millstream.windows.slot_panes import Panes
 
 
-class Sliding:
+class FrameAggregates:
     """The calls of a SELECT whose windows end: they share one log, which reaches as far back as the largest.
 
     A row is dead when no window to come can have it, and goes when most rows are dead: then the log is built
@@ -50,7 +50,7 @@ class Sliding:
 
     def _start_over(self) -> None:
         self._keys = KeyTable()
-        self._log = Log()
+        self._log = TupleLog()
         self._windows: list[Window] = [
             RangeWindow(range_ or 0) if rows is None else RowsWindow(self._rows(rows))
             for rows, range_ in self._spans
@@ -58,23 +58,25 @@ class Sliding:
         self._saved = 0
         """How many rows of the log have been written down."""
 
-        self._measures: list[Measure] = []
+        self._measures: list[Accumulator] = []
         self._aggregates: list[Aggregate] = []
         if self._types is not None:
             specs = [call.aggregate for call in self._calls]
             self._measures, self._aggregates = plan(specs, self._types, in_order=True)
-        self._trails: list[Trail] = [measure.trail(len(self._spans)) for measure in self._measures]
+        self._trails: list[AccumulatorLog] = [measure.trail(len(self._spans)) for measure in self._measures]
 
     def _rows(self, preceding: int) -> int:
         """How many rows of the log before its last one a window has."""
         return preceding if self._panes is None else self._panes.count(preceding + 1) - 1
 
-    def results(self, wanted: Wanted, frontier: Frontier, panes: pa.Table | None = None) -> list[pa.Array]:
+    def results(
+        self, requested: RequestedResults, frontier: Frontier, panes: pa.Table | None = None
+    ) -> list[pa.Array]:
         """The results of all calls for some of the tuples, which come in order.
 
         With panes the tuples are their last ones.
         """
-        tuples = wanted.tuples
+        tuples = requested.tuples
         if self._types is None:
             self._types = argument_types((call.aggregate for call in self._calls), tuples.columns.schema)
             self._start_over()
@@ -87,10 +89,10 @@ class Sliding:
             for measure in self._measures
         ]
         rows, starts = self._append(order, codes, parts)
-        if not wanted.are_all:
-            chosen = wanted.rows
+        if not requested.are_all:
+            chosen = requested.rows
             codes, rows, starts = codes[chosen], rows[chosen], [begin[chosen] for begin in starts]
-        results = self._ask(wanted, codes, rows, starts)
+        results = self._ask(requested, codes, rows, starts)
         self._expire()
         return results
 
@@ -108,17 +110,21 @@ class Sliding:
             starts.append(window.starts(self._log, first, keys, bounds))
         return rows, starts
 
-    def _ask(self, wanted: Wanted, codes: Codes, rows: Codes, starts: Sequence[Codes]) -> list[pa.Array]:
+    def _ask(
+        self, requested: RequestedResults, codes: Codes, rows: Codes, starts: Sequence[Codes]
+    ) -> list[pa.Array]:
         measured: dict[tuple[int, int], Parts] = {}
         results = []
         for call, aggregate in zip(self._calls, self._aggregates, strict=True):
             window = self._spans.index((call.rows, call.range))
-            asked = Asked(len(self._keys), codes, starts[window], rows, self._log.previous.view, NO_BYTES)
+            asked = WindowBatch(
+                len(self._keys), codes, starts[window], rows, self._log.previous.view, NO_BYTES
+            )
             for number in aggregate.measures:
                 if (window, number) not in measured:
                     measured[window, number] = self._trails[number].ask(window, asked)
             parts = [measured[window, number] for number in aggregate.measures]
-            results.append(wanted.answer(aggregate, self._measures[aggregate.measures[0]], parts))
+            results.append(requested.answer(aggregate, self._measures[aggregate.measures[0]], parts))
         return results
 
     def _expire(self) -> None:

@@ -11,11 +11,11 @@ import pyarrow as pa
 from millstream.kernels.aggregates.accumulator_selection import check
 from millstream.kernels.core.buffers import Array
 from millstream.kernels.core.kernel import Change, Frontier, Kernel, Tuples
-from millstream.kernels.over.frame_aggregates import Sliding
-from millstream.kernels.over.requested_results import Wanted
-from millstream.kernels.over.row_slots import WHOLE, Filling
-from millstream.kernels.over.running_aggregates import Running
-from millstream.kernels.over.time_slots import UNFIT, Holding
+from millstream.kernels.over.frame_aggregates import FrameAggregates
+from millstream.kernels.over.requested_results import RequestedResults
+from millstream.kernels.over.row_slots import WHOLE, RowSlots
+from millstream.kernels.over.running_aggregates import RunningAggregates
+from millstream.kernels.over.time_slots import UNFIT, TimeSlots
 from millstream.kernels.specs import OverSpec, SlideSpec
 from millstream.windows.slot_panes import Panes
 
@@ -37,42 +37,46 @@ class OverAggregate(Kernel):
         self._groups = [_group(call, panes) for call in calls]
         for call, group in zip(calls, self._groups, strict=True):
             groups[group].append(call)
-        self._running = Running(groups["running"])
-        self._sliding = Sliding(groups["sliding"], "log")
-        self._paned = Sliding(groups["paned"], "panes", panes)
-        self._filling: Filling | None = None
-        self._holding: Holding | None = None
+        self._running = RunningAggregates(groups["running"])
+        self._sliding = FrameAggregates(groups["sliding"], "log")
+        self._paned = FrameAggregates(groups["paned"], "panes", panes)
+        self._filling: RowSlots | None = None
+        self._holding: TimeSlots | None = None
         if slide is not None and (slide.rows or 0) > 1:
             paned = groups["paned"]
             reach = max(((call.rows or 0) + 1 for call in paned), default=0)
-            self._filling = Filling(slide, panes, [call.aggregate for call in paned], reach)
+            self._filling = RowSlots(slide, panes, [call.aggregate for call in paned], reach)
         elif slide is not None and slide.time is not None:
-            self._holding = Holding(slide, {call.aggregate.result: call.aggregate for call in calls})
+            self._holding = TimeSlots(slide, {call.aggregate.result: call.aggregate for call in calls})
 
     def process(self, tuples: Tuples, frontier: Frontier) -> Tuples:
         if self._filling is not None:
             return self._of_slots(self._filling, tuples, frontier)
         if self._holding is not None:
             return self._of_slots_of_time(self._holding, tuples, frontier)
-        return self._marked(self._results(Wanted.all_of(tuples), frontier), np.ones(len(tuples), np.bool_))
+        return self._marked(
+            self._results(RequestedResults.all_of(tuples), frontier), np.ones(len(tuples), np.bool_)
+        )
 
-    def _of_slots(self, filling: Filling, tuples: Tuples, frontier: Frontier) -> Tuples:
-        filled = filling.fill(tuples, frontier)
+    def _of_slots(self, slots: RowSlots, tuples: Tuples, frontier: Frontier) -> Tuples:
+        filled = slots.fill(tuples, frontier)
         chosen = np.flatnonzero(filled.gives)
         paned: list[pa.Array] = []
         if "paned" in self._groups:
             ends = np.flatnonzero(filled.gives[filled.lasts])
-            paned = self._paned.results(Wanted(tuples.take(filled.lasts), ends), frontier, filled.panes)
-        results = self._results(Wanted(tuples, chosen), frontier, paned)
+            paned = self._paned.results(
+                RequestedResults(tuples.take(filled.lasts), ends), frontier, filled.panes
+            )
+        results = self._results(RequestedResults(tuples, chosen), frontier, paned)
         return self._marked(results, filled.gives[chosen] == WHOLE)
 
-    def _of_slots_of_time(self, holding: Holding, tuples: Tuples, frontier: Frontier) -> Tuples:
-        wanted = Wanted(tuples, holding.candidates(tuples), is_final=False)
+    def _of_slots_of_time(self, slots: TimeSlots, tuples: Tuples, frontier: Frontier) -> Tuples:
+        wanted = RequestedResults(tuples, slots.candidates(tuples), is_final=False)
         results = self._results(wanted, frontier)
         unfit = pa.nulls(len(results), pa.string())
         if wanted.unfit:
             unfit = pa.array([wanted.unfit.get(row) for row in range(len(results))], pa.string())
-        return holding.process(_with(results, UNFIT, unfit), frontier)
+        return slots.process(_with(results, UNFIT, unfit), frontier)
 
     def _marked(self, results: Tuples, complete: Array) -> Tuples:
         """With the column that tells whole results from partial ones, if that is wanted."""
@@ -80,14 +84,16 @@ class OverAggregate(Kernel):
             return results
         return _with(results, self._slide.complete, pa.array(complete))
 
-    def _results(self, wanted: Wanted, frontier: Frontier, paned: Iterable[pa.Array] = ()) -> Tuples:
+    def _results(
+        self, requested: RequestedResults, frontier: Frontier, paned: Iterable[pa.Array] = ()
+    ) -> Tuples:
         """The tuples that are wanted, with the results of all calls."""
         results = {
-            "running": iter(self._running.results(wanted, frontier) if "running" in self._groups else ()),
-            "sliding": iter(self._sliding.results(wanted, frontier) if "sliding" in self._groups else ()),
+            "running": iter(self._running.results(requested, frontier) if "running" in self._groups else ()),
+            "sliding": iter(self._sliding.results(requested, frontier) if "sliding" in self._groups else ()),
             "paned": iter(paned),
         }
-        tuples = wanted.tuples if wanted.are_all else wanted.tuples.take(wanted.rows)
+        tuples = requested.tuples if requested.are_all else requested.tuples.take(requested.rows)
         columns = tuples.columns
         for call, group in zip(self._calls, self._groups, strict=True):
             columns = columns.append_column(call.aggregate.result, next(results[group]))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from millstream.kernels.aggregates.accumulator import Measure, Parts
+from millstream.kernels.aggregates.accumulator import Accumulator, Parts
 from millstream.kernels.aggregates.accumulator_selection import Aggregate
 from millstream.kernels.aggregates.finalize import result
 from millstream.kernels.core.buffers import Integers
@@ -17,7 +17,7 @@ from millstream.kernels.core.kernel_errors import KernelError
 
 
 @dataclass
-class Wanted:
+class RequestedResults:
     """The tuples whose results are wanted, by their place.
 
     Results that do not fit their type are an error; where ``is_final`` is not set they may never be given
@@ -30,7 +30,7 @@ class Wanted:
     unfit: dict[int, str] = field(default_factory=dict)
 
     @classmethod
-    def all_of(cls, tuples: Tuples) -> Wanted:
+    def all_of(cls, tuples: Tuples) -> RequestedResults:
         return cls(tuples, np.arange(len(tuples)))
 
     @property
@@ -41,12 +41,12 @@ class Wanted:
         """Where a wanted tuple is in its stream."""
         return position(self.tuples, int(self.rows[row]))
 
-    def answer(self, aggregate: Aggregate, measure: Measure, parts: Sequence[Parts]) -> pa.Array:
+    def answer(self, aggregate: Aggregate, accumulator: Accumulator, parts: Sequence[Parts]) -> pa.Array:
         """The results of an aggregate from what its measures, of which the first is given, have."""
         while True:
-            told = _Told(self.position)
+            told = _PositionRecorder(self.position)
             try:
-                return result(aggregate, measure, parts, told)
+                return result(aggregate, accumulator, parts, told)
             except KernelError:
                 if self.is_final or told.row is None:
                     raise
@@ -58,7 +58,7 @@ def position(tuples: Tuples, row: int) -> tuple[int | float, ...]:
     return tuples.time[row].item(), int(tuples.origin[row]), int(tuples.number[row])
 
 
-class _Told:
+class _PositionRecorder:
     """Remembers for which row somebody asked where it is."""
 
     def __init__(self, position: Callable[[int], tuple[int | float, ...]]) -> None:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from millstream.jit import njit
 from millstream.kernels.aggregates.accumulator import Parts
-from millstream.kernels.aggregates.keyed_state import PerKey
+from millstream.kernels.aggregates.keyed_state import KeyedState
 from millstream.kernels.core import arrow_buffers
 from millstream.kernels.core.buffers import Array, Buffer, Bytes, Codes, Integers, frozen
 from millstream.kernels.core.kernel import Frontier, Tuples
@@ -27,7 +27,7 @@ _COUNT = "__ms_count"
 
 
 @dataclass(frozen=True)
-class Filled:
+class FilledSlots:
     """What tuples give, and the panes that they filled, by their last tuples in order."""
 
     gives: Bytes
@@ -35,7 +35,7 @@ class Filled:
     panes: pa.Table
 
 
-class Filling(PerKey):
+class RowSlots(KeyedState):
     """With each key the number of its tuples, and the aggregates of the pane that is being filled.
 
     Tuples that no window has (of a tumble, those before its window) are counted and nothing else.
@@ -56,7 +56,7 @@ class Filling(PerKey):
         self._counts = Buffer(np.int64, 0)
         self._open = Buffer(np.int32, -1)
 
-    def fill(self, tuples: Tuples, frontier: Frontier) -> Filled:
+    def fill(self, tuples: Tuples, frontier: Frontier) -> FilledSlots:
         """Take tuples, which come in order."""
         codes = self._codes(tuples)
         count = len(tuples)
@@ -72,7 +72,7 @@ class Filling(PerKey):
             groups,
             (keys, lasts, flags),
         )
-        filled = Filled(gives, lasts[:0], pa.table({}))
+        filled = FilledSlots(gives, lasts[:0], pa.table({}))
         if self._measures:
             filled = self._fold(tuples, gives, groups, (keys[:size], lasts[:size], flags[:size]))
         if frontier.is_end:
@@ -83,7 +83,7 @@ class Filling(PerKey):
 
     def _fold(
         self, tuples: Tuples, gives: Bytes, groups: Codes, panes: tuple[Codes, Integers, Bytes]
-    ) -> Filled:
+    ) -> FilledSlots:
         """Aggregate panes, and go on with those that are not full."""
         keys, lasts, flags = panes
         if (groups < 0).any():
@@ -100,7 +100,7 @@ class Filling(PerKey):
             _move(measure.zeros(len(keys)), full, kept, keys[full])
             _move(into, rest, kept, keys[rest])
             columns |= measure.to_table(tuple(part[full] if len(part) else part for part in into))
-        return Filled(gives, lasts[full], pa.table(columns))
+        return FilledSlots(gives, lasts[full], pa.table(columns))
 
     def _columns(self, codes: Array) -> dict[str, pa.Array]:
         return super()._columns(codes) | {_COUNT: pa.array(self._counts.view[codes])}

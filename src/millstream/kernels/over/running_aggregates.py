@@ -7,29 +7,29 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from millstream.kernels.aggregates.accumulator import some
-from millstream.kernels.aggregates.keyed_state import PerKey
+from millstream.kernels.aggregates.keyed_state import KeyedState
 from millstream.kernels.core.kernel import Frontier
-from millstream.kernels.over.requested_results import Wanted
+from millstream.kernels.over.requested_results import RequestedResults
 from millstream.kernels.specs import OverSpec
 
 
-class Running(PerKey):
+class RunningAggregates(KeyedState):
     """The calls of a SELECT whose windows have no beginning."""
 
     def __init__(self, calls: Sequence[OverSpec]) -> None:
         super().__init__([call.aggregate for call in calls], "keys")
 
-    def results(self, wanted: Wanted, frontier: Frontier) -> list[pa.Array]:
+    def results(self, requested: RequestedResults, frontier: Frontier) -> list[pa.Array]:
         """The results of all calls for some of the tuples, which come in order."""
-        codes = self._codes(wanted.tuples)
+        codes = self._codes(requested.tuples)
         measured = [
-            measure.fold(codes, measure.of_tuples(wanted.tuples), self._grown(number), running=True)
+            measure.fold(codes, measure.of_tuples(requested.tuples), self._grown(number), running=True)
             for number, measure in enumerate(self._measures)
         ]
-        if not wanted.are_all:
-            measured = [some(parts, wanted.rows) for parts in measured]
+        if not requested.are_all:
+            measured = [some(parts, requested.rows) for parts in measured]
         results = [
-            wanted.answer(
+            requested.answer(
                 aggregate,
                 self._measures[aggregate.measures[0]],
                 [measured[number] for number in aggregate.measures],

@@ -30,7 +30,7 @@ UNFIT = "__ms_unfit"
 """The name of a result that did not fit its type; an error once the tuple's results are given out."""
 
 
-class Holding:
+class TimeSlots:
     """Holds the results of tuples that may be the last of their slot until that is known.
 
     Of each key that is one tuple at most, as long as tuples do not come before punctuation allows them to.

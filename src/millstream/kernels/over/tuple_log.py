@@ -14,7 +14,7 @@ from millstream.jit import njit
 from millstream.kernels.core.buffers import Array, Buffer, Codes, Integers, frozen
 
 
-class Log:
+class TupleLog:
     """Times and keys of tuples, with links to the tuples before and after of the same key."""
 
     def __init__(self) -> None:
@@ -45,11 +45,11 @@ class Window(ABC):
         """The oldest row of each key's window; -1 if there is none."""
 
     @abstractmethod
-    def starts(self, log: Log, first: int, keys: int, bounds: Integers) -> Codes:
+    def starts(self, log: TupleLog, first: int, keys: int, bounds: Integers) -> Codes:
         """Of each row from ``first`` on, the oldest in its window; ``bounds`` are the oldest times in it."""
 
     @abstractmethod
-    def live(self, log: Log) -> int:
+    def live(self, log: TupleLog) -> int:
         """How many rows of the log a window still to come may have."""
 
 
@@ -62,13 +62,13 @@ class RowsWindow(Window):
         self._sizes = Buffer(np.int64, 0)
         self._live = 0
 
-    def starts(self, log: Log, first: int, keys: int, bounds: Integers) -> Codes:
+    def starts(self, log: TupleLog, first: int, keys: int, bounds: Integers) -> Codes:
         starts = np.empty(len(log) - first, np.int32)
         heads, sizes = self._heads.resize(keys), self._sizes.resize(keys)
         self._live += _rows_starts(log.codes.view, log.following.view, first, self.rows, heads, sizes, starts)
         return starts
 
-    def live(self, log: Log) -> int:
+    def live(self, log: TupleLog) -> int:
         return self._live
 
 
@@ -81,19 +81,19 @@ class RangeWindow(Window):
         self.passed = 0
         """The rows before it are too old for every tuple to come."""
 
-    def starts(self, log: Log, first: int, keys: int, bounds: Integers) -> Codes:
+    def starts(self, log: TupleLog, first: int, keys: int, bounds: Integers) -> Codes:
         starts = np.empty(len(bounds), np.int32)
         links = log.times.view, log.codes.view, log.following.view
         heads = self._heads.resize(keys)
         self.passed = _range_starts(links, first, self.passed, frozen(bounds), heads, starts)
         return starts
 
-    def expire(self, log: Log, bound: int) -> None:
+    def expire(self, log: TupleLog, bound: int) -> None:
         """Tuples to come have windows that begin no earlier."""
         links = log.times.view, log.codes.view, log.following.view
         self.passed = _pass(links, self.passed, len(log), bound, self._heads.data)
 
-    def live(self, log: Log) -> int:
+    def live(self, log: TupleLog) -> int:
         return len(log) - self.passed
 
 

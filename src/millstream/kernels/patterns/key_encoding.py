@@ -7,15 +7,15 @@ import pyarrow as pa
 
 from millstream.kernels.core.buffers import Codes
 from millstream.kernels.core.key_table import KeyTable
-from millstream.kernels.udas.string_dictionary import Words
+from millstream.kernels.udas.string_dictionary import StringDictionary
 
 
-class Coding:
+class KeyEncoding:
     """The numbers of keys and the codes of words, and which keys may have changed."""
 
     def __init__(self) -> None:
         self.keys = KeyTable()
-        self.words = Words()
+        self.words = StringDictionary()
         self._touched = np.zeros(1, np.bool_)
 
     def codes(self, table: pa.Table) -> Codes:

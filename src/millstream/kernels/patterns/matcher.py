@@ -18,12 +18,12 @@ from millstream.kernels.core.kernel import Frontier, Tuples
 from millstream.kernels.core.radix_sort import ordering
 from millstream.kernels.core.time_order import as_order, from_order
 from millstream.kernels.core.timestamp_text import shown
-from millstream.kernels.patterns.key_encoding import Coding
-from millstream.kernels.patterns.matcher_input import Offered
+from millstream.kernels.patterns.key_encoding import KeyEncoding
+from millstream.kernels.patterns.matcher_input import MatcherInput
 from millstream.kernels.specs import PatternSpec
-from millstream.kernels.udas.compiled_machine import Keys, Machine, UserAggregateError
-from millstream.kernels.udas.local_tables import TableState
-from millstream.kernels.udas.machine_state import UserState
+from millstream.kernels.udas.compiled_machine import CompiledMachine, Keys, UserAggregateError
+from millstream.kernels.udas.local_tables import LocalTableState
+from millstream.kernels.udas.machine_state import MachineState
 
 _ATTEMPT = "__ms_attempt"
 
@@ -36,7 +36,7 @@ class PatternError(UserAggregateError):
         return f"pattern {self.aggregate}: {self.reason}{where}"
 
 
-class Search:
+class Matcher:
     """Takes tuples in order; a match comes out as soon as it is known, stamped as its last tuple is.
 
     Those of a partition come in order. A match that ends with a star is known only with the tuple after it,
@@ -44,9 +44,9 @@ class Search:
     promised than that nothing older comes.
     """
 
-    def __init__(self, spec: PatternSpec, coding: Coding) -> None:
+    def __init__(self, spec: PatternSpec, coding: KeyEncoding) -> None:
         self._spec = spec
-        self.state = SearchState(spec.program, "pattern", coding)
+        self.state = MatcherState(spec.program, "pattern", coding)
         self._is_float = False
         common = spec.common
         numbers, told = ((), ()) if common is None else (common.numbers, common.told)
@@ -58,7 +58,7 @@ class Search:
 
     # ------------------------------------------------------------ tuples
 
-    def found(self, offered: Offered, frontier: Frontier) -> Tuples:
+    def found(self, offered: MatcherInput, frontier: Frontier) -> Tuples:
         """The matches that are known with these tuples."""
         self._is_float = offered.is_float
         parts = self._search(offered)
@@ -66,7 +66,7 @@ class Search:
             parts.append(self._finish())
         return self._joined(parts)
 
-    def _search(self, offered: Offered) -> list[Tuples]:
+    def _search(self, offered: MatcherInput) -> list[Tuples]:
         codes, tuples = offered.codes, offered.tuples
         self.state.reserve(len(tuples))
         parameters = offered.arguments(self._spec.arguments, self._spec.program.parameters)
@@ -191,24 +191,24 @@ class Search:
         return int(partitions[_array(partitions, ASKED)].sum()) if any(counts) else 0
 
     @property
-    def _machine(self) -> Machine:
+    def _machine(self) -> CompiledMachine:
         return self.state.own
 
     @property
-    def _attempts(self) -> TableState:
+    def _attempts(self) -> LocalTableState:
         return self.state.attempts
 
 
-class SearchState(UserState):
+class MatcherState(MachineState):
     """The state of a search. Rows that measures keep belong to attempts, and not to partitions."""
 
     @property
-    def own(self) -> Machine:
-        assert isinstance(self.machine, Machine), "a pattern is no program in Python"
+    def own(self) -> CompiledMachine:
+        assert isinstance(self.machine, CompiledMachine), "a pattern is no program in Python"
         return self.machine
 
     @property
-    def attempts(self) -> TableState:
+    def attempts(self) -> LocalTableState:
         return self.own.tables[0]
 
     def reserve(self, tuples: int) -> None:
@@ -240,12 +240,12 @@ class SearchState(UserState):
         return rows.astype(np.int32), len(attempts["next"])
 
 
-def _array(table: TableState, name: str) -> str:
+def _array(table: LocalTableState, name: str) -> str:
     """The array of the column of that name."""
     return f"c{[column.name for column in table.layout.fields].index(name)}"
 
 
-def _stamps(table: TableState, rows: Integers) -> tuple[Integers, Integers]:
+def _stamps(table: LocalTableState, rows: Integers) -> tuple[Integers, Integers]:
     """Times and origins that rows have; most often there are none, and then no columns for them."""
     if not len(rows):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)

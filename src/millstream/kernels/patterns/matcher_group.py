@@ -9,25 +9,25 @@ import pyarrow as pa
 
 from millstream.kernels.core.kernel import Change, Frontier, Tuples
 from millstream.kernels.core.state_chunks import is_wasteful
-from millstream.kernels.patterns.key_encoding import Coding
-from millstream.kernels.patterns.matcher import Search
-from millstream.kernels.patterns.matcher_input import Offered
+from millstream.kernels.patterns.key_encoding import KeyEncoding
+from millstream.kernels.patterns.matcher import Matcher
+from millstream.kernels.patterns.matcher_input import MatcherInput
 from millstream.kernels.specs import PatternSpec
 
 
-class Searches:
+class MatcherGroup:
     """One search, or several with the numbers of partitions and the codes of words in common.
 
     Each has a state of its own. They begin anew together, as numbers and codes then become others.
     """
 
     def __init__(self, specs: Sequence[PatternSpec]) -> None:
-        self._coding = Coding()
-        self.each = [Search(spec, self._coding) for spec in specs]
+        self._coding = KeyEncoding()
+        self.each = [Matcher(spec, self._coding) for spec in specs]
 
     def found(self, tuples: Tuples, frontier: Frontier) -> list[Tuples]:
         """The matches of each that are known with these tuples."""
-        offered = Offered(tuples, self._coding)
+        offered = MatcherInput(tuples, self._coding)
         found = [search.found(offered, frontier) for search in self.each]
         if not frontier.is_end and self._is_wasteful():
             self._start_over()
@@ -54,7 +54,7 @@ class Searches:
 
     def _begin(self) -> None:
         """Machines are made before any of them learns words, which otherwise would seem to be given."""
-        self._coding = Coding()
+        self._coding = KeyEncoding()
         for search in self.each:
             search.state.begin(self._coding)
 

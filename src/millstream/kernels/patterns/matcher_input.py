@@ -9,15 +9,15 @@ import numpy as np
 from millstream.kernels.core.buffers import Array, Integers, frozen
 from millstream.kernels.core.kernel import Tuples
 from millstream.kernels.core.time_order import as_order
-from millstream.kernels.patterns.key_encoding import Coding
+from millstream.kernels.patterns.key_encoding import KeyEncoding
 from millstream.kernels.udas.local_tables import read
 from millstream.types import Field
 
 
-class Offered:
+class MatcherInput:
     """Some tuples; a column is encoded when the first search asks for it."""
 
-    def __init__(self, tuples: Tuples, coding: Coding) -> None:
+    def __init__(self, tuples: Tuples, coding: KeyEncoding) -> None:
         self.tuples = tuples
         self.codes = coding.codes(tuples.columns)
         self.order = (

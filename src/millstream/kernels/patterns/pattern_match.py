@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from millstream.kernels.core.kernel import Change, Frontier, Kernel, Tuples
 from millstream.kernels.patterns.matcher import PatternError
-from millstream.kernels.patterns.matcher_group import Searches
+from millstream.kernels.patterns.matcher_group import MatcherGroup
 from millstream.kernels.patterns.tagged_rows import Branch, branched, branched_schema
 from millstream.kernels.specs import PatternSpec
 
@@ -19,7 +19,7 @@ class PatternMatch(Kernel):
     """The matches of one pattern."""
 
     def __init__(self, spec: PatternSpec) -> None:
-        self._searches = Searches([spec])
+        self._searches = MatcherGroup([spec])
 
     def process(self, tuples: Tuples, frontier: Frontier) -> Tuples:
         (found,) = self._searches.found(tuples, frontier)
@@ -49,7 +49,7 @@ class PatternMatches(Kernel):
     """The matches of several patterns, those of one after those of another."""
 
     def __init__(self, branches: tuple[Branch, ...]) -> None:
-        self._searches = Searches([branch.spec for branch in branches])
+        self._searches = MatcherGroup([branch.spec for branch in branches])
         self._outputs = [branch.output for branch in branches]
         self._schema = branched_schema(self._outputs)
 

@@ -50,7 +50,7 @@ class Window:
         return (values for _, values in self.content.values())
 
 
-class InWindow(Sequence[Any]):
+class WindowTuples(Sequence[Any]):
     """The tuples in the window, as the user's code may see them and delete them."""
 
     def __init__(self, window: Window, as_row: AsRow) -> None:
@@ -129,7 +129,7 @@ class Context:
 
     def __init__(self, window: Window, tables: Tables, as_row: AsRow) -> None:
         self.tables = tables
-        self.inwindow = InWindow(window, as_row)
+        self.inwindow = WindowTuples(window, as_row)
         self.returned: list[Any] = []
 
     def oldest(self, n: int = 1) -> Any:

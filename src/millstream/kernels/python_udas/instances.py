@@ -81,7 +81,7 @@ class Methods:
             for values in content:
                 state = self.add(state, *values)
             return [self.result(state)]
-        instance, window = FourStates(self), Window()
+        instance, window = FourStateInstance(self), Window()
         returned: list[Any] = []
         for number, values in enumerate(content):
             window.insert(number, number, values)
@@ -92,14 +92,14 @@ class Methods:
 def instances(program: PythonProgram, methods: Methods) -> Callable[[], Instance]:
     """What makes the instances of a program."""
     if program.mode in (BASE, RUNNING):
-        return lambda: FourStates(methods) if program.form == STATES else Folded(methods)
+        return lambda: FourStateInstance(methods) if program.form == STATES else DeltaInstance(methods)
     if program.way == ANEW:
-        return lambda: Anew(methods)
-    kinds: dict[str, Callable[[Methods], Instance]] = {DELTA: Folded, EXPIRE: FourStates}
-    return lambda: kinds.get(program.way, Stacks)(methods)
+        return lambda: RecomputedInstance(methods)
+    kinds: dict[str, Callable[[Methods], Instance]] = {DELTA: DeltaInstance, EXPIRE: FourStateInstance}
+    return lambda: kinds.get(program.way, TwoStacksInstance)(methods)
 
 
-class Folded(Instance):
+class DeltaInstance(Instance):
     """A state to which tuples are added, and from which they are removed again."""
 
     def __init__(self, methods: Methods) -> None:
@@ -124,7 +124,7 @@ class Folded(Instance):
         self._state = saved
 
 
-class Stacks(Instance):
+class TwoStacksInstance(Instance):
     """States that can be merged, but not be taken apart: two stacks, as for built-in aggregates.
 
     The back is the state of the tuples that came last. The front has a state for each tuple before those: of
@@ -181,7 +181,7 @@ class Stacks(Instance):
         self._front, self._back = cached
 
 
-class FourStates(Instance):
+class FourStateInstance(Instance):
     """INITIALIZE, ITERATE, TERMINATE and EXPIRE as methods of an object, one for each instance."""
 
     def __init__(self, methods: Methods) -> None:
@@ -226,7 +226,7 @@ class FourStates(Instance):
                 setattr(self._object, name, value)
 
 
-class Anew(Instance):
+class RecomputedInstance(Instance):
     """What knows nothing but its window, and looks at all of it each time."""
 
     def __init__(self, methods: Methods) -> None:

@@ -1,4 +1,7 @@
-"""Runs an aggregate in Python as `Machine` runs one in ESL: columns in, columns out, all state of a shard."""
+"""Runs an aggregate in Python as `CompiledMachine` runs one in ESL.
+
+Columns in, columns out, all state of a shard.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from millstream.kernels.python_udas.user_traceback import (
     pickled_state,
     shown_arguments,
 )
-from millstream.kernels.python_udas.value_conversion import Fitting, to_arrow, to_python
+from millstream.kernels.python_udas.value_conversion import ReturnConverter, to_arrow, to_python
 from millstream.kernels.udas.compiled_machine import Keys, Returned
 from millstream.program.python_program import PythonProgram
 
@@ -39,7 +42,7 @@ class PythonMachine:
         subject, self._pickle_all = self.program.loaded()
         self._methods = Methods(self.program, subject)
         self._make = instances(self.program, self._methods)
-        self._fitting = Fitting(self.program.returns)
+        self._fitting = ReturnConverter(self.program.returns)
 
     def _made(self) -> Instance:
         return self._make()
@@ -151,7 +154,7 @@ class _Run:
     """One call: what happens to tuples, and the rows that are returned meanwhile."""
 
     def __init__(
-        self, machine: PythonMachine, methods: Methods, fitting: Fitting, tuples: list[Tuple]
+        self, machine: PythonMachine, methods: Methods, converter: ReturnConverter, tuples: list[Tuple]
     ) -> None:
         self._states = machine.states
         self._alive = machine.instances["alive"]
@@ -159,7 +162,7 @@ class _Run:
         self._seen = machine.instances.get("seen", NO_INTEGERS)
         self._mode = machine.program.mode
         self._kept = machine.kept[0] if machine.kept else None
-        self._methods, self._fitting = methods, fitting
+        self._methods, self._fitting = methods, converter
         self._tuples = tuples
         self._known: dict[int, tuple[Instance, Window]] = {}
         """Instances that have been touched."""

@@ -44,7 +44,7 @@ def to_arrow(values: Sequence[Any], column: Field) -> pa.Array:
     return pa.array(values, arrow_type(column.type))
 
 
-class Fitting:
+class ReturnConverter:
     """Makes rows of a type of what the user's code returns."""
 
     def __init__(self, returns: Sequence[Field]) -> None:

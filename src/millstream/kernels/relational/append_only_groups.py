@@ -17,7 +17,7 @@ import pyarrow as pa
 from millstream.jit import njit
 from millstream.kernels.aggregates.accumulator import Parts, some
 from millstream.kernels.aggregates.accumulator_selection import Aggregate, argument_types, needs_values, plan
-from millstream.kernels.aggregates.keyed_state import PerKey
+from millstream.kernels.aggregates.keyed_state import KeyedState
 from millstream.kernels.core import arrow_buffers
 from millstream.kernels.core.buffers import Array, Buffer, Codes, Integers, frozen
 from millstream.kernels.core.kernel import KEY, KEY2, Change, Frontier, Tuples
@@ -25,24 +25,26 @@ from millstream.kernels.core.key_table import KeyTable
 from millstream.kernels.core.state_chunks import Ledger
 from millstream.kernels.core.time_order import MOST, as_order
 from millstream.kernels.core.tuple_batch import cut, frontier_as_data, frontier_from_data
-from millstream.kernels.relational.append_only_values import GrowingValues
-from millstream.kernels.relational.complete_instants import AtInstants
+from millstream.kernels.relational.append_only_values import AppendOnlyValues
+from millstream.kernels.relational.complete_instants import CompleteInstants
 from millstream.kernels.relational.group_rows import as_changes, differences, group_rows, results_of
-from millstream.kernels.relational.lifetimes import Slides, Stay, at_slides
+from millstream.kernels.relational.lifetimes import Lifetime, SlideInstants, at_slides
 from millstream.kernels.specs import AggregateSpec, GroupSpec
 
 _SHOWN = "__ms_shown"
 
 
-class GrowingGroups(AtInstants):
+class AppendOnlyGroups(CompleteInstants):
     """The rows of groups (the keys): each replaces the one before, and none goes for good."""
 
-    def __init__(self, spec: GroupSpec, stay: Stay | None, slides: Sequence[Slides] = ()) -> None:
-        super().__init__((stay,), slides)
+    def __init__(
+        self, spec: GroupSpec, lifetime: Lifetime | None, slides: Sequence[SlideInstants] = ()
+    ) -> None:
+        super().__init__((lifetime,), slides)
         self._spec = spec
         self._ledger = Ledger("held")
         self._totals = _Totals(spec.aggregates)
-        self._values: list[GrowingValues] = []
+        self._values: list[AppendOnlyValues] = []
         self._valued: list[Aggregate] = []
         self._pending: int | None = None
         """The instant at which tuples enter that have been added already."""
@@ -106,7 +108,7 @@ class GrowingGroups(AtInstants):
         for number, measure in enumerate(measures):
             mine = [one.spec for one in self._valued if number in one.measures]
             distinct = all(spec.distinct or spec.function == "collect_set" for spec in mine)
-            self._values.append(GrowingValues(measure, number, distinct=distinct))
+            self._values.append(AppendOnlyValues(measure, number, distinct=distinct))
 
     def _follow(
         self, tuples: Tuples, enter: Integers, codes: Codes
@@ -241,7 +243,7 @@ class GrowingGroups(AtInstants):
         return self._totals.rows + len(self._held_codes) + sum(values.rows for values in self._values)
 
 
-class _Totals(PerKey):
+class _Totals(KeyedState):
     """Of each group: what is enough for most aggregates, and whether it has been shown."""
 
     def __init__(self, specs: Sequence[AggregateSpec]) -> None:

@@ -1,4 +1,4 @@
-"""WindowJoin: pairs of tuples that are in the windows of two streams at the same time."""
+"""AppendOnlyJoin: pairs of tuples that are in the windows of two streams at the same time."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from millstream.kernels.core.state_chunks import Ledger, is_wasteful
 from millstream.kernels.core.time_order import MOST, as_order, later, order_of
 from millstream.kernels.core.tuple_batch import frontier_as_data, frontier_from_data
 from millstream.kernels.relational.incremental_relation import SIDE, UNTIL
-from millstream.kernels.specs import JoinSpec
+from millstream.kernels.specs import AppendOnlyJoinSpec
 
 
-class WindowJoin(Kernel):
+class AppendOnlyJoin(Kernel):
     """Takes the tuples of both streams in order; gives a pair when the later of its two comes.
 
     A tuple meets those of the other stream with the same key that have not left their window. Windows of time
@@ -28,7 +28,7 @@ class WindowJoin(Kernel):
     nothing has to be taken out, and no pair is ever taken back (seed 004: weakest non-monotonic inputs).
     """
 
-    def __init__(self, spec: JoinSpec) -> None:
+    def __init__(self, spec: AppendOnlyJoinSpec) -> None:
         self._spec = spec
         self._frontier = BEGINNING
         self._is_float = False

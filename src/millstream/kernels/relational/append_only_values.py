@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from millstream.kernels.aggregates.accumulator import Measure, Parts
+from millstream.kernels.aggregates.accumulator import Accumulator, Parts
 from millstream.kernels.aggregates.content_aggregates import Recomputed
 from millstream.kernels.core.buffers import Array, Buffer, Codes
 from millstream.kernels.core.column_codec import Column
@@ -21,11 +21,11 @@ from millstream.kernels.core.key_table import KeyTable, first_rows
 from millstream.kernels.core.state_chunks import Ledger
 
 
-class GrowingValues:
+class AppendOnlyValues:
     """One measure, of all groups. Their keys are somebody else's, who gives the codes of them."""
 
-    def __init__(self, measure: Measure, number: int, *, distinct: bool) -> None:
-        self.measure = measure
+    def __init__(self, accumulator: Accumulator, number: int, *, distinct: bool) -> None:
+        self.measure = accumulator
         self._distinct = distinct
         self._ledger = Ledger(f"values{number}")
         self.start_over()

@@ -1,4 +1,4 @@
-"""Changes: the rows of a window, or of another relation, as they enter and leave."""
+"""Changelog: the rows of a window, or of another relation, as they enter and leave."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from millstream.jit import njit
 from millstream.kernels.core.buffers import Array, Buffer, Bytes, Codes, Integers
 from millstream.kernels.core.kernel import Tuples
 from millstream.kernels.core.time_order import MOST
-from millstream.kernels.relational.incremental_relation import ID, ID2, OP, UNTIL, Maintained
-from millstream.kernels.relational.lifetimes import RowStay, Slides, Stay, at_slides
+from millstream.kernels.relational.incremental_relation import ID, ID2, OP, UNTIL, IncrementalRelation
+from millstream.kernels.relational.lifetimes import Lifetime, RowLifetime, SlideInstants, at_slides
 
 _NEVER = 2**63 - 1
 """MOST, where compiled code sees it."""
 
 
-class Changes(Maintained):
+class Changelog(IncrementalRelation):
     """Says that rows enter and, of those whose end was not known then (or of ``all``), that they leave."""
 
     def __init__(
         self,
-        stays: Sequence[Stay | None],
+        stays: Sequence[Lifetime | None],
         columns: Sequence[str],
-        slides: Sequence[Slides] = (),
+        slides: Sequence[SlideInstants] = (),
         *,
         all_: bool = False,
     ) -> None:
@@ -50,14 +50,16 @@ class Changes(Maintained):
         return self._changes(columns, instants)
 
 
-class RowChanges(Changes):
+class RowChangelog(Changelog):
     """Changes of a window of rows: the latest so many of each partition (the key).
 
     Tuples come in order. When a tuple leaves depends on those that come after it.
     """
 
-    def __init__(self, stay: RowStay, columns: Sequence[str], slides: Sequence[Slides] = ()) -> None:
-        self._rows_stay = stay
+    def __init__(
+        self, lifetime: RowLifetime, columns: Sequence[str], slides: Sequence[SlideInstants] = ()
+    ) -> None:
+        self._rows_stay = lifetime
         super().__init__((None,), columns, slides)
 
     def _start_over(self) -> None:

@@ -10,19 +10,19 @@ import pyarrow as pa
 from millstream.kernels.core.buffers import Array, Integers
 from millstream.kernels.core.kernel import BEGINNING, LAST, Frontier, Kernel, Tuples
 from millstream.kernels.core.time_order import LEAST, MOST, from_order, order_of
-from millstream.kernels.relational.lifetimes import Slides, Stay
+from millstream.kernels.relational.lifetimes import Lifetime, SlideInstants
 
 _LAST_ORIGIN = 2**31 - 1
 
 
-class AtInstants(Kernel):
+class CompleteInstants(Kernel):
     """Looks at an instant when everything of it is known, and only once.
 
     ``stays`` has for each input how long its tuples stay, or None if changes come. If anything ``slides``,
     results are looked at only then.
     """
 
-    def __init__(self, stays: Sequence[Stay | None], slides: Sequence[Slides]) -> None:
+    def __init__(self, stays: Sequence[Lifetime | None], slides: Sequence[SlideInstants]) -> None:
         self._stays = tuple(stays)
         self._slides = tuple(slides)
         self._frontier = BEGINNING

@@ -15,7 +15,7 @@ from millstream.kernels.core.buffers import Array, Codes, Integers, frozen
 
 
 @dataclass(frozen=True)
-class Queued:
+class FifoGroups:
     """Rows one after the other, those of a group in order, and what is asked about them.
 
     ``previous`` leads from each row of the log to the one before it of its group. For each group that has
@@ -30,9 +30,9 @@ class Queued:
     ends: Codes
 
 
-def queued(
+def fifo_groups(
     instants: Integers, ops: Array, rows: Array, codes: Codes, lists: tuple[Codes, Codes, Codes, Integers]
-) -> Queued | None:
+) -> FifoGroups | None:
     """What is to happen to groups, as windows; None if rows leave in another order.
 
     ``lists`` are those of the groups as they are before that: the newest row of each is its head.
@@ -40,7 +40,7 @@ def queued(
     following, _, heads, sizes = lists
     given = frozen(instants), frozen(ops), frozen(rows), frozen(codes)
     is_queue, log, previous, groups, *asked = _laid(*given, following, heads, sizes)
-    return Queued(log, previous, groups, *asked) if is_queue else None
+    return FifoGroups(log, previous, groups, *asked) if is_queue else None
 
 
 @njit(cache=True)

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.jit import njit
-from millstream.kernels.aggregates.accumulator import Asked, Measure, Parts, some
+from millstream.kernels.aggregates.accumulator import Accumulator, Parts, WindowBatch, some
 from millstream.kernels.aggregates.accumulator_selection import Aggregate, argument_types, plan
 from millstream.kernels.aggregates.bitwise import Bits
 from millstream.kernels.aggregates.count import Count
@@ -20,10 +20,10 @@ from millstream.kernels.aggregates.percentiles import OrderStatistics
 from millstream.kernels.core.buffers import NO_BYTES, Array, Buffer, Codes, Integers, frozen
 from millstream.kernels.core.kernel import Tuples
 from millstream.kernels.core.time_order import MOST
-from millstream.kernels.relational.fifo_groups import Queued, queued
+from millstream.kernels.relational.fifo_groups import FifoGroups, fifo_groups
 from millstream.kernels.relational.group_rows import as_changes, differences, group_rows, results_of
-from millstream.kernels.relational.incremental_relation import Maintained
-from millstream.kernels.relational.lifetimes import Slides, Stay
+from millstream.kernels.relational.incremental_relation import IncrementalRelation
+from millstream.kernels.relational.lifetimes import Lifetime, SlideInstants
 from millstream.kernels.specs import GroupSpec
 
 _FOLLOW = (Count, IntegerSum)
@@ -36,7 +36,7 @@ _AT_ONCE = 1 << 20
 """So many rows of groups are laid out at a time."""
 
 
-class GroupChanges(Maintained):
+class GroupAggregate(IncrementalRelation):
     """The rows of groups (the keys), as they enter and leave; a group without content has none.
 
     Counts and exact sums follow what enters and leaves. Where rows leave in the order in which they came,
@@ -44,10 +44,12 @@ class GroupChanges(Maintained):
     group at every instant at which that changes. (Where nothing ever leaves, see ``append_only_groups.py``.)
     """
 
-    def __init__(self, spec: GroupSpec, stay: Stay | None, slides: Sequence[Slides] = ()) -> None:
+    def __init__(
+        self, spec: GroupSpec, lifetime: Lifetime | None, slides: Sequence[SlideInstants] = ()
+    ) -> None:
         self._spec = spec
         self._shown: pa.Table | None = None
-        super().__init__((stay,), slides)
+        super().__init__((lifetime,), slides)
 
     def _start_over(self) -> None:
         self._following = Buffer(np.int32, -1)
@@ -115,7 +117,7 @@ class GroupChanges(Maintained):
             results = results_of(measures, aggregates, parts, self._times(instants[events]))
             return (events, codes, sizes), self._beside_groups(results, rows[events])
         in_order = all(isinstance(measure, _QUEUE) for measure in measures)
-        queue = queued(*given, lists) if in_order else None
+        queue = fifo_groups(*given, lists) if in_order else None
         if queue is not None:
             events, codes, sizes, _, _ = _change(*given, lists, 0, False, MOST)
             results = self._of_queue(queue, instants[events])
@@ -131,7 +133,7 @@ class GroupChanges(Maintained):
         together = tuple(np.concatenate(part) for part in zip(*found, strict=True))
         return together, pa.concat_tables(tables)
 
-    def _followed(self, measures: Sequence[Measure], ops: Array, rows: Array) -> list[Parts]:
+    def _followed(self, measures: Sequence[Accumulator], ops: Array, rows: Array) -> list[Parts]:
         """What measures are after each event."""
         if not self._totals:
             self._totals = [[Buffer(dtype, 0) for dtype in m.parts.values()] for m in measures]
@@ -146,11 +148,11 @@ class GroupChanges(Maintained):
             out.append(measure.fold(codes, parts, into, running=True))
         return out
 
-    def _of_queue(self, queue: Queued, instants: Integers) -> list[pa.Array]:
+    def _of_queue(self, queue: FifoGroups, instants: Integers) -> list[pa.Array]:
         """Results of groups whose contents are windows of a log; NULLs of those without any."""
         there = np.flatnonzero(queue.starts >= 0)
         there = there[np.argsort(queue.ends[there], kind="stable")]
-        asked = Asked(
+        asked = WindowBatch(
             queue.groups,
             queue.codes[there],
             queue.starts[there],
@@ -161,7 +163,7 @@ class GroupChanges(Maintained):
         return self._asked(queue.log, asked, there, len(queue.starts), instants)
 
     def _asked(
-        self, log: Codes, asked: Asked, there: Array, count: int, instants: Integers
+        self, log: Codes, batch: WindowBatch, there: Array, count: int, instants: Integers
     ) -> list[pa.Array]:
         """Results of windows of a log, among so many of which only those ``there`` have content."""
         measures, aggregates = self._plan()
@@ -169,8 +171,8 @@ class GroupChanges(Maintained):
         parts = []
         for measure in measures:
             trail = measure.trail(1)
-            trail.append(measure.of_tuples(tuples), asked.previous)
-            parts.append(trail.ask(0, asked))
+            trail.append(measure.of_tuples(tuples), batch.previous)
+            parts.append(trail.ask(0, batch))
         places = np.full(count, -1)
         places[there] = np.arange(len(there))
         indices = pa.array(places, mask=places < 0)
@@ -186,13 +188,13 @@ class GroupChanges(Maintained):
         previous = np.arange(-1, len(laid) - 1, dtype=np.int32)
         previous[starts] = -1
         codes = np.arange(len(there), dtype=np.int32)
-        asked = Asked(len(there), codes, starts, lasts, previous, NO_BYTES)
+        asked = WindowBatch(len(there), codes, starts, lasts, previous, NO_BYTES)
         return self._asked(laid, asked, there, len(sizes), instants)
 
     def _beside_groups(self, results: Sequence[pa.Array], rows: Array) -> pa.Table:
         return group_rows(self._spec, len(rows), self._taken(self._spec.group_by, rows), results)
 
-    def _plan(self) -> tuple[list[Measure], list[Aggregate]]:
+    def _plan(self) -> tuple[list[Accumulator], list[Aggregate]]:
         """Anew every time: some number the values that they have met, also of those that have left."""
         assert self._columns is not None
         types = argument_types(self._spec.aggregates, self._columns.schema)

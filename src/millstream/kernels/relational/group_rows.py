@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millstream.jit import njit
-from millstream.kernels.aggregates.accumulator import Measure, Parts
+from millstream.kernels.aggregates.accumulator import Accumulator, Parts
 from millstream.kernels.aggregates.accumulator_selection import Aggregate
 from millstream.kernels.aggregates.finalize import result
 from millstream.kernels.core import arrow_buffers
@@ -17,14 +17,14 @@ from millstream.kernels.core.buffers import Array, Codes, Integers, frozen
 from millstream.kernels.core.key_table import KeyTable
 from millstream.kernels.core.time_order import MOST
 from millstream.kernels.relational.incremental_relation import ID, ID2, OP, UNTIL, mixed
-from millstream.kernels.relational.multi_row_groups import opened
+from millstream.kernels.relational.multi_row_groups import expand_rows
 from millstream.kernels.specs import GroupSpec
 
 _NOTHING = "__ms_nothing"
 
 
 def results_of(
-    measures: Sequence[Measure], aggregates: Sequence[Aggregate], parts: Sequence[Parts], times: Array
+    measures: Sequence[Accumulator], aggregates: Sequence[Aggregate], parts: Sequence[Parts], times: Array
 ) -> list[pa.Array]:
     """The results of aggregates, from the parts of all measures. Times tell where there is none."""
 
@@ -58,7 +58,7 @@ def as_changes(
     ids = mixed(one, two), mixed(two, one, is_null)
     changes: Array = np.arange(len(signs))
     if any(aggregate.function == "user" for aggregate in spec.aggregates):
-        single = opened(rows, spec.aggregates)
+        single = expand_rows(rows, spec.aggregates)
         ids = ids[0][single.changes], mixed(ids[1][single.changes], single.values)
         told = single.unequal(events, ids)
         ids = ids[0][told], ids[1][told]

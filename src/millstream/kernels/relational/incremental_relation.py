@@ -23,8 +23,8 @@ from millstream.kernels.core.key_table import KeyTable
 from millstream.kernels.core.state_chunks import Ledger, is_wasteful
 from millstream.kernels.core.time_order import MOST, as_order
 from millstream.kernels.core.tuple_batch import frontier_as_data, frontier_from_data
-from millstream.kernels.relational.complete_instants import AtInstants
-from millstream.kernels.relational.lifetimes import Slides, Stay, at_slides
+from millstream.kernels.relational.complete_instants import CompleteInstants
+from millstream.kernels.relational.lifetimes import Lifetime, SlideInstants, at_slides
 
 SIDE = "__ms_side"
 """The column (tinyint) that tells which input a row is of, where there are two."""
@@ -48,14 +48,14 @@ _KEPT = (_SERIAL, _FORESEEN, _ENTER, UNTIL, _TOLD)
 _WAITS, _IS_IN, IS_GONE = 0, 1, 2
 
 
-class Maintained(AtInstants):
+class IncrementalRelation(CompleteInstants):
     """Keeps the rows of one or several relations, and tells what happens to them, instant by instant.
 
     ``stays`` has for each side how long its tuples stay, or None if changes come. A row whose end was not
     known when it entered has been ``told`` to go: what was made of it must be told to go as well.
     """
 
-    def __init__(self, stays: Sequence[Stay | None], slides: Sequence[Slides] = ()) -> None:
+    def __init__(self, stays: Sequence[Lifetime | None], slides: Sequence[SlideInstants] = ()) -> None:
         super().__init__(stays, slides)
         self._serial = 0
         self._ledgers = Ledger("rows"), Ledger("moves")

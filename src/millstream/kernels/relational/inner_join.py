@@ -10,8 +10,8 @@ import pyarrow as pa
 from millstream.jit import njit
 from millstream.kernels.core.buffers import Array, Buffer, Bytes, Codes, Integers, frozen
 from millstream.kernels.core.kernel import Tuples
-from millstream.kernels.relational.incremental_relation import ID, ID2, OP, UNTIL, Maintained, mixed
-from millstream.kernels.specs import PairSpec
+from millstream.kernels.relational.incremental_relation import ID, ID2, OP, UNTIL, IncrementalRelation, mixed
+from millstream.kernels.specs import InnerJoinSpec
 
 PART = "__ms_part_of"
 """A column (tinyint): 0 for a pair, 1 for a row of the left side, 2 for one of the right side."""
@@ -25,7 +25,7 @@ JOIN_KEY, JOIN_KEY2 = "__ms_join_key", "__ms_join_key2"
 PARTS = (PART, LEFT, LEFT2, RIGHT, RIGHT2)
 
 
-class JoinChanges(Maintained):
+class InnerJoin(IncrementalRelation):
     """Pairs of rows with the same key, as they enter and leave.
 
     A pair leaves with the first of its two. If the ends of both were known when they met, so is that of the
@@ -35,7 +35,7 @@ class JoinChanges(Maintained):
     The identity of a pair is made of those of its rows, and so no two shards give the same one.
     """
 
-    def __init__(self, spec: PairSpec) -> None:
+    def __init__(self, spec: InnerJoinSpec) -> None:
         self._spec = spec
         super().__init__(spec.stays, spec.slides)
 

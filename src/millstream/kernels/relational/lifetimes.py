@@ -17,7 +17,7 @@ from millstream.kernels.core.time_order import MOST, later
 
 
 @dataclass(frozen=True)
-class Slides:
+class SlideInstants:
     """Instants every so often from an origin; of a landmark window after its start, and at its end."""
 
     step: int
@@ -28,7 +28,9 @@ class Slides:
     def following(self, points: Integers) -> Integers:
         """The first at or behind each point; MOST if there is none.
 
-        >>> Slides(10, end=25).following(np.array([1, 10, 11, 21, 26])).tolist() == [10, 10, 20, 25, MOST]
+        >>> SlideInstants(10, end=25).following(np.array([1, 10, 11, 21, 26])).tolist() == (
+        ...     [10, 10, 20, 25, MOST]
+        ... )
         True
         """
         near = np.minimum(points, MOST - 2 * self.step)
@@ -59,14 +61,14 @@ class Slides:
 
 
 @dataclass(frozen=True)
-class Stay:
+class Lifetime:
     """Windows of time: a tuple is there for less than its ``reach``.
 
     None is for ever, and 0 only for its own instant.
     """
 
     reach: int | float | None
-    slides: Slides | None = None
+    slides: SlideInstants | None = None
 
     def of(self, order: Integers, is_float: bool) -> tuple[Integers, Integers]:
         """When tuples enter, and the last instants at which they are there."""
@@ -80,14 +82,14 @@ class Stay:
 
 
 @dataclass(frozen=True)
-class RowStay:
+class RowLifetime:
     """Windows of rows: the latest so many of a partition, as they are after every so many."""
 
     count: int
     slide: int = 1
 
 
-def at_slides(enter: Integers, until: Integers, slides: Sequence[Slides]) -> tuple[Integers, Integers]:
+def at_slides(enter: Integers, until: Integers, slides: Sequence[SlideInstants]) -> tuple[Integers, Integers]:
     """When that is seen by somebody who looks only when something slides; all the time, if nothing does."""
     if not slides:
         return enter, until

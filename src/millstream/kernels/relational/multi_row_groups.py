@@ -27,7 +27,7 @@ def columns_of(spec: AggregateSpec) -> list[pa.Field]:
 
 
 @dataclass(frozen=True)
-class Opened:
+class ExpandedRows:
     """Rows that were returned, one by one: the number of the change that each comes from, and what it is."""
 
     columns: pa.Table
@@ -48,7 +48,7 @@ class Opened:
         return np.flatnonzero(stays)
 
 
-def opened(rows: pa.Table, aggregates: Sequence[AggregateSpec]) -> Opened:
+def expand_rows(rows: pa.Table, aggregates: Sequence[AggregateSpec]) -> ExpandedRows:
     """A row for each that was returned; where several aggregates return rows, each with each."""
     changes: Array = np.arange(rows.num_rows)
     for spec in aggregates:
@@ -63,7 +63,7 @@ def opened(rows: pa.Table, aggregates: Sequence[AggregateSpec]) -> Opened:
             rows = rows.append_column(field, column)
     results = (one.name for spec in aggregates for one in columns_of(spec))
     values = mixed(*(_hashed(arrow_buffers.single(rows[name])) for name in results))
-    return Opened(rows, changes, mixed(values, _copies(changes, values)))
+    return ExpandedRows(rows, changes, mixed(values, _copies(changes, values)))
 
 
 def _copies(changes: Array, values: Integers) -> Integers:

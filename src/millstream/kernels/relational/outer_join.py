@@ -11,12 +11,19 @@ from millstream.kernels.core.buffers import Array, Buffer, Bytes, Codes, Integer
 from millstream.kernels.core.kernel import Tuples
 from millstream.kernels.core.key_table import KeyTable
 from millstream.kernels.core.time_order import MOST
-from millstream.kernels.relational.incremental_relation import ID, ID2, IS_GONE, OP, UNTIL, Maintained
+from millstream.kernels.relational.incremental_relation import (
+    ID,
+    ID2,
+    IS_GONE,
+    OP,
+    UNTIL,
+    IncrementalRelation,
+)
 from millstream.kernels.relational.inner_join import LEFT, LEFT2, PART, RIGHT, RIGHT2
-from millstream.kernels.specs import UnmatchedSpec
+from millstream.kernels.specs import OuterJoinSpec
 
 
-class Unmatched(Maintained):
+class OuterJoin(IncrementalRelation):
     """Takes the pairs of a join and its rows, as they enter and leave.
 
     In how many pairs a row is changes with every pair: when it will be in none cannot be known before. So
@@ -24,7 +31,7 @@ class Unmatched(Maintained):
     leaves, a row that is in a pair stays so: neither has to be kept.
     """
 
-    def __init__(self, spec: UnmatchedSpec) -> None:
+    def __init__(self, spec: OuterJoinSpec) -> None:
         self._spec = spec
         super().__init__((None,))
 

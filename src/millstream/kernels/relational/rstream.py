@@ -11,19 +11,21 @@ from millstream.kernels.aggregates.value_lists import within
 from millstream.kernels.core.buffers import Array, Integers
 from millstream.kernels.core.kernel import Tuples
 from millstream.kernels.core.time_order import MOST
-from millstream.kernels.relational.incremental_relation import Maintained
-from millstream.kernels.relational.lifetimes import Slides, Stay
+from millstream.kernels.relational.incremental_relation import IncrementalRelation
+from millstream.kernels.relational.lifetimes import Lifetime, SlideInstants
 
 
-class Restated(Maintained):
+class RStream(IncrementalRelation):
     """Gives all rows that are there, at every slide or, where nothing slides, whenever some enter or leave.
 
     Where nothing slides, all rows have to be in one shard.
     """
 
-    def __init__(self, stay: Stay | None, columns: Sequence[str], slides: Sequence[Slides] = ()) -> None:
+    def __init__(
+        self, lifetime: Lifetime | None, columns: Sequence[str], slides: Sequence[SlideInstants] = ()
+    ) -> None:
         self._names = tuple(columns)
-        super().__init__((stay,), slides)
+        super().__init__((lifetime,), slides)
 
     def _start_over(self) -> None:
         self._said: int | None = None

@@ -9,8 +9,15 @@ from millstream.jit import njit
 from millstream.kernels.core.buffers import Array, Buffer, Bytes, Codes, Integers, frozen
 from millstream.kernels.core.kernel import Tuples
 from millstream.kernels.core.time_order import MOST
-from millstream.kernels.relational.incremental_relation import ID, ID2, IS_GONE, OP, UNTIL, Maintained
-from millstream.kernels.specs import MatchedSpec
+from millstream.kernels.relational.incremental_relation import (
+    ID,
+    ID2,
+    IS_GONE,
+    OP,
+    UNTIL,
+    IncrementalRelation,
+)
+from millstream.kernels.specs import SemiAntiJoinSpec
 
 _NEVER = 2**63 - 1
 """MOST, where compiled code sees it."""
@@ -19,7 +26,7 @@ _HIDDEN, _SHOWN, _DECIDED = 0, 1, 2
 """Whether a row of the left side is in the result; the last, if nothing can change that any more."""
 
 
-class Matched(Maintained):
+class SemiAntiJoin(IncrementalRelation):
     """Takes rows of the left and of the right side; no pairs are made of them.
 
     Of the right side it only counts whether a key is there. So where it is known how long rows stay, the one
@@ -27,7 +34,7 @@ class Matched(Maintained):
     of the left side are forgotten too as soon as that decides about them for good.
     """
 
-    def __init__(self, spec: MatchedSpec) -> None:
+    def __init__(self, spec: SemiAntiJoinSpec) -> None:
         self._spec = spec
         super().__init__(spec.stays, spec.slides)
 

@@ -11,14 +11,22 @@ from millstream.jit import njit
 from millstream.kernels.core.buffers import Array, Buffer, Bytes, Codes, Integers, frozen
 from millstream.kernels.core.kernel import Tuples
 from millstream.kernels.core.time_order import MOST
-from millstream.kernels.relational.incremental_relation import ID, ID2, IS_GONE, OP, UNTIL, Maintained, mixed
-from millstream.kernels.relational.lifetimes import Slides, Stay
-from millstream.kernels.specs import CopiesSpec
+from millstream.kernels.relational.incremental_relation import (
+    ID,
+    ID2,
+    IS_GONE,
+    OP,
+    UNTIL,
+    IncrementalRelation,
+    mixed,
+)
+from millstream.kernels.relational.lifetimes import Lifetime, SlideInstants
+from millstream.kernels.specs import SetOperationSpec
 
 _KINDS = {"UNION": 0, "INTERSECT": 1, "EXCEPT": 2}
 
 
-class Copies(Maintained):
+class SetOperation(IncrementalRelation):
     """Counts the copies of each row (the key) in one relation or two.
 
     The result has k1 + k2, min(k1, k2) or max(0, k1 - k2) copies, and without ALL one if there are any. A row
@@ -26,7 +34,9 @@ class Copies(Maintained):
     is known how long copies stay, the one that stays longest stands for the others, which are forgotten.
     """
 
-    def __init__(self, spec: CopiesSpec, stays: Sequence[Stay | None], slides: Sequence[Slides] = ()) -> None:
+    def __init__(
+        self, spec: SetOperationSpec, stays: Sequence[Lifetime | None], slides: Sequence[SlideInstants] = ()
+    ) -> None:
         self._spec = spec
         super().__init__(stays, slides)
 

@@ -1,4 +1,4 @@
-"""Distinct: of tuples that are equal in key and time, the first; for the union of streams."""
+"""UnionDistinct: of tuples that are equal in key and time, the first; for the union of streams."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from millstream.kernels.core.time_order import LEAST, as_order, from_order, orde
 from millstream.kernels.core.tuple_batch import TIME, frontier_as_data, frontier_from_data, is_held
 
 
-class Distinct(Kernel):
+class UnionDistinct(Kernel):
     """Lets the first of equal tuples pass at once, and remembers it while another may come.
 
     The key is a hash of all columns. A late tuple of a generous stream always passes: whether an equal one

@@ -1,4 +1,4 @@
-"""UserActive: a window aggregate of the user's that also speaks when a tuple leaves (ACTIVE EXPIRATION)."""
+"""ActiveUda: a window aggregate of the user's that also speaks when a tuple leaves (ACTIVE EXPIRATION)."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ import pyarrow as pa
 from millstream.kernels.core.buffers import Array, Buffer, frozen
 from millstream.kernels.core.kernel import Change, Frontier, Kernel, Tuples
 from millstream.kernels.core.time_order import MOST, as_order, from_order, order_of
-from millstream.kernels.over.expiring_tuples import Held, leaving
-from millstream.kernels.specs import UserOverSpec
+from millstream.kernels.over.expiring_tuples import ExpiringTuples, expirations
+from millstream.kernels.specs import OverUdaSpec
 from millstream.kernels.udas.compiled_machine import Returned, UserAggregateError
-from millstream.kernels.udas.machine_state import UserState
+from millstream.kernels.udas.machine_state import MachineState
 from millstream.kernels.udas.returned_rows import located, merged
 
 
-class UserActive(Kernel):
+class ActiveUda(Kernel):
     """Takes tuples in order. A tuple leaves so long after its own time, when punctuation is beyond that.
 
     What is returned then comes with the columns of the tuple that leaves, stamped with the instant at which
     it does; so tuples are held until then.
     """
 
-    def __init__(self, spec: UserOverSpec) -> None:
+    def __init__(self, spec: OverUdaSpec) -> None:
         assert spec.range is not None
         self._spec, self._reach = spec, spec.range
-        self._state = UserState(spec.user.program, "user")
-        self._held = Held()
+        self._state = MachineState(spec.user.program, "user")
+        self._held = ExpiringTuples()
         self._clear()
 
     def _clear(self) -> None:
@@ -55,7 +55,7 @@ class UserActive(Kernel):
         }
         parameters = state.machine.encoded(tuples.columns, self._spec.user.arguments)
         span = np.array([0, pending])
-        when = as_order(leaving(tuples.time, self._reach))
+        when = as_order(expirations(tuples.time, self._reach))
         arguments = codes, frozen(places), frozen(when), np.int64(upto), span
         try:
             returned = state.machine.call(
@@ -110,7 +110,7 @@ class UserActive(Kernel):
         row = table.rows_of(ids)
         codes = state.keys.of(held.table)
         state.machine.reserve(len(state.keys), 0)
-        self._queue["q_when"].extend(as_order(leaving(held.times, self._reach)))
+        self._queue["q_when"].extend(as_order(expirations(held.times, self._reach)))
         self._queue["q_code"].extend(codes)
         self._queue["q_row"].extend(row)
         self._queue["q_id"].extend(ids)

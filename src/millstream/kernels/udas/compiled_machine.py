@@ -13,13 +13,13 @@ from millstream.ir.value_kinds import DOUBLE, kind_of
 from millstream.kernels.core.arrow_types import arrow_type
 from millstream.kernels.core.buffers import NO_INTEGERS, Array, Codes, Integers, first_numbers, frozen
 from millstream.kernels.core.column_codec import Column
-from millstream.kernels.udas.local_tables import ID, TableState, read, written
-from millstream.kernels.udas.string_dictionary import Words
+from millstream.kernels.udas.local_tables import ID, LocalTableState, read, written
+from millstream.kernels.udas.string_dictionary import StringDictionary
 from millstream.program.failures import MESSAGES, OutsideError, StoppedError
-from millstream.program.interpreted_functions import Boxes, outside_functions
+from millstream.program.interpreted_functions import ValueConverter, interpreted_functions
 from millstream.program.jit_loader import functions
 from millstream.program.program import Program, dtype_of
-from millstream.program.program_arguments import Handed
+from millstream.program.program_arguments import ProgramArguments
 from millstream.program.python_program import PythonProgram
 from millstream.types import Field
 
@@ -58,16 +58,16 @@ class Returned:
         return len(self.sources)
 
 
-class Machine:
+class CompiledMachine:
     """One aggregate in one mode, for as many instances as there are keys.
 
     Machines that are given the same tuples may have the dictionaries of ``words`` in common.
     """
 
-    def __init__(self, program: Program, words: Words | None = None) -> None:
+    def __init__(self, program: Program, words: StringDictionary | None = None) -> None:
         self.program = program
-        self._known_words = Words() if words is None else words
-        self.tables = [TableState(layout) for layout in program.tables]
+        self._known_words = StringDictionary() if words is None else words
+        self.tables = [LocalTableState(layout) for layout in program.tables]
         self.instances = {
             name: np.zeros(1, dtype)
             for name, dtype in (("alive", np.uint8), ("latest", np.int64), ("seen", np.int64))
@@ -104,7 +104,7 @@ class Machine:
     def _outside(self) -> dict[str, Callable[..., Any]]:
         """The functions that the program calls and that are not compiled."""
         calls = self.program.outside
-        known = outside_functions(calls, Boxes(self._known_words.dictionary))
+        known = interpreted_functions(calls, ValueConverter(self._known_words.dictionary))
         if all(call.content is None for call in calls):
             return known
         # What computes aggregates of contents knows how to run programs.
@@ -172,7 +172,9 @@ class Machine:
         """The same, with what was returned before it failed. Functions that are not compiled raise."""
         outputs = self._outputs(count + more)
         given = self._arrays({**(parameters or self.nothing()), **outputs})
-        handed = Handed(self.program, given, len(outputs["o_src"]), lambda name: self._larger(name, outputs))
+        handed = ProgramArguments(
+            self.program, given, len(outputs["o_src"]), lambda name: self._larger(name, outputs)
+        )
         fail = np.zeros(3, np.int64)
         try:
             returned = self._functions[function](count, *arguments, fail, handed)
@@ -266,7 +268,7 @@ class Machine:
         return alive + sum(table.count for table in self.kept)
 
     @property
-    def kept(self) -> list[TableState]:
+    def kept(self) -> list[LocalTableState]:
         """The tables whose rows are written down one by one."""
         layouts = ((table, table.layout) for table in self.tables)
         return [table for table, how in layouts if not (how.single or how.passing or how.given)]
@@ -310,4 +312,4 @@ def is_double(column: Field) -> bool:
     return kind_of(column.type) == DOUBLE
 
 
-__all__ = ["ID", "Keys", "Machine", "Returned", "UserAggregateError", "is_double", "returned_fields"]
+__all__ = ["ID", "CompiledMachine", "Keys", "Returned", "UserAggregateError", "is_double", "returned_fields"]

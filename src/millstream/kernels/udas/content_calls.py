@@ -18,9 +18,9 @@ from millstream.kernels.specs import AggregateSpec, Function, Order
 from millstream.kernels.udas.compiled_machine import UserAggregateError
 from millstream.kernels.udas.local_tables import Columns, read, written
 from millstream.kernels.udas.returned_rows import rows_type
-from millstream.program.content_aggregate import WHOLE_ROW, Content
+from millstream.program.content_aggregate import WHOLE_ROW, ContentAggregate
 from millstream.program.failures import OutsideError
-from millstream.program.program import Outside, Program, dtype_of
+from millstream.program.program import InterpretedCall, Program, dtype_of
 from millstream.program.python_program import PythonProgram
 from millstream.types import Field
 
@@ -28,7 +28,7 @@ _MANY = 1 << 16
 """After so many values, dictionaries are begun anew: most of their words are not needed any more."""
 
 
-def content_functions(calls: Sequence[Outside], columns: Columns) -> dict[str, Callable[..., Any]]:
+def content_functions(calls: Sequence[InterpretedCall], columns: Columns) -> dict[str, Callable[..., Any]]:
     """The functions that take lists, under the names by which a program calls them."""
     return {
         f"outside{i}": _Aggregate(call, columns) for i, call in enumerate(calls) if call.content is not None
@@ -38,8 +38,8 @@ def content_functions(calls: Sequence[Outside], columns: Columns) -> dict[str, C
 class _Aggregate:
     """Takes a list of tuples, of which each has a value and whether it is NULL for every argument."""
 
-    def __init__(self, call: Outside, columns: Columns) -> None:
-        self._content: Content = call.content
+    def __init__(self, call: InterpretedCall, columns: Columns) -> None:
+        self._content: ContentAggregate = call.content
         self._fields = [Field(f"a{i}", type_) for i, type_ in enumerate(call.arguments)]
         self._result, self._columns = Field("r", call.result), columns
         self._schema = pa.schema([pa.field(f.name, arrow_type(f.type)) for f in self._fields])

@@ -14,7 +14,7 @@ from millstream.program.program import Program
 from millstream.program.python_program import PythonProgram
 
 
-class UserSummary:
+class ContentUda:
     """Gives for each window the list of rows that the aggregate returned."""
 
     def __init__(self, program: Program | PythonProgram) -> None:

@@ -41,7 +41,7 @@ def read(array: pa.ChunkedArray | pa.Array, column: Field, columns: Columns) -> 
     return values, valid ^ 1
 
 
-class TableState:
+class LocalTableState:
     """The arrays of one table."""
 
     def __init__(self, layout: TableLayout) -> None:

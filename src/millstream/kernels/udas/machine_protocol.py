@@ -9,14 +9,14 @@ import pyarrow as pa
 
 from millstream.kernels.core.buffers import Array, Codes, Integers
 from millstream.kernels.python_udas.python_machine import PythonMachine
-from millstream.kernels.udas.compiled_machine import Keys, Machine, Returned
-from millstream.kernels.udas.precompile_program import prepare
-from millstream.kernels.udas.string_dictionary import Words
+from millstream.kernels.udas.compiled_machine import CompiledMachine, Keys, Returned
+from millstream.kernels.udas.precompile_program import precompile_program
+from millstream.kernels.udas.string_dictionary import StringDictionary
 from millstream.program.program import Program
 from millstream.program.python_program import PythonProgram
 
 
-class KeptTable(Protocol):
+class PersistedTable(Protocol):
     """A table of all instances whose rows are written down one by one."""
 
     next_id: int
@@ -47,7 +47,7 @@ class AggregateMachine(Protocol):
     def program(self) -> Program | PythonProgram: ...
 
     @property
-    def kept(self) -> Sequence[KeptTable]: ...
+    def kept(self) -> Sequence[PersistedTable]: ...
 
     @property
     def rows(self) -> int: ...
@@ -75,9 +75,9 @@ class AggregateMachine(Protocol):
     def restore_instances(self, stored: pa.Table, codes: Codes) -> None: ...
 
 
-def machine_of(program: Program | PythonProgram, words: Words | None = None) -> AggregateMachine:
+def machine_of(program: Program | PythonProgram, words: StringDictionary | None = None) -> AggregateMachine:
     """A machine that is ready to run: what can be compiled is."""
     if isinstance(program, PythonProgram):
         return PythonMachine(program)
-    prepare(program)
-    return Machine(program, words)
+    precompile_program(program)
+    return CompiledMachine(program, words)

@@ -13,9 +13,9 @@ from millstream.kernels.core.buffers import Codes
 from millstream.kernels.core.kernel import KEY, KEY2, Change
 from millstream.kernels.core.key_table import KeyTable
 from millstream.kernels.core.state_chunks import Ledger, is_wasteful
-from millstream.kernels.patterns.key_encoding import Coding
+from millstream.kernels.patterns.key_encoding import KeyEncoding
 from millstream.kernels.udas.compiled_machine import Keys
-from millstream.kernels.udas.local_tables import ID, TableState
+from millstream.kernels.udas.local_tables import ID, LocalTableState
 from millstream.kernels.udas.machine_protocol import machine_of
 from millstream.program.program import Program
 from millstream.program.python_program import PythonProgram
@@ -29,7 +29,7 @@ Needed = tuple[pa.Table, list[pa.Table], list[int]]
 """Instances, the rows of their tables, and the numbers that the next rows have."""
 
 
-class UserState:
+class MachineState:
     """A machine, the keys of its instances, and what has been written down of both.
 
     A chunk of instances has those that changed, as they were then; of several the last counts. A chunk of a
@@ -37,15 +37,17 @@ class UserState:
     are given the same tuples may have a ``coding`` in common: then it is begun anew for all of them at once.
     """
 
-    def __init__(self, program: Program | PythonProgram, prefix: str, coding: Coding | None = None) -> None:
+    def __init__(
+        self, program: Program | PythonProgram, prefix: str, coding: KeyEncoding | None = None
+    ) -> None:
         self._program, self._prefix = program, prefix
-        self.begin(coding or Coding())
+        self.begin(coding or KeyEncoding())
         tables = len(self.machine.kept)
         self._instances = Ledger(f"{prefix}-instances")
         self._rows = [Ledger(f"{prefix}-rows{i}") for i in range(tables)]
         self._gone = [Ledger(f"{prefix}-gone{i}") for i in range(tables)]
 
-    def begin(self, coding: Coding) -> None:
+    def begin(self, coding: KeyEncoding) -> None:
         """There is nothing yet."""
         self._coding = coding
         self.machine = machine_of(self._program, coding.words)
@@ -77,7 +79,7 @@ class UserState:
     def start_over(self) -> None:
         """Keep what is needed, and nothing else."""
         needed = self.needed()
-        self.begin(Coding())
+        self.begin(KeyEncoding())
         self.keep(needed)
 
     def needed(self) -> Needed:
@@ -148,7 +150,7 @@ class UserState:
     # ------------------------------------------------------------ reading
 
     def restore(self, meta: Mapping[str, Any], chunks: Mapping[str, pa.Table]) -> None:
-        self.begin(Coding())
+        self.begin(KeyEncoding())
         self.read(meta, chunks)
 
     def read(self, meta: Mapping[str, Any], chunks: Mapping[str, pa.Table]) -> None:
@@ -182,7 +184,7 @@ class UserState:
             owners, count = self._owned(i, table)
             rows = table
             self.machine.reserve(len(self.keys), 0)
-            if isinstance(state, TableState) and state.layout.queue:
+            if isinstance(state, LocalTableState) and state.layout.queue:
                 firsts = np.zeros(len(self.keys), np.int64)
                 known = state.stored_firsts[: len(firsts)]
                 firsts[: len(known)] = known

@@ -1,4 +1,4 @@
-"""UserOver: window aggregates of the user's, over the tuple and those before it in its partition."""
+"""OverUda: window aggregates of the user's, over the tuple and those before it in its partition."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from millstream.kernels.core.buffers import NO_INTEGERS, Buffer, Codes, Integers
 from millstream.kernels.core.kernel import Change, Frontier, Kernel, Tuples
 from millstream.kernels.core.time_order import as_order, earlier, order_of
 from millstream.kernels.python_udas.user_traceback import PythonAggregateError
-from millstream.kernels.specs import UserOverSpec
+from millstream.kernels.specs import OverUdaSpec
 from millstream.kernels.udas.compiled_machine import Returned, UserAggregateError
-from millstream.kernels.udas.machine_state import UserState
-from millstream.kernels.udas.pane_uda import PaneWindow
+from millstream.kernels.udas.machine_state import MachineState
+from millstream.kernels.udas.pane_uda import PaneUda
 from millstream.kernels.udas.returned_rows import expanded, listed, located, merged
 
 
-class UserOver(Kernel):
+class OverUda(Kernel):
     """Takes tuples in order; each comes out as often as the aggregates return something for it.
 
     With ``together`` it comes out once, with all that they return in lists: where somebody else says which
     tuples give results.
     """
 
-    def __init__(self, specs: Sequence[UserOverSpec], *, together: bool = False) -> None:
+    def __init__(self, specs: Sequence[OverUdaSpec], *, together: bool = False) -> None:
         self._users = [user for spec in specs for user in spec.members or (spec.user,)]
         self._together = together
         self._windows = [_window(spec, f"user{i}") for i, spec in enumerate(specs)]
@@ -47,16 +47,16 @@ class UserOver(Kernel):
         return sum(window.rows for window in self._windows)
 
 
-def _window(spec: UserOverSpec, prefix: str) -> _Window | PaneWindow:
-    return _Window(spec, prefix) if spec.panes is None else PaneWindow(spec, spec.panes, prefix)
+def _window(spec: OverUdaSpec, prefix: str) -> _Window | PaneUda:
+    return _Window(spec, prefix) if spec.panes is None else PaneUda(spec, spec.panes, prefix)
 
 
 class _Window:
     """One call, or several that share it, with its window."""
 
-    def __init__(self, spec: UserOverSpec, prefix: str) -> None:
+    def __init__(self, spec: OverUdaSpec, prefix: str) -> None:
         self._spec = spec
-        self.state = UserState(spec.user.program, prefix)
+        self.state = MachineState(spec.user.program, prefix)
         self._times, self._codes = Buffer(np.int64), Buffer(np.int32)
         """Of a window of time: when each tuple came, and to which instance, until it has left."""
 
@@ -166,4 +166,4 @@ def _rest(buffer: Buffer, count: int) -> Buffer:
     return rest
 
 
-__all__ = ["Integers", "UserOver"]
+__all__ = ["Integers", "OverUda"]

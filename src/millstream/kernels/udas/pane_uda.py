@@ -15,19 +15,19 @@ import pyarrow as pa
 from millstream.kernels.core.arrow_types import arrow_type
 from millstream.kernels.core.buffers import Integers, frozen
 from millstream.kernels.core.kernel import KEY, KEY2, Change, Frontier, Tuples
-from millstream.kernels.specs import PaneSpec, UserOverSpec
+from millstream.kernels.specs import OverUdaSpec, PaneSpec
 from millstream.kernels.udas.compiled_machine import Returned, UserAggregateError
-from millstream.kernels.udas.machine_state import UserState
+from millstream.kernels.udas.machine_state import MachineState
 from millstream.kernels.udas.returned_rows import located, merged
 
 
-class PaneWindow:
+class PaneUda:
     """One call over windows of panes."""
 
-    def __init__(self, spec: UserOverSpec, panes: PaneSpec, prefix: str) -> None:
+    def __init__(self, spec: OverUdaSpec, panes: PaneSpec, prefix: str) -> None:
         self._spec, self._panes = spec, panes
-        self._filling = UserState(panes.program, f"{prefix}-pane")
-        self._combining = UserState(spec.user.program, prefix)
+        self._filling = MachineState(panes.program, f"{prefix}-pane")
+        self._combining = MachineState(spec.user.program, prefix)
 
     def process(self, tuples: Tuples, frontier: Frontier) -> list[Returned]:
         panes = self._panes

@@ -9,25 +9,25 @@ from typing import Any
 import numpy as np
 
 from millstream.kernels.core.buffers import NO_CODES, NO_INTEGERS, Array, frozen
-from millstream.kernels.udas.compiled_machine import Machine
+from millstream.kernels.udas.compiled_machine import CompiledMachine
 from millstream.program.program import Program
-from millstream.program.program_cache import kept
+from millstream.program.program_cache import cache_entry
 
 _prepared: set[str] = set()
 """The sources of programs that this process has in memory."""
 
 
-def prepare(program: Program) -> None:
+def precompile_program(program: Program) -> None:
     """Compile a program, or load it if that has been done before.
 
     Its functions are called as kernels call them, on nothing: then they are in memory, and in the cache.
     """
     if not program.is_compiled or program.source in _prepared:
         return
-    place = kept(program)
+    place = cache_entry(program)
     alone = nullcontext() if place is None or place.is_compiled else place.compiling()
     with alone:
-        machine = Machine(program)
+        machine = CompiledMachine(program)
         machine.reserve(1, 0)
         for function, arguments, more in _CALLS[program.mode]():
             machine.call(function, 0, arguments, {**machine.nothing(), **more})

@@ -12,13 +12,13 @@ from millstream.kernels.core.arrow_types import arrow_type
 from millstream.kernels.core.buffers import Integers, first_numbers
 from millstream.kernels.core.kernel import Change, Tuples
 from millstream.kernels.core.timestamp_text import shown
-from millstream.kernels.specs import UserSpec
+from millstream.kernels.specs import UdaSpec
 from millstream.kernels.udas.compiled_machine import Returned, UserAggregateError
 from millstream.program.program import Program
 from millstream.program.python_program import PythonProgram
 
 
-def expanded(tuples: Tuples, returned: Sequence[Returned], specs: Sequence[UserSpec]) -> Tuples:
+def expanded(tuples: Tuples, returned: Sequence[Returned], specs: Sequence[UdaSpec]) -> Tuples:
     """Each tuple once for every row that was returned for it; none if some aggregate returned nothing.
 
     Where several aggregates return several rows for a tuple, each goes with each of the others.
@@ -58,7 +58,7 @@ def counted(tuples: Tuples, condition: str | None) -> tuple[Tuples, Integers | N
     return tuples.take(rows), rows
 
 
-def listed(tuples: Tuples, returned: Sequence[Returned], specs: Sequence[UserSpec]) -> Tuples:
+def listed(tuples: Tuples, returned: Sequence[Returned], specs: Sequence[UdaSpec]) -> Tuples:
     """Each tuple with a list of the rows that each aggregate returned for it."""
     columns = tuples.columns
     for spec, own in zip(specs, returned, strict=True):

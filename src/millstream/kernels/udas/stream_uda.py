@@ -9,18 +9,18 @@ from typing import Any
 import pyarrow as pa
 
 from millstream.kernels.core.kernel import Change, Frontier, Kernel, Tuples
-from millstream.kernels.specs import UserSpec
+from millstream.kernels.specs import UdaSpec
 from millstream.kernels.udas.compiled_machine import UserAggregateError
-from millstream.kernels.udas.machine_state import UserState
+from millstream.kernels.udas.machine_state import MachineState
 from millstream.kernels.udas.returned_rows import counted, expanded, located, merged
 
 
 class BaseAggregate(Kernel):
     """Takes tuples in order; each comes out as often as the aggregates return something for it."""
 
-    def __init__(self, specs: Sequence[UserSpec]) -> None:
+    def __init__(self, specs: Sequence[UdaSpec]) -> None:
         self._specs = tuple(specs)
-        self._states = [UserState(spec.program, f"user{i}") for i, spec in enumerate(specs)]
+        self._states = [MachineState(spec.program, f"user{i}") for i, spec in enumerate(specs)]
 
     def process(self, tuples: Tuples, frontier: Frontier) -> Tuples:
         returned = []

@@ -16,12 +16,12 @@ from millstream.program.spark_text_hash import HASHES, SEED
 from millstream.types import Type
 
 
-class Words:
+class StringDictionary:
     """The way in and out for values of each type; words of the same type have the same dictionary."""
 
     def __init__(self) -> None:
         self._columns: dict[pa.DataType, Column] = {}
-        self._facts: dict[Type, KnownWords] = {}
+        self._facts: dict[Type, StringProperties] = {}
 
     def __len__(self) -> int:
         """How many there are of the type that has most."""
@@ -35,13 +35,13 @@ class Words:
     def dictionary(self, type_: Type) -> Any:
         return self.column(arrow_type(type_)).dictionary
 
-    def known(self, type_: Type) -> KnownWords:
+    def known(self, type_: Type) -> StringProperties:
         if type_ not in self._facts:
-            self._facts[type_] = KnownWords(self.dictionary(type_))
+            self._facts[type_] = StringProperties(self.dictionary(type_))
         return self._facts[type_]
 
 
-class KnownWords:
+class StringProperties:
     """Arrays by the codes of a dictionary.
 
     A program that is not compiled may make new words while it runs. It gets something that looks like an
@@ -52,21 +52,21 @@ class KnownWords:
         self._dictionary = dictionary
         self._hashes: dict[str, Buffer] = {}
 
-    def labels(self, is_compiled: bool) -> Array | Looked:
+    def labels(self, is_compiled: bool) -> Array | LazyStringProperties:
         if is_compiled:
             return frozen(self._dictionary.labels)
-        return Looked(lambda code: self._dictionary.labels[code])
+        return LazyStringProperties(lambda code: self._dictionary.labels[code])
 
-    def hashes(self, function: str, is_compiled: bool) -> Array | Looked:
+    def hashes(self, function: str, is_compiled: bool) -> Array | LazyStringProperties:
         values, hash_ = self._dictionary._values, HASHES[function]
         if not is_compiled:
-            return Looked(lambda code: hash_(values[code], SEED))
+            return LazyStringProperties(lambda code: hash_(values[code], SEED))
         known = self._hashes.setdefault(function, Buffer(np.int64))
         known.extend(np.array([hash_(word, SEED) for word in values[len(known) :]], np.int64))
         return frozen(known.data)
 
 
-class Looked:
+class LazyStringProperties:
     """What is asked for is computed then."""
 
     def __init__(self, compute: Callable[[int], Any]) -> None:

@@ -1,4 +1,4 @@
-"""Numbering: which tuples end a window because they are the n-th, the 2n-th, ... to arrive."""
+"""ArrivalNumbers: which tuples end a window because they are the n-th, the 2n-th, ... to arrive."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PLACED = "__ms_placed"
 """A column that says which tuples have a place, where some have none."""
 
 
-class Numbering(Kernel):
+class ArrivalNumbers(Kernel):
     """Takes tuples as they arrive and marks every so many of a partition.
 
     All of them pass, but those that are only counted, as they have no place on the window's attribute.

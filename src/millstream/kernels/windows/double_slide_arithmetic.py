@@ -20,10 +20,10 @@ _FAR = 2.0**62
 
 
 @dataclass(frozen=True)
-class DoubleTicks:
+class DoubleSlideArithmetic:
     """As Ticks. EMIT EVERY must go into the slide without a rest.
 
-    >>> ticks = DoubleTicks(range=Fraction("0.2"), slide=Fraction("0.1"))
+    >>> ticks = DoubleSlideArithmetic(range=Fraction("0.2"), slide=Fraction("0.1"))
     >>> enters, untils = ticks.place(np.array([0.0, 0.2, 0.3, np.nan]))
     >>> enters.tolist(), untils.tolist()
     ([1, 3, 4, 1], [2, 4, 5, 0])

@@ -13,15 +13,20 @@ from millstream.kernels.core.buffers import Array, Codes, Integers
 from millstream.kernels.core.kernel import BEGINNING, Change, Frontier, Tuples
 from millstream.kernels.core.time_order import LEAST, MOST, as_order, from_order, order_of
 from millstream.kernels.core.tuple_batch import is_held
-from millstream.kernels.windows.double_slide_arithmetic import DoubleTicks
-from millstream.kernels.windows.pane_sweep import Due
-from millstream.kernels.windows.slide_arithmetic import Ticks
-from millstream.kernels.windows.sliding_assigner import Sliding
-from millstream.kernels.windows.window_assigner import MICROSECONDS_PER_DAY, Edges, Placed, Placing
+from millstream.kernels.windows.double_slide_arithmetic import DoubleSlideArithmetic
+from millstream.kernels.windows.pane_sweep import DueWindows
+from millstream.kernels.windows.slide_arithmetic import SlideArithmetic
+from millstream.kernels.windows.sliding_assigner import SlidingWindows
+from millstream.kernels.windows.window_assigner import (
+    MICROSECONDS_PER_DAY,
+    Assignment,
+    WindowAssigner,
+    WindowEdges,
+)
 
 
 @dataclass(frozen=True)
-class Landmark:
+class LandmarkWindows:
     """Windows [start, end) for all multiples of ``slide`` after ``start`` and before ``end``, and ``end``.
 
     Bounds that are None do not exist. Without a slide or an end the only window ends with the input. Instants
@@ -37,33 +42,33 @@ class Landmark:
     single: bool = False
     of_day: tuple[bool, bool] = (False, False)
 
-    def __call__(self) -> Placing:
-        return _LandmarkPlacing(self)
+    def __call__(self) -> WindowAssigner:
+        return _LandmarkAssigner(self)
 
 
 @dataclass(frozen=True)
-class Now:
+class NowWindows:
     """A window for each instant that has a tuple."""
 
     is_float: bool = False
 
-    def __call__(self) -> Placing:
-        return _NowPlacing(self.is_float)
+    def __call__(self) -> WindowAssigner:
+        return _NowAssigner(self.is_float)
 
 
-class _LandmarkPlacing(Placing):
+class _LandmarkAssigner(WindowAssigner):
     """Visits are the multiples of slide and emit. The last of all has the number after those before it."""
 
     merges = True
 
-    def __init__(self, spec: Landmark) -> None:
+    def __init__(self, spec: LandmarkWindows) -> None:
         self._spec = spec
         # Where there is no slide the ends of windows are instants of emission, none of them complete.
         step = spec.slide if spec.slide is not None else spec.emit
-        self._ticks: Ticks | DoubleTicks | None = None
+        self._ticks: SlideArithmetic | DoubleSlideArithmetic | None = None
         if step is not None:
             emit = spec.emit if spec.slide is not None else None
-            self._ticks = Sliding(step, step, 0, emit, spec.is_float, spec.single).ticks
+            self._ticks = SlidingWindows(step, step, 0, emit, spec.is_float, spec.single).ticks
         self._day: int | None = None
         """When the day began to which times of day refer."""
 
@@ -101,7 +106,7 @@ class _LandmarkPlacing(Placing):
         found = self._ticks.instants(np.array([before]))[0] if abs(before) < MOST else None
         return before if found == instant else before + 1
 
-    def place(self, tuples: Tuples, frontier: Frontier) -> Placed:
+    def place(self, tuples: Tuples, frontier: Frontier) -> Assignment:
         times = tuples.time
         if any(self._spec.of_day) and self._day is None and len(times):
             self._day = int(times[0] // MICROSECONDS_PER_DAY * MICROSECONDS_PER_DAY)
@@ -122,9 +127,9 @@ class _LandmarkPlacing(Placing):
             if held is not None and tuples.hold is not None:
                 # The window was over for the source of such a tuple when it came.
                 inside &= ~(held & (tuples.hold >= self._end))
-        return Placed(enters, np.full(len(times), self._final), inside & (enters <= self._final))
+        return Assignment(enters, np.full(len(times), self._final), inside & (enters <= self._final))
 
-    def due(self, frontier: Frontier) -> Due:
+    def due(self, frontier: Frontier) -> DueWindows:
         last = self._done
         end = self._end
         if frontier.is_end:
@@ -140,7 +145,7 @@ class _LandmarkPlacing(Placing):
         last = max(min(last, MOST - 1), self._done)
         if not frontier.is_end:
             self._reached = last
-        due = Due(np.array([self._done]), np.array([last]))
+        due = DueWindows(np.array([self._done]), np.array([last]))
         self._done = last
         return due
 
@@ -157,7 +162,7 @@ class _LandmarkPlacing(Placing):
             after = max(after, self._done + 1)
         return max(min(after, self._final), self._done)
 
-    def edges(self, visits: Integers, partitions: Codes) -> Edges:
+    def edges(self, visits: Integers, partitions: Codes) -> WindowEdges:
         spec = self._spec
         is_final = (visits == self._final) & (self._end is not None)
         if self._ticks is None:
@@ -189,7 +194,7 @@ class _LandmarkPlacing(Placing):
         start: Array | None = None if self._start is None else np.full(len(visits), self._start, stamps.dtype)
         shown = complete if spec.emit is not None else None
         wid = ends - 1 if spec.slide is not None else np.zeros(len(visits), np.int64)
-        return Edges(start, instants, wid, stamps, shown, keep)
+        return WindowEdges(start, instants, wid, stamps, shown, keep)
 
     def passes(self, frontier: Frontier) -> Frontier:
         """Where the end of the input is the only end, its result may be as old as the stream.
@@ -215,33 +220,33 @@ class _LandmarkPlacing(Placing):
         self._day = meta.get("day")
 
 
-class _NowPlacing(Placing):
+class _NowAssigner(WindowAssigner):
     """Visits are numbered as instants are ordered; those without a tuple are never made."""
 
     def __init__(self, is_float: bool) -> None:
         self._is_float = is_float
         self._done = LEAST
 
-    def place(self, tuples: Tuples, frontier: Frontier) -> Placed:
+    def place(self, tuples: Tuples, frontier: Frontier) -> Assignment:
         order = as_order(tuples.time)
         held = is_held(tuples)
         inside = np.ones(len(order), np.bool_) if held is None else ~held
-        return Placed(order, order, inside)
+        return Assignment(order, order, inside)
 
-    def due(self, frontier: Frontier) -> Due:
+    def due(self, frontier: Frontier) -> DueWindows:
         last = self._done
         if frontier.is_end:
             last = MOST - 1
         elif frontier.time > -np.inf:
             # Those at the frontier itself may still get tuples.
             last = max(order_of(frontier.time, self._is_float) - 1, self._done)
-        due = Due(np.array([self._done]), np.array([last]))
+        due = DueWindows(np.array([self._done]), np.array([last]))
         self._done = last
         return due
 
-    def edges(self, visits: Integers, partitions: Codes) -> Edges:
+    def edges(self, visits: Integers, partitions: Codes) -> WindowEdges:
         instants = from_order(visits, self._is_float)
-        return Edges(instants, instants, instants, instants)
+        return WindowEdges(instants, instants, instants, instants)
 
     def passes(self, frontier: Frontier) -> Frontier:
         return frontier if frontier.is_end else Frontier(frontier.time, -1)

@@ -27,11 +27,11 @@ from millstream.kernels.core.buffers import (
 from millstream.kernels.core.key_table import KeyTable
 
 Cells = tuple[Codes, Integers, Integers]
-"""The key of cells, the visit at which each enters, and the last (or a point, see Due) at which it is in."""
+"""The key of cells, the visit at which each enters, and the last at which it is in (or a point)."""
 
 
 @dataclass(frozen=True)
-class Due:
+class DueWindows:
     """The visits that are due, for each partition of the stream: those after ``done``, up to ``last``.
 
     A cell leaves when a visit has a point after its ``until``. The point of a visit is its number, or what is
@@ -53,7 +53,7 @@ class Due:
 
 
 @dataclass(frozen=True)
-class Swept:
+class SweepResult:
     """What a sweep has led to: rows added to the log, and results wanted.
 
     ``sources`` says for each new row of the log which of the cells it is; numbers below zero, which of the
@@ -69,14 +69,14 @@ class Swept:
     rebuild: Array
 
     @classmethod
-    def nothing(cls) -> Swept:
+    def nothing(cls) -> SweepResult:
         return cls(NO_INTEGERS, NO_INTEGERS, NO_CODES, NO_CODES, NO_CODES, NO_BYTES)
 
-    def ordered(self, order: Integers | None) -> Swept:
+    def ordered(self, order: Integers | None) -> SweepResult:
         """Results in another order."""
         if order is None:
             return self
-        return Swept(
+        return SweepResult(
             self.sources,
             self.visits[order],
             self.codes[order],
@@ -86,7 +86,7 @@ class Swept:
         )
 
 
-class CellLog:
+class PaneLog:
     """The cells in open windows, linked for each key in the order in which they leave."""
 
     def __init__(self) -> None:
@@ -109,7 +109,7 @@ class CellLog:
     def active(self) -> int:
         return len(self._active)
 
-    def sweep(self, entering: Cells, table: KeyTable, partitions: Codes, due: Due) -> Swept:
+    def sweep(self, entering: Cells, table: KeyTable, partitions: Codes, due: DueWindows) -> SweepResult:
         """Make the visits that are due; cells must come in the order of key, enter and until.
 
         ``partitions`` has the partition of each key.
@@ -152,7 +152,7 @@ class CellLog:
         active = self._active.reserve(len(todo))
         self._active.size = _keep_active(todo, self._heads.data, active)
         visits, codes, starts, ends, rebuild = (buffer.view for buffer in results)
-        return Swept(sources.view, visits, codes, starts, ends, rebuild)
+        return SweepResult(sources.view, visits, codes, starts, ends, rebuild)
 
     def _todo(self, codes: Codes, table: KeyTable) -> tuple[Codes, Codes]:
         """The keys that have cells or get some, in order, and where new cells of each begin."""

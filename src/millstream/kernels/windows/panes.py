@@ -15,7 +15,7 @@ from millstream.kernels.core.kernel import KEY, KEY2, STREAM, Tuples
 from millstream.kernels.core.key_table import PART, PART2, KeyTable
 from millstream.kernels.core.radix_sort import changes, ordering
 from millstream.kernels.specs import AggregateSpec
-from millstream.kernels.windows.window_assigner import Placed
+from millstream.kernels.windows.window_assigner import Assignment
 
 ENTER = "__ms_enter"
 UNTIL = "__ms_until"
@@ -28,14 +28,14 @@ _STEPS = 16
 _FEW = 8
 
 
-def to_cells(
-    tuples: Tuples, placed: Placed, group_by: Sequence[str], aggregates: Sequence[AggregateSpec]
+def to_panes(
+    tuples: Tuples, assignment: Assignment, group_by: Sequence[str], aggregates: Sequence[AggregateSpec]
 ) -> pa.Table:
     """The tuples of each cell and key as one row: key, columns of the group, visits, parts of measures.
 
     There may be several rows for a cell of a key; who takes them adds them up anyway.
     """
-    enters, untils, wanted = placed.enters, placed.untils, placed.inside
+    enters, untils, wanted = assignment.enters, assignment.untils, assignment.inside
     if INSIDE in tuples.columns.column_names:
         wanted = wanted & np.asarray(pc.fill_null(tuples.columns[INSIDE], False))
     if not wanted.all():

@@ -8,22 +8,22 @@ from typing import Literal
 import numpy as np
 
 from millstream.jit import njit
-from millstream.kernels.aggregates.accumulator import Measure, Parts
+from millstream.kernels.aggregates.accumulator import Accumulator, Parts
 from millstream.kernels.core.buffers import Array, Bytes, Codes, Integers, frozen
 from millstream.kernels.core.radix_sort import changes, merging, ordering
 from millstream.kernels.core.time_order import MOST
-from millstream.kernels.windows.pane_sweep import Due
+from millstream.kernels.windows.pane_sweep import DueWindows
 
 Rows = tuple[Array, ...]
 """Cells as columns: the visit at which they enter, key, the last visit, and the parts of all measures.
 
-Of visits there may be points, see Due."""
+Of visits there may be points, see DueWindows."""
 
 
-class Waiting:
+class PendingPanes:
     """Runs of cells, by where they enter, key and where they leave; a cell may be in several."""
 
-    def __init__(self, measures: Sequence[Measure]) -> None:
+    def __init__(self, measures: Sequence[Accumulator]) -> None:
         self._measures = measures
         self._runs: list[Rows] = []
 
@@ -45,7 +45,7 @@ class Waiting:
                 last = self._runs.pop()
                 self._runs[-1] = self._folded(_in_one([self._runs[-1], last]))
 
-    def take(self, partitions: Codes, due: Due) -> Rows | None:
+    def take(self, partitions: Codes, due: DueWindows) -> Rows | None:
         """The cells that enter at visits that are due, with the numbers of these; others go on waiting.
 
         ``partitions`` has the partition of each key.
@@ -136,7 +136,7 @@ def _split(run: Rows, count: int) -> tuple[Rows, Rows]:
     return first, tuple(column.copy() for column in rest) if count > len(rest[0]) else rest
 
 
-def _settled(rows: Rows, partitions: Codes, due: Due) -> tuple[Rows, Rows]:
+def _settled(rows: Rows, partitions: Codes, due: DueWindows) -> tuple[Rows, Rows]:
     """Cells that wait with points: those that are due, with their visits, and those that are not yet.
 
     Others are in no window: none ends while they are there.

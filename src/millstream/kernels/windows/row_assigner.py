@@ -18,13 +18,13 @@ from millstream.kernels.core.buffers import Array, Codes, Integers, frozen
 from millstream.kernels.core.kernel import Change, Frontier, Tuples
 from millstream.kernels.core.partition_state import WHOLE, Columns, Partitions
 from millstream.kernels.core.time_order import LEAST, MOST, as_order, from_order, order_of
-from millstream.kernels.windows.pane_sweep import Due
-from millstream.kernels.windows.slide_arithmetic import Ticks
-from millstream.kernels.windows.window_assigner import Edges, Placed, Placing
+from millstream.kernels.windows.pane_sweep import DueWindows
+from millstream.kernels.windows.slide_arithmetic import SlideArithmetic
+from millstream.kernels.windows.window_assigner import Assignment, WindowAssigner, WindowEdges
 
 
 @dataclass(frozen=True)
-class Rows:
+class RowWindows:
     """Window w has the tuples from (w+1)*slide-range, counted from 0, to (w+1)*slide."""
 
     range: int
@@ -32,23 +32,23 @@ class Rows:
     emit: int | None = None
     per: Columns = WHOLE
 
-    def __call__(self) -> Placing:
-        return _RowPlacing(self)
+    def __call__(self) -> WindowAssigner:
+        return _RowAssigner(self)
 
 
-class _RowPlacing(Placing):
+class _RowAssigner(WindowAssigner):
     """Visits are as those of sliding windows, on the axis of counts; each partition has its own."""
 
-    def __init__(self, spec: Rows) -> None:
+    def __init__(self, spec: RowWindows) -> None:
         self._emits = spec.emit is not None
-        self._ticks = Ticks(spec.range, spec.slide, 0, spec.emit)
+        self._ticks = SlideArithmetic(spec.range, spec.slide, 0, spec.emit)
         self._counts = Partitions(spec.per, {"count": 0, "done": 0, "newest": LEAST})
         self._is_float = False
         self._stamps: Integers = np.zeros(0, np.int64)
         self._offsets: Integers = np.zeros(0, np.int64)
         self._end: int | None = None
 
-    def place(self, tuples: Tuples, frontier: Frontier) -> Placed:
+    def place(self, tuples: Tuples, frontier: Frontier) -> Assignment:
         self._is_float = tuples.time.dtype == np.float64
         parts = self._counts.codes(tuples.columns)
         self._counts.note(parts)
@@ -58,7 +58,7 @@ class _RowPlacing(Placing):
         _count(frozen(parts), frozen(as_order(tuples.time)), counts, newest, ranks, stamps)
         enters, untils = self._ticks.place(ranks)
         self._list_stamps(parts, ranks, stamps, before)
-        return Placed(enters, untils, enters <= untils)
+        return Assignment(enters, untils, enters <= untils)
 
     def _list_stamps(self, parts: Codes, ranks: Integers, stamps: Integers, before: Integers) -> None:
         """When the visits of this batch are: at the tuples that make the counts."""
@@ -76,23 +76,23 @@ class _RowPlacing(Placing):
         visits: Integers = self._ticks.place(counts)[0] - 1
         return visits
 
-    def due(self, frontier: Frontier) -> Due:
+    def due(self, frontier: Frontier) -> DueWindows:
         done, counts = self._counts["done"], self._counts["count"]
         last = self._reached(counts)
         if frontier.is_end:
             newest = LEAST if frontier.closing is None else order_of(frontier.closing, self._is_float)
             self._end = max(newest, int(self._counts["newest"].max(initial=LEAST)))
             last = np.full(len(counts), MOST - 1)
-        return Due(done.copy(), last if len(last) else np.zeros(1, np.int64))
+        return DueWindows(done.copy(), last if len(last) else np.zeros(1, np.int64))
 
-    def edges(self, visits: Integers, partitions: Codes) -> Edges:
+    def edges(self, visits: Integers, partitions: Codes) -> WindowEdges:
         ends, complete = self._ticks.ends(visits)
         reached = self._reached(self._counts["count"])[partitions]
         in_time: Array = visits <= reached
         stamps = np.full(len(visits), self._end or 0, np.int64)
         offsets = self._offsets[partitions] + visits - self._counts["done"][partitions] - 1
         stamps[in_time] = self._stamps[offsets[in_time]]
-        return Edges(
+        return WindowEdges(
             self._ticks.starts(ends),
             self._ticks.instants_of(ends),
             ends - 1,

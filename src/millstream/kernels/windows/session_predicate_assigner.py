@@ -18,8 +18,8 @@ from millstream.kernels.core.buffers import Array, Codes, Integers, frozen
 from millstream.kernels.core.kernel import Change, Frontier, Tuples
 from millstream.kernels.core.partition_state import WHOLE, Columns, Partitions
 from millstream.kernels.core.time_order import LEAST, MOST, as_order, from_order, later, order_of
-from millstream.kernels.windows.pane_sweep import Due
-from millstream.kernels.windows.window_assigner import Edges, Placed, Placing
+from millstream.kernels.windows.pane_sweep import DueWindows
+from millstream.kernels.windows.window_assigner import Assignment, WindowAssigner, WindowEdges
 
 STARTS, ENDS = "__ms_starts", "__ms_ends"
 """Columns that say which tuples start and end predicate windows."""
@@ -31,7 +31,7 @@ of emission."""
 
 
 @dataclass(frozen=True)
-class Runs:
+class SessionPredicateWindows:
     """Sessions with a longest ``gap``; without one, windows between the tuples of STARTS and ENDS.
 
     Partitions are forgotten while they have no window, unless windows are to be ``numbered`` through.
@@ -42,22 +42,22 @@ class Runs:
     per: Columns = WHOLE
     numbered: bool = True
 
-    def __call__(self) -> Placing:
-        return _RunPlacing(self)
+    def __call__(self) -> WindowAssigner:
+        return _SessionPredicateAssigner(self)
 
 
-class _RunPlacing(Placing):
+class _SessionPredicateAssigner(WindowAssigner):
     """Visits are the ends of runs, and instants of emission; their points are the numbers of windows."""
 
-    def __init__(self, spec: Runs) -> None:
+    def __init__(self, spec: SessionPredicateWindows) -> None:
         self._spec = spec
         self._parts = Partitions(spec.per, _NUMBERS)
         self._is_float = False
         self._listed: list[Array] = []
         self._events: Array = np.zeros((0, 6), np.int64)
-        self._due: Due | None = None
+        self._due: DueWindows | None = None
 
-    def place(self, tuples: Tuples, frontier: Frontier) -> Placed:
+    def place(self, tuples: Tuples, frontier: Frontier) -> Assignment:
         self._is_float = tuples.time.dtype == np.float64
         order = as_order(tuples.time)
         parts = self._parts.codes(tuples.columns)
@@ -79,13 +79,13 @@ class _RunPlacing(Placing):
         events = np.empty((count, 6), np.int64)
         _follow(inputs, emit, self._state(), enters, untils, events)
         self._listed.append(events)
-        return Placed(enters, untils, untils >= 0)
+        return Assignment(enters, untils, untils >= 0)
 
     def _state(self) -> tuple[Array, ...]:
         names = ("open", "window", "visits", "start", "last", "reach", "told")
         return tuple(self._parts[name] for name in names)
 
-    def due(self, frontier: Frontier) -> Due:
+    def due(self, frontier: Frontier) -> DueWindows:
         """Windows that no tuple can belong to any more are complete without one."""
         opened = np.flatnonzero(self._parts["open"] > 0).astype(np.int32)
         if frontier.is_end:
@@ -106,14 +106,14 @@ class _RunPlacing(Placing):
         self._listed = []
         self._events = listed[np.argsort(listed[:, 0], kind="stable")]
         if not len(self._parts):
-            return Due(np.full(1, -1), np.full(1, -1))
+            return DueWindows(np.full(1, -1), np.full(1, -1))
         counts = np.bincount(listed[:, 0], minlength=len(self._parts))
         offsets = np.cumsum(counts) - counts
         columns = self._events[:, 1].copy(), self._events[:, 5].astype(np.uint8)
-        self._due = Due(self._parts["done"].copy(), self._parts["visits"] - 1, offsets, *columns)
+        self._due = DueWindows(self._parts["done"].copy(), self._parts["visits"] - 1, offsets, *columns)
         return self._due
 
-    def edges(self, visits: Integers, partitions: Codes) -> Edges:
+    def edges(self, visits: Integers, partitions: Codes) -> WindowEdges:
         due = self._due
         rows = np.zeros(0, np.int64)
         if due is not None:
@@ -125,7 +125,7 @@ class _RunPlacing(Placing):
             ends = _plus(ends, gap)
             stamps = np.where(complete > 0, ends, stamps)
         shown = complete > 0 if self._spec.emit is not None else None
-        return Edges(from_order(start, self._is_float), ends, window, stamps, shown)
+        return WindowEdges(from_order(start, self._is_float), ends, window, stamps, shown)
 
     def finish(self) -> None:
         self._parts["done"][:] = self._parts["visits"] - 1

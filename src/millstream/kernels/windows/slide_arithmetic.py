@@ -24,10 +24,10 @@ _MOST = 0x7FFF_FFFF_FFFF_FFFF  # for compiled code, whose cache does not notice 
 
 
 @dataclass(frozen=True)
-class Ticks:
+class SlideArithmetic:
     """Visits are counted here from the origin that is the nearest to 0: ``shift`` leads to the windows' ids.
 
-    >>> ticks = Ticks(range=4, slide=2, origin=0)
+    >>> ticks = SlideArithmetic(range=4, slide=2, origin=0)
     >>> enters, untils = ticks.place(np.array([0, 1, 2, 3, 4]))
     >>> enters.tolist(), untils.tolist()
     ([1, 1, 2, 2, 3], [2, 2, 3, 3, 4])

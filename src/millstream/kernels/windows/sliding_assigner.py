@@ -13,14 +13,14 @@ from millstream.kernels.core.buffers import Codes, Integers
 from millstream.kernels.core.kernel import Change, Frontier, Tuples
 from millstream.kernels.core.time_order import LEAST, MOST
 from millstream.kernels.core.tuple_batch import is_held
-from millstream.kernels.windows.double_slide_arithmetic import DoubleTicks
-from millstream.kernels.windows.pane_sweep import Due
-from millstream.kernels.windows.slide_arithmetic import Ticks
-from millstream.kernels.windows.window_assigner import Edges, Placed, Placing
+from millstream.kernels.windows.double_slide_arithmetic import DoubleSlideArithmetic
+from millstream.kernels.windows.pane_sweep import DueWindows
+from millstream.kernels.windows.slide_arithmetic import SlideArithmetic
+from millstream.kernels.windows.window_assigner import Assignment, WindowAssigner, WindowEdges
 
 
 @dataclass(frozen=True)
-class Sliding:
+class SlidingWindows:
     """Windows [origin+(w+1)*slide-range, origin+(w+1)*slide), with partial results every ``emit``."""
 
     range: int | Fraction
@@ -37,19 +37,19 @@ class Sliding:
             raise ValueError("RANGE and SLIDE must be positive")
 
     @property
-    def ticks(self) -> Ticks | DoubleTicks:
+    def ticks(self) -> SlideArithmetic | DoubleSlideArithmetic:
         """Where windows end, and when they are looked at."""
         numbers = self.range, self.slide, self.origin, self.emit
         if self.is_float:
-            return DoubleTicks(*numbers, single=self.single)  # type: ignore[arg-type]
-        return Ticks(*numbers)  # type: ignore[arg-type]
+            return DoubleSlideArithmetic(*numbers, single=self.single)  # type: ignore[arg-type]
+        return SlideArithmetic(*numbers)  # type: ignore[arg-type]
 
-    def __call__(self) -> Placing:
-        return _SlidingPlacing(self)
+    def __call__(self) -> WindowAssigner:
+        return _SlidingAssigner(self)
 
 
-class _SlidingPlacing(Placing):
-    def __init__(self, spec: Sliding) -> None:
+class _SlidingAssigner(WindowAssigner):
+    def __init__(self, spec: SlidingWindows) -> None:
         self._emits = spec.emit is not None
         self._ticks = spec.ticks
         self._done = LEAST
@@ -60,16 +60,16 @@ class _SlidingPlacing(Placing):
 
         self._ended = False
 
-    def place(self, tuples: Tuples, frontier: Frontier) -> Placed:
+    def place(self, tuples: Tuples, frontier: Frontier) -> Assignment:
         enters, untils = self._ticks.place(tuples.time)  # type: ignore[arg-type]
         held = is_held(tuples)
         if held is not None:
             assert tuples.hold is not None, "it says for how long"
             after = self._ticks.first_after(tuples.hold)  # type: ignore[arg-type]
             enters = np.maximum(enters, np.where(held, after, LEAST))
-        return Placed(enters, untils, enters <= untils)
+        return Assignment(enters, untils, enters <= untils)
 
-    def due(self, frontier: Frontier) -> Due:
+    def due(self, frontier: Frontier) -> DueWindows:
         last = self._done
         if frontier.is_end:
             last = MOST - 1
@@ -77,14 +77,14 @@ class _SlidingPlacing(Placing):
         elif frontier.time > -np.inf:
             last = max(min(self._ticks.reached(frontier.time), MOST - 1), self._done)
             self._reached = last
-        due = Due(np.array([self._done]), np.array([last]))
+        due = DueWindows(np.array([self._done]), np.array([last]))
         self._done = last
         return due
 
-    def edges(self, visits: Integers, partitions: Codes) -> Edges:
+    def edges(self, visits: Integers, partitions: Codes) -> WindowEdges:
         ends, complete = self._ticks.ends(visits)
         instants = self._ticks.instants_of(ends)
-        return Edges(
+        return WindowEdges(
             self._ticks.starts(ends),
             instants,
             ends - 1 - self._ticks.shift,

@@ -17,27 +17,27 @@ from millstream.kernels.core.buffers import Codes, Integers
 from millstream.kernels.core.kernel import STREAM, Change, Frontier, Tuples
 from millstream.kernels.core.partition_state import Columns, Partitions
 from millstream.kernels.core.time_order import LEAST, MOST
-from millstream.kernels.windows.pane_sweep import Due
-from millstream.kernels.windows.sliding_assigner import Sliding
-from millstream.kernels.windows.window_assigner import Edges, Placed, Placing
+from millstream.kernels.windows.pane_sweep import DueWindows
+from millstream.kernels.windows.sliding_assigner import SlidingWindows
+from millstream.kernels.windows.window_assigner import Assignment, WindowAssigner, WindowEdges
 
 BY_STREAM: Columns = (STREAM, "")
 
 
 @dataclass(frozen=True)
-class SlidingApart:
-    """Windows as Sliding has them, without partial results."""
+class SubstreamWindows:
+    """Windows as SlidingWindows has them, without partial results."""
 
-    sliding: Sliding
+    sliding: SlidingWindows
 
-    def __call__(self) -> Placing:
-        return _ApartPlacing(self.sliding)
+    def __call__(self) -> WindowAssigner:
+        return _SubstreamAssigner(self.sliding)
 
 
-class _ApartPlacing(Placing):
+class _SubstreamAssigner(WindowAssigner):
     """A partition is a sub-stream; each has the visits that have been made for it."""
 
-    def __init__(self, sliding: Sliding) -> None:
+    def __init__(self, sliding: SlidingWindows) -> None:
         self._ticks = sliding.ticks
         self._parts = Partitions(BY_STREAM, {"done": LEAST})
         self._all = LEAST
@@ -45,12 +45,12 @@ class _ApartPlacing(Placing):
 
         self._last: Integers = np.zeros(0, np.int64)
 
-    def place(self, tuples: Tuples, frontier: Frontier) -> Placed:
+    def place(self, tuples: Tuples, frontier: Frontier) -> Assignment:
         self._parts.codes(tuples.columns)
         enters, untils = self._ticks.place(tuples.time)  # type: ignore[arg-type]
-        return Placed(enters, untils, enters <= untils)
+        return Assignment(enters, untils, enters <= untils)
 
-    def due(self, frontier: Frontier) -> Due:
+    def due(self, frontier: Frontier) -> DueWindows:
         done = self._parts["done"]
         self._last = done.copy()
         if frontier.is_end:
@@ -64,13 +64,13 @@ class _ApartPlacing(Placing):
                 reached = self._ticks.first_after(frontier.own[numbers]) - 1
                 np.maximum(self._last, np.minimum(reached, MOST - 1), out=self._last)
         if not len(done):
-            return Due(np.full(1, self._all), np.full(1, self._all))
-        return Due(done.copy(), self._last)
+            return DueWindows(np.full(1, self._all), np.full(1, self._all))
+        return DueWindows(done.copy(), self._last)
 
-    def edges(self, visits: Integers, partitions: Codes) -> Edges:
+    def edges(self, visits: Integers, partitions: Codes) -> WindowEdges:
         ends, _ = self._ticks.ends(visits)
         instants = self._ticks.instants_of(ends)
-        return Edges(self._ticks.starts(ends), instants, ends - 1 - self._ticks.shift, instants)
+        return WindowEdges(self._ticks.starts(ends), instants, ends - 1 - self._ticks.shift, instants)
 
     def finish(self) -> None:
         done = self._parts["done"]

@@ -22,16 +22,16 @@ from millstream.kernels.core.kernel import Change, Frontier, Tuples
 from millstream.kernels.core.partition_state import WHOLE, Columns, Partitions
 from millstream.kernels.core.time_order import LEAST, MOST, as_order, from_order, later, order_of
 from millstream.kernels.core.tuple_batch import is_held
-from millstream.kernels.windows.pane_sweep import Due
-from millstream.kernels.windows.value_counts import Bins
-from millstream.kernels.windows.window_assigner import Edges, Placed, Placing
+from millstream.kernels.windows.pane_sweep import DueWindows
+from millstream.kernels.windows.value_counts import ValueCounts
+from millstream.kernels.windows.window_assigner import Assignment, WindowAssigner, WindowEdges
 
 ENDS = "__ms_ends"
 """A column that says which tuples end a window, where that is not told by their rank."""
 
 
 @dataclass(frozen=True)
-class TupleSlide:
+class TupleSlideWindows:
     """Every so many tuples a window of this range; by rank, or where the column ENDS says so."""
 
     range: int | float
@@ -39,27 +39,27 @@ class TupleSlide:
     by_rank: bool
     per: Columns = WHOLE
 
-    def __call__(self) -> Placing:
-        return _TuplePlacing(self)
+    def __call__(self) -> WindowAssigner:
+        return _TupleSlideAssigner(self)
 
 
-class _TuplePlacing(Placing):
+class _TupleSlideAssigner(WindowAssigner):
     """Cells wait with their values, and visits have the values of their windows as points.
 
     Visits need no numbers but those that they have while they are made: in each partition from 0.
     """
 
-    def __init__(self, spec: TupleSlide) -> None:
+    def __init__(self, spec: TupleSlideWindows) -> None:
         self._spec = spec
         self._parts = Partitions(spec.per, {"count": 0})
-        self._bins = Bins(self._parts)
+        self._bins = ValueCounts(self._parts)
         """Of the tuples that count: all, or those that end a window."""
 
         self._is_float = False
         self._frontier = LEAST
         self._offsets = self._points = NO_INTEGERS
 
-    def place(self, tuples: Tuples, frontier: Frontier) -> Placed:
+    def place(self, tuples: Tuples, frontier: Frontier) -> Assignment:
         self._is_float = tuples.time.dtype == np.float64
         order = as_order(tuples.time)
         parts = self._parts.codes(tuples.columns)
@@ -73,9 +73,9 @@ class _TuplePlacing(Placing):
             self._bins.add(order, parts)
         else:
             self._bins.add(order[counts], parts[counts])
-        return Placed(order, later(order, self._is_float, self._spec.range), inside)
+        return Assignment(order, later(order, self._is_float, self._spec.range), inside)
 
-    def due(self, frontier: Frontier) -> Due:
+    def due(self, frontier: Frontier) -> DueWindows:
         time = MOST if frontier.is_end else order_of(frontier.time, self._is_float)
         self._frontier = max(self._frontier, time)
         parts, self._points = self._ends(*self._bins.take(None if frontier.is_end else time))
@@ -83,7 +83,7 @@ class _TuplePlacing(Placing):
         self._offsets = np.cumsum(visits) - visits
         done = np.full(len(visits), -1)
         listed = self._offsets, self._points
-        return Due(done, visits - 1, *listed, enters_at_points=True, horizon=self._frontier)
+        return DueWindows(done, visits - 1, *listed, enters_at_points=True, horizon=self._frontier)
 
     def _ends(self, parts: Codes, values: Integers, counts: Integers) -> tuple[Codes, Integers]:
         """Which bins have an n-th tuple, of bins that nothing comes before any more."""
@@ -99,12 +99,12 @@ class _TuplePlacing(Placing):
         ends = up_to // self._spec.every > (up_to - counts) // self._spec.every
         return parts[ends], values[ends]
 
-    def edges(self, visits: Integers, partitions: Codes) -> Edges:
+    def edges(self, visits: Integers, partitions: Codes) -> WindowEdges:
         ends = from_order(self._points[self._offsets[partitions] + visits], self._is_float)
         starts: Array = ends - self._spec.range
         if not self._is_float:
             starts = np.where(ends < LEAST + int(self._spec.range), LEAST, starts)
-        return Edges(starts, ends, ends, ends)
+        return WindowEdges(starts, ends, ends, ends)
 
     def finish(self) -> None:
         self._offsets = self._points = NO_INTEGERS

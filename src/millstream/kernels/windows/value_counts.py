@@ -1,4 +1,4 @@
-"""Bins: how many tuples of a partition have a value, for values that punctuation has not passed."""
+"""ValueCounts: how many tuples of a partition have a value, for values that punctuation has not passed."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from millstream.kernels.core.buffers import NO_CODES, NO_INTEGERS, Codes, Intege
 from millstream.kernels.core.kernel import Change
 from millstream.kernels.core.partition_state import Partitions
 from millstream.kernels.core.state_chunks import Ledger, is_wasteful
-from millstream.kernels.windows.pending_panes import Rows, Waiting
+from millstream.kernels.windows.pending_panes import PendingPanes, Rows
 
 _VALUE = "value"
 _COUNT = "count"
 
 
-class Bins:
+class ValueCounts:
     """Tuples come in any order; a bin is all that is kept of those of one value, however many they are.
 
     A chunk of state has what came between two snapshots and still waited at the second. Values are integers
@@ -29,7 +29,7 @@ class Bins:
 
     def __init__(self, partitions: Partitions) -> None:
         self._partitions = partitions
-        self._waiting = Waiting([Count(None)])
+        self._waiting = PendingPanes([Count(None)])
         self._fresh: list[Rows] = []
         self._ledger = Ledger("bins")
 
@@ -80,7 +80,7 @@ class Bins:
 
     def restore(self, meta: Mapping[str, Any], chunks: Mapping[str, pa.Table], before: int) -> None:
         """Become what it was; partitions have been restored."""
-        self._waiting = Waiting([Count(None)])
+        self._waiting = PendingPanes([Count(None)])
         for name, table in self._ledger.restored(meta, chunks):
             values, counts = (
                 arrow_buffers.values(arrow_buffers.single(table[c]), np.int64) for c in (_VALUE, _COUNT)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from millstream.kernels.aggregates.accumulator import Asked, Measure, Trail
+from millstream.kernels.aggregates.accumulator import Accumulator, AccumulatorLog, WindowBatch
 from millstream.kernels.aggregates.accumulator_selection import (
     Aggregate,
     arguments_of,
@@ -29,10 +29,10 @@ from millstream.kernels.core.radix_sort import ordering
 from millstream.kernels.core.state_chunks import Ledger, is_wasteful
 from millstream.kernels.core.time_order import as_order
 from millstream.kernels.specs import WindowSpec
-from millstream.kernels.windows.pane_sweep import CellLog, Due, Swept
-from millstream.kernels.windows.panes import ENTER, UNTIL, to_cells
-from millstream.kernels.windows.pending_panes import Rows, Waiting
-from millstream.kernels.windows.window_assigner import Edges, Placing
+from millstream.kernels.windows.pane_sweep import DueWindows, PaneLog, SweepResult
+from millstream.kernels.windows.panes import ENTER, UNTIL, to_panes
+from millstream.kernels.windows.pending_panes import PendingPanes, Rows
+from millstream.kernels.windows.window_assigner import WindowAssigner, WindowEdges
 
 
 class WindowAggregate(Kernel):
@@ -46,7 +46,7 @@ class WindowAggregate(Kernel):
     def __init__(self, spec: WindowSpec) -> None:
         check(spec.aggregates)
         self._spec = spec
-        self._placing: Placing = spec.placing()
+        self._placing: WindowAssigner = spec.placing()
         self._ledger = Ledger("cells")
         self._number = 0
         self._fresh: list[pa.Table] = []
@@ -59,19 +59,19 @@ class WindowAggregate(Kernel):
         """The partition of each key."""
 
         self._groups: list[pa.Table] = []
-        self._log = CellLog()
-        self._measures: list[Measure] = []
+        self._log = PaneLog()
+        self._measures: list[Accumulator] = []
         self._aggregates: list[Aggregate] = []
         if self._schema is not None:
             types = arguments_of(self._schema)
             self._measures, self._aggregates = plan(self._spec.aggregates, types, in_order=False)
-        self._trails: list[Trail] = [measure.trail(1) for measure in self._measures]
-        self._waiting = Waiting(self._measures)
+        self._trails: list[AccumulatorLog] = [measure.trail(1) for measure in self._measures]
+        self._waiting = PendingPanes(self._measures)
 
     def process(self, tuples: Tuples, frontier: Frontier) -> Tuples:
         placed = self._placing.place(tuples, frontier)
         spec = self._spec
-        cells = to_cells(tuples, placed, spec.group_by, spec.aggregates)
+        cells = to_panes(tuples, placed, spec.group_by, spec.aggregates)
         if self._schema is None:
             self._schema = cells.schema
             self._start_over()
@@ -154,24 +154,26 @@ class WindowAggregate(Kernel):
             swept, edges = swept.ordered(kept), edges.ordered(kept)
         return self._results(swept, edges)
 
-    def _in_order(self, swept: Swept, partitions: Codes, due: Due) -> tuple[Swept, Edges]:
+    def _in_order(
+        self, sweep: SweepResult, partitions: Codes, due: DueWindows
+    ) -> tuple[SweepResult, WindowEdges]:
         """Results by time, window and key, with their edges. They come by keys, and sorting is stable."""
-        same = np.zeros(len(swept.visits), np.int64)
+        same = np.zeros(len(sweep.visits), np.int64)
         if len(due.last) > 1:
-            edges = self._placing.edges(swept.visits, partitions[swept.codes])
+            edges = self._placing.edges(sweep.visits, partitions[sweep.codes])
             # Windows that end at values have no numbers that would not depend on how batches are cut.
-            windows = same if due.enters_at_points else swept.visits
+            windows = same if due.enters_at_points else sweep.visits
             order = ordering(as_order(edges.stamp), windows, same)
-            return swept.ordered(order), edges.ordered(order)
+            return sweep.ordered(order), edges.ordered(order)
         # Visits of one partition are in the order of time, and there are far fewer of them than results.
-        swept = swept.ordered(ordering(swept.visits, same, same))
-        heads = np.flatnonzero(np.diff(swept.visits, prepend=swept.visits[:1] - 1))
-        edges = self._placing.edges(swept.visits[heads], np.zeros(len(heads), np.int32))
-        each = np.diff(heads, append=len(swept.visits))
-        return swept, edges.ordered(np.repeat(np.arange(len(heads)), each))
+        sweep = sweep.ordered(ordering(sweep.visits, same, same))
+        heads = np.flatnonzero(np.diff(sweep.visits, prepend=sweep.visits[:1] - 1))
+        edges = self._placing.edges(sweep.visits[heads], np.zeros(len(heads), np.int32))
+        each = np.diff(heads, append=len(sweep.visits))
+        return sweep, edges.ordered(np.repeat(np.arange(len(heads)), each))
 
-    def _extend_trails(self, entering: Rows, swept: Swept) -> None:
-        sources = swept.sources
+    def _extend_trails(self, entering: Rows, sweep: SweepResult) -> None:
+        sources = sweep.sources
         repeated = sources < 0
         is_plain = not repeated.any() and len(sources) == len(entering[0])
         for trail, parts in zip(self._trails, self._waiting.parts_of(entering), strict=True):
@@ -181,21 +183,21 @@ class WindowAggregate(Kernel):
                     part[repeated] = again
             trail.append(rows, self._log.previous.view)
 
-    def _results(self, swept: Swept, edges: Edges) -> Tuples:
+    def _results(self, sweep: SweepResult, edges: WindowEdges) -> Tuples:
         def position(row: int) -> tuple[int | float, ...]:
             return edges.stamp[row].item(), edges.wid[row].item()
 
-        columns = self._groups_of(swept.codes)
+        columns = self._groups_of(sweep.codes)
         columns |= edges.columns(self._spec.edge_type, self._spec.wid_type)
-        asked = Asked(
-            len(self._keys), swept.codes, swept.starts, swept.ends, self._log.previous.view, swept.rebuild
+        asked = WindowBatch(
+            len(self._keys), sweep.codes, sweep.starts, sweep.ends, self._log.previous.view, sweep.rebuild
         )
         measured = [trail.ask(0, asked) for trail in self._trails]
         for aggregate in self._aggregates:
             parts = [measured[number] for number in aggregate.measures]
             column = result(aggregate, self._measures[aggregate.measures[0]], parts, position)
             columns[aggregate.spec.result] = column
-        count = len(swept.visits)
+        count = len(sweep.visits)
         numbers = np.arange(self._number, self._number + count)
         self._number += count
         return Tuples(pa.table(columns), edges.stamp, np.zeros(count, np.int32), numbers)

@@ -1,4 +1,4 @@
-"""Placing: at which visits the tuples of a batch enter and leave, and which visits are due.
+"""WindowAssigner: at which visits the tuples of a batch enter and leave, and which visits are due.
 
 This is what kinds of windows differ in. All else (cells, the sweep, aggregates, state) they have in common.
 """
@@ -17,14 +17,14 @@ from millstream.kernels.core import arrow_buffers
 from millstream.kernels.core.buffers import Array, Codes, Integers
 from millstream.kernels.core.kernel import LAST, Change, Frontier, Times, Tuples
 from millstream.kernels.core.time_order import LEAST
-from millstream.kernels.windows.pane_sweep import Due
+from millstream.kernels.windows.pane_sweep import DueWindows
 
 MICROSECONDS_PER_DAY = 86_400_000_000
 
 
 @dataclass(frozen=True)
-class Placed:
-    """The visits of each tuple: where it enters, and until when it is there; or points instead, see Due.
+class Assignment:
+    """The visits of each tuple: where it enters, and until when it is there; or points (DueWindows).
 
     Tuples that are in no window are not ``inside``.
     """
@@ -35,7 +35,7 @@ class Placed:
 
 
 @dataclass(frozen=True)
-class Edges:
+class WindowEdges:
     """What there is to say of each result besides its group and its aggregates.
 
     A window without a beginning has no ``start``. ``keep`` says which results there are after all: the end of
@@ -49,12 +49,12 @@ class Edges:
     complete: Array | None = None
     keep: Array | None = None
 
-    def ordered(self, order: Integers | None) -> Edges:
+    def ordered(self, order: Integers | None) -> WindowEdges:
         if order is None:
             return self
         columns = ((field.name, getattr(self, field.name)) for field in fields(self))
         ordered: dict[str, Any] = {name: None if c is None else c[order] for name, c in columns}
-        return Edges(**ordered)
+        return WindowEdges(**ordered)
 
     def columns(self, edge_type: pa.DataType, wid_type: pa.DataType) -> dict[str, pa.Array]:
         start = pa.nulls(len(self.end), edge_type) if self.start is None else instants(self.start, edge_type)
@@ -88,22 +88,22 @@ def instants(numbers: Times, type_: pa.DataType) -> pa.Array:
     return pa.array(whole).cast(type_)
 
 
-class Placing(ABC):
+class WindowAssigner(ABC):
     """One kind of windows."""
 
     merges = False
     """Whether cells of a key that have entered need not be told apart any more, as they leave together."""
 
     @abstractmethod
-    def place(self, tuples: Tuples, frontier: Frontier) -> Placed:
+    def place(self, tuples: Tuples, frontier: Frontier) -> Assignment:
         """Take the tuples of a batch."""
 
     @abstractmethod
-    def due(self, frontier: Frontier) -> Due:
+    def due(self, frontier: Frontier) -> DueWindows:
         """What is due after that batch."""
 
     @abstractmethod
-    def edges(self, visits: Integers, partitions: Codes) -> Edges:
+    def edges(self, visits: Integers, partitions: Codes) -> WindowEdges:
         """Of visits that are due."""
 
     def finish(self) -> None:  # noqa: B027 (most have nothing to do)

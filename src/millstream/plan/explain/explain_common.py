@@ -9,7 +9,7 @@ from millstream.analysis.queries.resolved_expression import of_column
 from millstream.codegen.patterns.condition_cache import Conditions
 from millstream.codegen.patterns.pattern_compiler import questions_of
 from millstream.codegen.patterns.shared_conditions import follows, renumbered
-from millstream.inference.condition_text import Texts
+from millstream.inference.condition_text import ConditionText
 from millstream.ir.pattern import Element, Pattern, Place
 from millstream.ir.typed_nodes import Column, walk
 from millstream.plan.explain.pattern_report import columns
@@ -103,4 +103,6 @@ def _text(question: Conditions, form: Pattern) -> str:
     """Conditions of a tuple, whichever variable it is for."""
     depth = max((p.scan for c in question for p in walk(c) if isinstance(p, Column)), default=0)
     places = tuple(Place(0, back=back) for back in range(depth + 1))
-    return Texts(replace(form, elements=(Element("tuple", False),), places=places)).conditions(question)
+    return ConditionText(replace(form, elements=(Element("tuple", False),), places=places)).conditions(
+        question
+    )

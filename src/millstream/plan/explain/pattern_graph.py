@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from millstream.inference.condition_text import Texts
-from millstream.inference.ops_shift_next import Failure, Resume
+from millstream.inference.condition_text import ConditionText
+from millstream.inference.ops_shift_next import Failure, ResumePoint
 from millstream.ir.pattern import Pattern
 
 START, MATCH = "start", "match"
@@ -26,12 +26,12 @@ class Edge:
     failure: bool = False
 
 
-def edges(form: Pattern, table: dict[Failure, Resume]) -> list[Edge]:
+def edges(form: Pattern, table: dict[Failure, ResumePoint]) -> list[Edge]:
     return [*_taken(form), *_failed(form, table)]
 
 
 def _taken(form: Pattern) -> Iterator[Edge]:
-    texts, before, complete = Texts(form), START, ""
+    texts, before, complete = ConditionText(form), START, ""
     for number, element in enumerate(form.elements):
         state = f"e{number}"
         asked = texts.conditions(element.per_tuple) or "any tuple"
@@ -44,7 +44,7 @@ def _taken(form: Pattern) -> Iterator[Edge]:
     yield Edge(before, MATCH, complete or ("complete" if trailing else ""))
 
 
-def _failed(form: Pattern, table: dict[Failure, Resume]) -> Iterator[Edge]:
+def _failed(form: Pattern, table: dict[Failure, ResumePoint]) -> Iterator[Edge]:
     """The attempt that goes on has what lies before its next element, and so is in the state of that."""
     for failure, resume in table.items():
         inside = resume.offered != resume.starts[-1]
@@ -58,7 +58,7 @@ def _state(element: int) -> str:
     return START if element < 0 else f"e{element}"
 
 
-def dot(form: Pattern, table: dict[Failure, Resume]) -> str:
+def dot(form: Pattern, table: dict[Failure, ResumePoint]) -> str:
     """For Graphviz."""
     lines = ["digraph pattern {", "  rankdir=LR;", f"  {START} [shape=point];"]
     lines += [f"  e{i} [shape=circle, label={_quoted(_name(form, i))}];" for i in range(len(form.elements))]
@@ -69,7 +69,7 @@ def dot(form: Pattern, table: dict[Failure, Resume]) -> str:
     return "\n".join([*lines, "}"])
 
 
-def mermaid(form: Pattern, table: dict[Failure, Resume]) -> str:
+def mermaid(form: Pattern, table: dict[Failure, ResumePoint]) -> str:
     """For Markdown pages."""
     lines = ["flowchart LR", f"  {START}(( ))"]
     lines += [f'  e{i}(("{_escaped(_name(form, i))}"))' for i in range(len(form.elements))]

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from millstream.inference.condition_text import Texts
+from millstream.inference.condition_text import ConditionText
 from millstream.inference.implications import Known, Matrix
-from millstream.inference.ops_shift_next import Facts, Failure, Resume, Spot, facts_of, kept_from, resumes
+from millstream.inference.ops_shift_next import (
+    Failure,
+    PatternFacts,
+    ResumePoint,
+    TuplePosition,
+    facts_of,
+    kept_from,
+    resumes,
+)
 from millstream.ir.pattern import End, Pattern
-from millstream.ir.typed_nodes import Column, Expr, Grouped, walk
+from millstream.ir.typed_nodes import Column, Expr, GroupColumn, walk
 
 _TAKES = {True: "1", False: "0", None: "?"}
 
@@ -42,7 +50,7 @@ def name_of(form: Pattern, element: int) -> str:
 
 
 def _elements(form: Pattern) -> list[str]:
-    texts = Texts(form)
+    texts = ConditionText(form)
     rows = []
     for number, element in enumerate(form.elements):
         when = "each tuple" if element.star else "one tuple"
@@ -68,7 +76,7 @@ def _automaton(form: Pattern) -> list[str]:
 # ---------------------------------------------------------------- what follows
 
 
-def _implications(form: Pattern, facts: Facts) -> list[str]:
+def _implications(form: Pattern, facts: PatternFacts) -> list[str]:
     given = [form.elements[i].name for i in range(len(form.elements))]
     wanted = [*given, *(["before"] if facts.stars[0] else [])]
     lines = _matrix("taken by", given, wanted, facts.known.theta)
@@ -89,7 +97,7 @@ def _matrix(title: str, given: list[str], wanted: list[str], matrix: Matrix) -> 
 # ---------------------------------------------------------------- shift and next
 
 
-def _table(form: Pattern, table: dict[Failure, Resume]) -> list[str]:
+def _table(form: Pattern, table: dict[Failure, ResumePoint]) -> list[str]:
     rows = [("at", "shift", "next", "the next attempt starts", "and asks")]
     for failure, resume in table.items():
         at = form.elements[failure.element].name + (", complete" if failure.final else "")
@@ -98,16 +106,16 @@ def _table(form: Pattern, table: dict[Failure, Resume]) -> list[str]:
     return columns(rows)
 
 
-def _spot(spot: Spot, failure: Failure, form: Pattern) -> str:
-    if spot.element == failure.spot.element:
+def _spot(position: TuplePosition, failure: Failure, form: Pattern) -> str:
+    if position.element == failure.spot.element:
         what = f"the tuple that ended {form.elements[failure.element].name}" if failure.final else "the tuple"
-        return f"{'after' if spot.after else 'at'} {what}"
-    name = form.elements[spot.element].name
-    which = "second" if spot.after else "first"
-    return f"at the {which} tuple of {name}" if form.elements[spot.element].star else f"at {name}"
+        return f"{'after' if position.after else 'at'} {what}"
+    name = form.elements[position.element].name
+    which = "second" if position.after else "first"
+    return f"at the {which} tuple of {name}" if form.elements[position.element].star else f"at {name}"
 
 
-def _asked(resume: Resume, failure: Failure, form: Pattern) -> str:
+def _asked(resume: ResumePoint, failure: Failure, form: Pattern) -> str:
     name = form.elements[resume.next].name
     if resume.complete:
         return f"whether {name} is as wanted, which is complete"
@@ -118,7 +126,7 @@ def _asked(resume: Resume, failure: Failure, form: Pattern) -> str:
 # ---------------------------------------------------------------- what is kept
 
 
-def _kept(form: Pattern, facts: Facts, table: dict[Failure, Resume]) -> Iterator[str]:
+def _kept(form: Pattern, facts: PatternFacts, table: dict[Failure, ResumePoint]) -> Iterator[str]:
     rows = []
     for number, element in enumerate(form.elements):
         first = kept_from(number, facts, table)
@@ -126,21 +134,21 @@ def _kept(form: Pattern, facts: Facts, table: dict[Failure, Resume]) -> Iterator
         grows = " grows" if element.star else " is asked"
         rows.append((f"while {element.name}{grows}", tuples))
     yield from columns(rows)
-    texts = Texts(form)
+    texts = ConditionText(form)
     for number, element in enumerate(form.elements):
         said = [text for owner, text in _mentions(form, texts) if owner == number]
         if said:
             yield f"of {element.name}: {', '.join(dict.fromkeys(said))}"
 
 
-def _from(spot: Spot, form: Pattern) -> str:
-    name = form.elements[spot.element].name
-    if not form.elements[spot.element].star:
+def _from(position: TuplePosition, form: Pattern) -> str:
+    name = form.elements[position.element].name
+    if not form.elements[position.element].star:
         return name
-    return f"the {'second' if spot.after else 'first'} of {name}"
+    return f"the {'second' if position.after else 'first'} of {name}"
 
 
-def _mentions(form: Pattern, texts: Texts) -> Iterator[tuple[int, str]]:
+def _mentions(form: Pattern, texts: ConditionText) -> Iterator[tuple[int, str]]:
     """What is said of an element when its tuple is gone: by later elements, in the end, and in results."""
     for number, element in enumerate(form.elements):
         for condition in (*element.per_tuple, *element.final):
@@ -151,10 +159,10 @@ def _mentions(form: Pattern, texts: Texts) -> Iterator[tuple[int, str]]:
         yield from ((owner, text) for owner, text, _ in _parts(output, form, texts))
 
 
-def _parts(expr: Expr, form: Pattern, texts: Texts) -> Iterator[tuple[int, str, bool]]:
+def _parts(expr: Expr, form: Pattern, texts: ConditionText) -> Iterator[tuple[int, str, bool]]:
     for part in walk(expr):
         if isinstance(part, Column):
             place = form.places[part.scan]
             yield place.element, texts.of(part), place.end is End.NOW
-        elif isinstance(part, Grouped):
+        elif isinstance(part, GroupColumn):
             yield form.measures[part.index].element, texts.of(part), False

@@ -21,7 +21,7 @@ from millstream.files import write_whole
 _LEDGER = "ledger.json"
 
 
-class KeptFiles:
+class CheckpointFiles:
     """The Arrow files of a directory.
 
     ``done`` is the last batch that Spark will not run again, -1 if there is none, and None if that is not

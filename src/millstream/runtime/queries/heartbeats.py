@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from millstream.spark.host.control_stream import Control
+    from millstream.spark.host.control_stream import ControlStream
 
 
 _BUSY = ("Processing", "Initializing")
@@ -25,7 +25,7 @@ _LOOK_EVERY = 0.5
 
 
 @dataclass(frozen=True)
-class Beat:
+class HeartbeatSchedule:
     """A stream that wants heartbeats: how often, and how far behind the clock its tuples may be.
 
     They are about its timestamp, or the attribute that they are ``on``.
@@ -37,7 +37,7 @@ class Beat:
     on: str | None = None
 
 
-class Conductor:
+class HeartbeatSender:
     """Runs beside a query until it ends.
 
     ``rows`` gives how many rows a stream has had so far: while that grows, the stream needs no heartbeat.
@@ -46,9 +46,9 @@ class Conductor:
 
     def __init__(
         self,
-        control: Control,
+        control: ControlStream,
         streams: Sequence[str],
-        beats: Sequence[Beat],
+        beats: Sequence[HeartbeatSchedule],
         rows: Callable[[str], int],
         bounded: bool,
         ending: Mapping[str, str] | None = None,
@@ -71,7 +71,7 @@ class Conductor:
         if self._ending:
             self._beside(query, self._tell_ends)
         for beat in self._beats:
-            self._beside(query, partial(self._keep_beating, beat=beat))
+            self._beside(query, partial(self._keep_beating, schedule=beat))
 
     def stop(self) -> None:
         self._stopped.set()
@@ -109,15 +109,15 @@ class Conductor:
             for stream in ended:
                 del self._ending[stream]
 
-    def _keep_beating(self, query: StreamingQuery, beat: Beat) -> None:
-        rows, since = self._rows(beat.stream), time.monotonic()
-        while not self._stopped.wait(min(beat.seconds / 4, 1.0)) and query.isActive:
-            now = self._rows(beat.stream)
+    def _keep_beating(self, query: StreamingQuery, schedule: HeartbeatSchedule) -> None:
+        rows, since = self._rows(schedule.stream), time.monotonic()
+        while not self._stopped.wait(min(schedule.seconds / 4, 1.0)) and query.isActive:
+            now = self._rows(schedule.stream)
             # Silence is when there is nothing to read, not when reading takes long.
             if now != rows or query.status["message"].startswith(_BUSY):
                 rows, since = now, time.monotonic()
-            elif time.monotonic() - since >= beat.seconds:
+            elif time.monotonic() - since >= schedule.seconds:
                 since = time.monotonic()
                 # The clock is read before the heartbeat is written: whatever is stamped later is newer.
-                reached = time.time_ns() // 1000 - beat.slack_microseconds
-                self._control.heartbeat(beat.stream, reached, beat.on)
+                reached = time.time_ns() // 1000 - schedule.slack_microseconds
+                self._control.heartbeat(schedule.stream, reached, schedule.on)

@@ -34,7 +34,7 @@ class _Reader:
             self._taken[source] = position
 
 
-class Cleaner:
+class InputCleaner:
     """Cleans directories from time to time, in a thread, from the first reader until `close`."""
 
     def __init__(self, every: float = EVERY_SECONDS) -> None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.listener import StreamingQueryProgress
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from millstream.spark.host.shard_reports import Report, Reports
+    from millstream.spark.host.shard_reports import Report, ShardReports
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class ProgressCounter:
     """
 
     def __init__(
-        self, streams: dict[str, str], stages: Iterable[tuple[Reports, tuple[str, ...]]] = ()
+        self, streams: dict[str, str], stages: Iterable[tuple[ShardReports, tuple[str, ...]]] = ()
     ) -> None:
         self._streams = streams
         self._stages = [_StageCounter(reports, read) for reports, read in stages]
@@ -178,7 +178,7 @@ def most(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
 class _StageCounter:
     """Adds up what the shards of one stage report."""
 
-    def __init__(self, reports: Reports, streams: tuple[str, ...]) -> None:
+    def __init__(self, reports: ShardReports, streams: tuple[str, ...]) -> None:
         self._reports = reports
         # A stage may read a stream twice: what came in is counted once.
         self._places = {stream: i for i, stream in reversed(list(enumerate(streams))) if stream}

@@ -32,22 +32,22 @@ from millstream.plan.views import build_view, rows_beside
 from millstream.quantity import Duration
 from millstream.runtime.checkpoints.checkpoint import Checkpoint
 from millstream.runtime.checkpoints.query_identity import Identity
-from millstream.runtime.port_listeners import Ports
-from millstream.runtime.queries.heartbeats import Beat, Conductor
-from millstream.runtime.queries.input_cleanup import Cleaner
+from millstream.runtime.port_listeners import PortListeners
+from millstream.runtime.queries.heartbeats import HeartbeatSchedule, HeartbeatSender
+from millstream.runtime.queries.input_cleanup import InputCleaner
 from millstream.runtime.queries.query_progress import ProgressCounter
 from millstream.runtime.queries.running_query import RunningQuery
-from millstream.runtime.queries.shared_query import Group, Member
-from millstream.runtime.results.materialized_result import CurrentResult, latest
+from millstream.runtime.queries.shared_query import Member, SharedQuery
+from millstream.runtime.results.materialized_result import MaterializedResult, latest
 from millstream.runtime.results.result_log import ResultLog
 from millstream.runtime.results.sinks import check_sink, remove_leftovers, stream_writer, write_batch
-from millstream.runtime.view_registry import Views
+from millstream.runtime.view_registry import ViewRegistry
 from millstream.scratch import remove_with_scratch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from millstream.spark.host.control_stream import Control
+    from millstream.spark.host.control_stream import ControlStream
     from millstream.spark.lowering.translator import Lowerer
     from millstream.stage.pipeline import Pipeline
     from millstream.stage.program_discovery import Compiling
@@ -57,7 +57,7 @@ Form = Callable[[Query], nodes.Node]
 
 
 @dataclass(frozen=True)
-class Asked:
+class QueryRequest:
     """A query that is to be started: what it is, where it stands, what it is called, where its rows go."""
 
     query: Query
@@ -70,7 +70,7 @@ class Asked:
 
     @property
     def plan(self) -> nodes.Node:
-        return planned(self.query, self.source, self.form)
+        return plan_query(self.query, self.source, self.form)
 
     @property
     def is_view(self) -> bool:
@@ -83,10 +83,10 @@ class Asked:
 
     def explain(self, error: BaseException) -> MillstreamError:
         """An error in our words, at its place in the query or else at the query itself."""
-        return explained(error, self.source, self.span)
+        return explain_error(error, self.source, self.span)
 
 
-def planned(query: Query, source: Source, form: Form = build) -> nodes.Node:
+def plan_query(query: Query, source: Source, form: Form = build) -> nodes.Node:
     """The plan of a query, if it can be run."""
     try:
         plan = best_plan(query, form)
@@ -96,25 +96,25 @@ def planned(query: Query, source: Source, form: Form = build) -> nodes.Node:
     return plan
 
 
-def silently(name: str, seconds: float | None) -> None:
+def ignore_message(name: str, seconds: float | None) -> None:
     """Says nothing about what is compiled."""
 
 
-def lowered(asked: Asked, lowerer: Lowerer, compiling: Compiling = silently) -> DataFrame:
+def lower_query(request: QueryRequest, lowerer: Lowerer, compiling: Compiling = ignore_message) -> DataFrame:
     """A query as a DataFrame with its hidden columns; what it runs is compiled."""
-    frame = uncompiled(asked, lowerer)
+    frame = lower_without_compiling(request, lowerer)
     compile_all(lowerer.stages.pipelines, compiling)
     return frame
 
 
-def uncompiled(asked: Asked, lowerer: Lowerer) -> DataFrame:
+def lower_without_compiling(request: QueryRequest, lowerer: Lowerer) -> DataFrame:
     """The same, but others may have to be known before it can be said what it runs."""
     from millstream.spark.errors.error_chain import FAILURES
 
     try:
-        return lowerer.lower(asked.plan)
+        return lowerer.lower(request.plan)
     except FAILURES as error:
-        raise asked.explain(error) from None
+        raise request.explain(error) from None
 
 
 def compile_all(pipelines: Sequence[Pipeline], compiling: Compiling) -> None:
@@ -127,7 +127,7 @@ def compile_all(pipelines: Sequence[Pipeline], compiling: Compiling) -> None:
     compile_programs(programs(pipelines), compiling)
 
 
-def explained(error: BaseException, source: Source, span: Span) -> MillstreamError:
+def explain_error(error: BaseException, source: Source, span: Span) -> MillstreamError:
     """An error in our words, at its place in the text or else at all of it."""
     from millstream.spark.errors.error_chain import translate
     from millstream.spark.session.session import log_with_details
@@ -145,72 +145,76 @@ def explained(error: BaseException, source: Source, span: Span) -> MillstreamErr
 class MakeLowerer(Protocol):
     """Makes what turns the plans of queries into DataFrames."""
 
-    def __call__(self, *asked: Asked, control: Control | None = None) -> Lowerer: ...
+    def __call__(self, *request: QueryRequest, control: ControlStream | None = None) -> Lowerer: ...
 
 
 @dataclass(frozen=True)
-class Starter:
+class QueryStarter:
     """Starts queries on a session; ``lowerer`` makes what turns their plans into DataFrames."""
 
     spark: SparkSession
     lowerer: MakeLowerer
     checkpoint: Path | None
-    views: Views
-    ports: Ports
-    cleaner: Cleaner
+    views: ViewRegistry
+    ports: PortListeners
+    cleaner: InputCleaner
     functions: Callable[[str], ScalarFunction | None]
-    compiling: Compiling = silently
+    compiling: Compiling = ignore_message
 
-    def start_all(self, asked: Sequence[Asked]) -> list[RunningQuery]:
+    def start_all(self, requests: Sequence[QueryRequest]) -> list[RunningQuery]:
         """Start queries, those together that can share what they read."""
         from millstream.spark.session.session import tuned
 
         started: dict[int, RunningQuery] = {}
         try:
             with tuned(self.spark):
-                for group in _groups(asked):
+                for group in _groups(requests):
                     if len(group) == 1:
-                        started[group[0]] = self._start(asked[group[0]])
+                        started[group[0]] = self._start(requests[group[0]])
                     else:
-                        started |= zip(group, self._start_group([asked[i] for i in group]), strict=True)
+                        started |= zip(group, self._start_group([requests[i] for i in group]), strict=True)
         except MillstreamError:
             for query in started.values():
                 query.close()
             raise
-        return [started[i] for i in range(len(asked))]
+        return [started[i] for i in range(len(requests))]
 
-    def _start(self, asked: Asked) -> RunningQuery:
+    def _start(self, request: QueryRequest) -> RunningQuery:
         from millstream.spark.errors.error_chain import FAILURES
-        from millstream.spark.host.control_stream import Control
+        from millstream.spark.host.control_stream import ControlStream
         from millstream.spark.sources.hidden_columns import shown
 
-        query, sink = asked.query, asked.sink
-        checkpoint = self._checkpoint_of(asked.name)
-        control = Control(self.spark, checkpoint.control) if query.facts is not None else None
+        query, sink = request.query, request.sink
+        checkpoint = self._checkpoint_of(request.name)
+        control = ControlStream(self.spark, checkpoint.control) if query.facts is not None else None
         if query.facts is not None:
-            self.views.wait_for_ends(asked.plan)
+            self.views.wait_for_ends(request.plan)
         with self.views.entering:
-            lowerer = self.lowerer(asked, control=control)
-            frame = lowered(asked, lowerer, self.compiling)
+            lowerer = self.lowerer(request, control=control)
+            frame = lower_query(request, lowerer, self.compiling)
         if sink is not None and checkpoint.is_new:
             check_sink(sink, self.spark)
         continues = checkpoint.durable and not checkpoint.is_new
         ports = self.ports.behind(lowerer.metrics.values())
         if checkpoint.durable:
-            identity = _identity(asked, lowerer.stages.pipelines, self.functions)
-            checkpoint.claim(asked.name, identity, self._partitions(), ports)
+            identity = _identity(request, lowerer.stages.pipelines, self.functions)
+            checkpoint.claim(request.name, identity, self._partitions(), ports)
         metrics = {metric: stream.name for metric, stream in lowerer.metrics.items()}
         counter = ProgressCounter(metrics, lowerer.stages.reports)
         try:
-            current = _current(frame, asked, checkpoint, counter)
+            current = _current(frame, request, checkpoint, counter)
             log = None
-            if sink is None and not asked.is_view:
+            if sink is None and not request.is_view:
                 log = _log(
-                    frame, checkpoint.results, checkpoint.done, streaming=frame.isStreaming, told=current
+                    frame,
+                    checkpoint.results,
+                    checkpoint.done,
+                    streaming=frame.isStreaming,
+                    materialized=current,
                 )
         except FAILURES as error:
-            raise asked.explain(error) from None
-        running = RunningQuery(asked.name, log, asked.explain, counter, checkpoint, current)
+            raise request.explain(error) from None
+        running = RunningQuery(request.name, log, request.explain, counter, checkpoint, current)
         if sink is not None and frame.isStreaming:
             self._clean(sink, checkpoint, running, now=continues)
         _remember_to_remove(lowerer.stages.tokens)
@@ -220,18 +224,18 @@ class Starter:
             conductor = None
             if control is not None and lowerer.stages.pipelines:
                 conductor = self._conductor(
-                    lowerer.stages.pipelines, lowerer.metrics.values(), control, counter, asked.bounded
+                    lowerer.stages.pipelines, lowerer.metrics.values(), control, counter, request.bounded
                 )
             running.start_stream(
                 frame if sink is None else shown(frame),
-                asked.bounded,
+                request.bounded,
                 lambda frame: stream_writer(frame, _required(sink)),
                 conductor,
             )
         elif sink is None:
-            running.start_batch(lambda: self._complete(asked, frame).toArrow())
+            running.start_batch(lambda: self._complete(request, frame).toArrow())
         else:
-            running.start_batch(lambda: write_batch(self._complete(asked, frame), sink))
+            running.start_batch(lambda: write_batch(self._complete(request, frame), sink))
         self.ports.watch(ports, running)
         return running
 
@@ -260,52 +264,52 @@ class Starter:
             clean()
         running.on_end(clean)
 
-    def _complete(self, asked: Asked, frame: DataFrame) -> DataFrame:
+    def _complete(self, request: QueryRequest, frame: DataFrame) -> DataFrame:
         """A query over tables, when the views among them are what they are to be read as."""
-        unfinished = self.views.unfinished(self.views.read_by(asked.plan))
+        unfinished = self.views.unfinished(self.views.read_by(request.plan))
         if not unfinished:
             return frame
         for view in unfinished:
             view.wait()
         with self.views.entering:
-            return lowered(asked, self.lowerer(asked), self.compiling)
+            return lower_query(request, self.lowerer(request), self.compiling)
 
-    def _start_group(self, asked: Sequence[Asked]) -> list[RunningQuery]:
+    def _start_group(self, requests: Sequence[QueryRequest]) -> list[RunningQuery]:
         from millstream.spark.errors.error_chain import FAILURES
-        from millstream.spark.host.control_stream import Control
-        from millstream.spark.lowering.shared_scan import can_share, shared
-        from millstream.spark.planning.stage_builder import Wanted, nothing
+        from millstream.spark.host.control_stream import ControlStream
+        from millstream.spark.lowering.shared_scan import can_share, share_scan
+        from millstream.spark.planning.stage_builder import StageRequest, empty_result
 
-        checkpoint = self._checkpoint_of(*(one.name for one in asked))
-        control = Control(self.spark, checkpoint.control)
-        first = self.lowerer(*asked, control=control)
-        wanted: list[Wanted] = []
+        checkpoint = self._checkpoint_of(*(one.name for one in requests))
+        control = ControlStream(self.spark, checkpoint.control)
+        first = self.lowerer(*requests, control=control)
+        wanted: list[StageRequest] = []
         frames: list[DataFrame] = []
-        for one in asked:
-            mine: list[Wanted] = []
+        for one in requests:
+            mine: list[StageRequest] = []
 
-            def stand_in(want: Wanted, mine: list[Wanted] = mine) -> DataFrame:
-                mine.append(want)
-                return nothing(want)
+            def stand_in(request: StageRequest, mine: list[StageRequest] = mine) -> DataFrame:
+                mine.append(request)
+                return empty_result(request)
 
-            frames.append(uncompiled(one, first.standing_in(stand_in)))
+            frames.append(lower_without_compiling(one, first.standing_in(stand_in)))
             if not can_share(mine):
                 checkpoint.remove()
-                return [self._start(one) for one in asked]
+                return [self._start(one) for one in requests]
             wanted += mine
         ports = self.ports.behind(first.metrics.values())
         if checkpoint.durable:
             identity = Identity.together(
                 _identity(one, [want.pipeline], self.functions)
-                for one, want in zip(asked, wanted, strict=True)
+                for one, want in zip(requests, wanted, strict=True)
             )
-            checkpoint.claim(", ".join(one.name for one in asked), identity, self._partitions(), ports)
-        whole = shared(wanted, control.frame)
+            checkpoint.claim(", ".join(one.name for one in requests), identity, self._partitions(), ports)
+        whole = share_scan(wanted, control.frame)
         compile_all([bundle.wanted.pipeline for bundle in whole.bundles], self.compiling)
-        bounded = all(one.bounded for one in asked)
+        bounded = all(one.bounded for one in requests)
         metrics = {metric: stream.name for metric, stream in first.metrics.items()}
         members: list[Member] = []
-        for tag, (one, frame) in enumerate(zip(asked, frames, strict=True)):
+        for tag, (one, frame) in enumerate(zip(requests, frames, strict=True)):
             counter = ProgressCounter(metrics, whole.reports[tag : tag + 1])
             kept = checkpoint.results / one.name if checkpoint.results else None
             log = _log(frame, kept, checkpoint.done, streaming=True)
@@ -326,9 +330,9 @@ class Starter:
             bounded,
         )
         try:
-            Group(whole, members, checkpoint).start(conductor, bounded=bounded)
+            SharedQuery(whole, members, checkpoint).start(conductor, bounded=bounded)
         except FAILURES as error:
-            raise asked[0].explain(error) from None
+            raise requests[0].explain(error) from None
         for member in members:
             self.ports.watch(ports, member.query)
         return [member.query for member in members]
@@ -337,10 +341,10 @@ class Starter:
         self,
         pipelines: Iterable[Pipeline],
         streams: Iterable[Stream],
-        control: Control,
+        control: ControlStream,
         counter: ProgressCounter,
         bounded: bool,
-    ) -> Conductor:
+    ) -> HeartbeatSender:
         from millstream.spark.sources.file_paths import described
 
         read = {source.name for pipeline in pipelines for source in pipeline.inputs if source.name}
@@ -349,14 +353,14 @@ class Starter:
         for stream in streams:
             for on, promises in ((None, stream.own_promises), *stream.promises_on_others.items()):
                 beats += [
-                    Beat(stream.name, promise.every.microseconds / 1e6, _slack(promises), on)
+                    HeartbeatSchedule(stream.name, promise.every.microseconds / 1e6, _slack(promises), on)
                     for promise in promises
                     if isinstance(promise, HeartbeatPromise)
                 ]
             path = stream.origin.option("path") if isinstance(stream.origin, Reader) else None
             if path is not None and stream.is_bounded and stream.name in read and not bounded:
                 ending[stream.name] = described(path, self.spark)
-        return Conductor(
+        return HeartbeatSender(
             control,
             sorted(read),
             beats,
@@ -376,10 +380,10 @@ class Starter:
         return Checkpoint.kept(self.checkpoint, *names, visible=str(files).startswith("file:"))
 
 
-def _groups(asked: Sequence[Asked]) -> list[list[int]]:
+def _groups(requests: Sequence[QueryRequest]) -> list[list[int]]:
     """Queries by number; those that have a stream in common, directly or through others, together."""
     groups: list[tuple[set[str], list[int]]] = []
-    for i, one in enumerate(asked):
+    for i, one in enumerate(requests):
         alone = one.sink is not None or one.form is not build
         streams = set() if alone else shareable(one.plan)
         mine = [group for group in groups if group[0] & streams]
@@ -416,21 +420,21 @@ def _log(
     done: int | None,
     *,
     streaming: bool,
-    told: CurrentResult | None = None,
+    materialized: MaterializedResult | None = None,
 ) -> ResultLog:
-    """Where rows are kept; those that are ``told`` of a result are not all that come."""
+    """Where rows are kept; those that are ``materialized`` of a result are not all that come."""
     from millstream.spark.sources.hidden_columns import hidden, sort_keys
 
     schema = _schema(frame, streaming=streaming)
-    schema = schema if told is None else told.told(schema.empty_table()).schema
+    schema = schema if materialized is None else materialized.told(schema.empty_table()).schema
     return ResultLog(
         schema, keys=sort_keys(schema.names), hidden=hidden(schema.names), kept_in=directory, done=done
     )
 
 
 def _current(
-    frame: DataFrame, asked: Asked, checkpoint: Checkpoint, counter: ProgressCounter
-) -> CurrentResult | None:
+    frame: DataFrame, request: QueryRequest, checkpoint: Checkpoint, counter: ProgressCounter
+) -> MaterializedResult | None:
     """What keeps the current result, where somebody may ask for it."""
     from millstream.kernels.relational.incremental_relation import ID, ID2, OP
     from millstream.spark.sources.hidden_columns import TIME, hidden, sort_keys
@@ -439,30 +443,30 @@ def _current(
         return None
     schema = _schema(frame, streaming=True)
     kind = schema.field(TIME).type
-    return CurrentResult(
+    return MaterializedResult(
         schema,
         sort_keys(schema.names),
         (OP, ID, ID2),
         hidden(schema.names),
-        rows=ISTREAM if asked.is_view else rows_beside(asked.query),
-        newest=(lambda: latest(counter.newest(), kind)) if asked.bounded else None,
+        rows=ISTREAM if request.is_view else rows_beside(request.query),
+        newest=(lambda: latest(counter.newest(), kind)) if request.bounded else None,
         kept_in=checkpoint.current,
         done=checkpoint.done,
     )
 
 
 def _identity(
-    asked: Asked,
+    request: QueryRequest,
     pipelines: Iterable[Pipeline],
     functions: Callable[[str], ScalarFunction | None],
 ) -> Identity:
     """Return what a query is, for its checkpoint: its plan, and what the user's code in it does."""
     from millstream.stage.program_discovery import programs
 
-    plan = described(asked.plan, exact_names=asked.sink is not None)
+    plan = described(request.plan, exact_names=request.sink is not None)
     modes = modes_described(programs(list(pipelines)))
     called = {function_described(function) for function in functions_in(plan, functions)}
-    text = asked.source.text[asked.span[0] : asked.span[1] + 1]
+    text = request.source.text[request.span[0] : request.span[1] + 1]
     return Identity((text,), (*plan, *modes, *sorted(called)))
 
 

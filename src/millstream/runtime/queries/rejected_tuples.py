@@ -16,7 +16,7 @@ _MANY = 0.5
 
 
 @dataclass(frozen=True)
-class Rejects:
+class RejectedTuples:
     """Late and bad tuples of the streams that some queries read; queries of one stream see the same tuples.
 
     ``relation`` finds streams of the catalog by name.

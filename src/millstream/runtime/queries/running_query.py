@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.errors import ExecutionError, MillstreamError, RejectedTuplesWarning
 from millstream.runtime.checkpoints.checkpoint import Checkpoint
-from millstream.runtime.queries.heartbeats import Conductor
+from millstream.runtime.queries.heartbeats import HeartbeatSender
 from millstream.runtime.queries.query_progress import Progress, ProgressCounter
-from millstream.runtime.queries.rejected_tuples import FindRelation, Rejects
+from millstream.runtime.queries.rejected_tuples import FindRelation, RejectedTuples
 from millstream.runtime.queries.start_throttle import BEGINNINGS
-from millstream.runtime.results.materialized_result import CurrentResult
+from millstream.runtime.results.materialized_result import MaterializedResult
 from millstream.runtime.results.result_log import ResultLog
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class RunningQuery:
         explain: Explain,
         counter: ProgressCounter,
         checkpoint: Checkpoint | None = None,
-        current: CurrentResult | None = None,
+        current: MaterializedResult | None = None,
     ) -> None:
         self.name = name
         self.log = log
@@ -65,7 +65,7 @@ class RunningQuery:
         """The last micro-batch whose results are here, and how many rows there were before."""
 
         self._checkpoint = checkpoint or Checkpoint.temporary()
-        self._conductor: Conductor | None = None
+        self._conductor: HeartbeatSender | None = None
         self._on_end: list[Callable[[], None]] = []
         self._called_over: Any = None
         """The connection over which the JVM hands in micro-batches."""
@@ -81,7 +81,7 @@ class RunningQuery:
         frame: DataFrame,
         bounded: bool,
         sink: Callable[[DataFrame], DataStreamWriter],
-        conductor: Conductor | None = None,
+        heartbeats: HeartbeatSender | None = None,
     ) -> None:
         """Run a streaming DataFrame into a sink, or where its rows are kept here.
 
@@ -90,21 +90,21 @@ class RunningQuery:
         from millstream.spark.errors.error_chain import FAILURES
 
         self.is_bounded = bounded
-        self._conductor = conductor
+        self._conductor = heartbeats
         try:
             taken = self.log is not None or self.current is not None
             writer = frame.writeStream.foreachBatch(self._collect) if taken else sink(frame)
             writer = writer.option("checkpointLocation", self._checkpoint.spark).outputMode("append")
-            to_the_end = bounded and conductor is None
+            to_the_end = bounded and heartbeats is None
             writer = (
                 writer.trigger(availableNow=True)
                 if to_the_end
                 else writer.trigger(processingTime="0 seconds")
             )
             self._streaming = BEGINNINGS.start(writer)
-            if conductor is not None:
-                self._failure = lambda: conductor.failure
-                conductor.start(self._streaming)
+            if heartbeats is not None:
+                self._failure = lambda: heartbeats.failure
+                heartbeats.start(self._streaming)
         except FAILURES as error:
             self._finish(error)
             raise self._explain(error) from None
@@ -113,13 +113,13 @@ class RunningQuery:
     def watch(
         self,
         streaming: StreamingQuery,
-        conductor: Conductor,
+        heartbeats: HeartbeatSender,
         *,
         bounded: bool,
         stop: Callable[[], bool],
     ) -> None:
         """Be one of several that a query of Spark's is run for; ``stop`` tells whether it ends with this."""
-        self._failure = lambda: conductor.failure
+        self._failure = lambda: heartbeats.failure
         self.is_bounded = bounded
         self._streaming = streaming
         self._stop_alone = stop
@@ -138,7 +138,7 @@ class RunningQuery:
         if relation is None or self.is_active:
             self._relation = relation
             return
-        for warning in Rejects((self.progress,), relation).warnings(unclaimed=True):
+        for warning in RejectedTuples((self.progress,), relation).warnings(unclaimed=True):
             # At the caller's line, which calls a method that calls this one.
             warnings.warn(warning, RejectedTuplesWarning, stacklevel=3)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from millstream.runtime.checkpoints.checkpoint import Checkpoint
-from millstream.runtime.queries.heartbeats import Conductor
+from millstream.runtime.queries.heartbeats import HeartbeatSender
 from millstream.runtime.queries.running_query import RunningQuery
 from millstream.runtime.queries.start_throttle import BEGINNINGS
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from millstream.spark.lowering.shared_scan import Shared
+    from millstream.spark.lowering.shared_scan import SharedScan
 
 
 @dataclass(frozen=True)
@@ -28,10 +28,10 @@ class Member:
     finish: Callable[[DataFrame], DataFrame]
 
 
-class Group:
+class SharedQuery:
     """Some queries with one Spark query behind them, which ends with the last of them."""
 
-    def __init__(self, shared: Shared, members: Sequence[Member], checkpoint: Checkpoint) -> None:
+    def __init__(self, shared: SharedScan, members: Sequence[Member], checkpoint: Checkpoint) -> None:
         self._shared = shared
         self._members = list(members)
         self._checkpoint = checkpoint
@@ -39,16 +39,16 @@ class Group:
         self._streaming: StreamingQuery | None = None
         self._lock = threading.Lock()
 
-    def start(self, conductor: Conductor, *, bounded: bool) -> None:
+    def start(self, heartbeats: HeartbeatSender, *, bounded: bool) -> None:
         writer = self._shared.frame.writeStream.foreachBatch(self._collect)
         writer = writer.option("checkpointLocation", self._checkpoint.spark).outputMode("append")
         self._streaming = BEGINNINGS.start(writer.trigger(processingTime="0 seconds"))
-        conductor.start(self._streaming)
+        heartbeats.start(self._streaming)
         for i, member in enumerate(self._members):
-            member.query.on_end(lambda i=i: self._release(i, conductor))  # type: ignore[misc]
+            member.query.on_end(lambda i=i: self._release(i, heartbeats))  # type: ignore[misc]
             member.query.watch(
                 self._streaming,
-                conductor,
+                heartbeats,
                 bounded=bounded,
                 stop=lambda i=i: self._stop(i),  # type: ignore[misc]
             )
@@ -72,7 +72,7 @@ class Group:
                 self._streaming.stop()
         return last
 
-    def _release(self, tag: int, conductor: Conductor) -> None:
+    def _release(self, tag: int, heartbeats: HeartbeatSender) -> None:
         if self._stop(tag):
-            conductor.stop()
+            heartbeats.stop()
             self._checkpoint.remove()

@@ -26,7 +26,7 @@ _PATIENCE_SECONDS = 20.0
 _IDLE = ("Waiting for data to arrive", "Waiting for next trigger")
 
 
-class Beginnings:
+class StartThrottle:
     """Those queries that have been started and not yet finished a batch."""
 
     def __init__(self, at_once: int = _AT_ONCE, clock: Callable[[], float] = time.monotonic) -> None:
@@ -61,4 +61,4 @@ def _has_begun(query: StreamingQuery) -> bool:
         return True  # its JVM is gone
 
 
-BEGINNINGS = Beginnings()
+BEGINNINGS = StartThrottle()

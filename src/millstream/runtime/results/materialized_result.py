@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from millstream.kernels.core.timestamp_text import is_time, time_of_text, time_texts
 from millstream.plan.relation_variance import CHANGES, ISTREAM
-from millstream.runtime.checkpoints.checkpoint_files import KeptFiles
+from millstream.runtime.checkpoints.checkpoint_files import CheckpointFiles
 from millstream.runtime.results import external_sort
 
 _FEW = 1000
@@ -33,7 +33,7 @@ Newest = Callable[[], pa.Scalar | None]
 """The instant behind which nothing is shown, or None where there is no such instant."""
 
 
-class CurrentResult:
+class MaterializedResult:
     """The rows of a result that are there now, in the order in which they entered.
 
     ``keys`` give the order of changes, the most important one first, and the first of them is the instant.
@@ -41,7 +41,7 @@ class CurrentResult:
     numbers it is found. Columns in ``hidden`` are not shown. ``rows`` is what a stream of changes is to be.
 
     >>> schema = pa.schema([("x", "string"), ("t", "int64"), ("op", "int8"), ("i", "int64"), ("j", "int64")])
-    >>> result = CurrentResult(schema, ["t"], ("op", "i", "j"), hidden=["t", "op", "i", "j"])
+    >>> result = MaterializedResult(schema, ["t"], ("op", "i", "j"), hidden=["t", "op", "i", "j"])
     >>> columns = {"x": ["b", "a", "a"], "t": [2, 1, 3], "op": [1, 1, -1], "i": [7, 8, 8], "j": [0, 0, 0]}
     >>> result.apply(0, pa.table(columns, schema))
     >>> result.snapshot().to_pydict()
@@ -80,7 +80,7 @@ class CurrentResult:
 
         self._batch = -1
         self._followers: list[Callable[[pa.Table], None]] = []
-        self._book = None if kept_in is None else _Book(kept_in, done)
+        self._book = None if kept_in is None else _ChangeFiles(kept_in, done)
         if self._book is not None:
             for batch_id, table, until in self._book.read():
                 self._until = None if until is None else latest([until], table[self._keys[0]].type)
@@ -197,11 +197,11 @@ def latest(times: Iterable[str], kind: pa.DataType) -> pa.Scalar | None:
     return max(values, key=lambda value: value.as_py(), default=None)
 
 
-class _Book:
+class _ChangeFiles:
     """A directory with the changes of each batch, and now and then (``whole``) all rows instead of them."""
 
     def __init__(self, directory: Path, done: int | None) -> None:
-        self._files = KeptFiles(directory, done)
+        self._files = CheckpointFiles(directory, done)
         self.noted = 0
         """Rows of changes since all rows were written."""
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
 
-from millstream.runtime.checkpoints.checkpoint_files import KeptFiles, cannot_write
+from millstream.runtime.checkpoints.checkpoint_files import CheckpointFiles, cannot_write
 from millstream.runtime.results import external_sort
 from millstream.scratch import scratch
 
@@ -73,7 +73,7 @@ class ResultLog:
         self._changed = threading.Condition()
         self._ended = False
         self._error: BaseException | None = None
-        self._kept = None if kept_in is None else _Kept(kept_in, done, schema)
+        self._kept = None if kept_in is None else _DurableFiles(kept_in, done, schema)
         if self._kept is not None:
             self._parts = self._kept.parts()
             self._batch_ids = sorted(self._parts)
@@ -307,7 +307,7 @@ class _Spool:
         return self._directory / f"{self._files:06}.arrow"
 
 
-class _Kept:
+class _DurableFiles:
     """A directory with a file for every batch, which stays.
 
     A column without a name of its own has its text for one, and that may be written differently now than when
@@ -315,7 +315,7 @@ class _Kept:
     """
 
     def __init__(self, directory: Path, done: int | None, schema: pa.Schema | None) -> None:
-        self._files = KeptFiles(directory, done)
+        self._files = CheckpointFiles(directory, done)
         self._names = None if schema is None else tuple(schema.names)
 
     def parts(self) -> dict[int, _Part]:

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from millstream.stage.input_progress import ENDED, HEARTBEAT
 
 
-class Control:
+class ControlStream:
     """Says things to the stages of a running query."""
 
     def __init__(self, spark: SparkSession, directory: str) -> None:

@@ -27,7 +27,7 @@ class _Appended(AccumulatorParam[Any]):
         return value
 
 
-class Reports:
+class ShardReports:
     """The reports of one stage that have come to the driver and were not taken yet."""
 
     def __init__(self, context: SparkContext) -> None:

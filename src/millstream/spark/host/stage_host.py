@@ -11,8 +11,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from millstream.spark.host.shard_reports import Reports
-from millstream.spark.host.stateful_processor import Processor
+from millstream.spark.host.shard_reports import ShardReports
+from millstream.spark.host.stateful_processor import ShardProcessor
 from millstream.spark.host.worker_gc import settle
 from millstream.stage.input_progress import ENDED, Blob
 from millstream.stage.packer import PACKED, PACKED_DDL, Packer, note, pack
@@ -31,7 +31,7 @@ class Stage:
     pipeline: Pipeline
     shards: tuple[int, ...]
     token: str = ""
-    reports: tuple[Reports, ...] = ()
+    reports: tuple[ShardReports, ...] = ()
 
     def shard(self, number: int) -> Shard:
         """A new one, that has seen nothing."""
@@ -86,7 +86,7 @@ def stage_streams(
     for other in packed[1:]:
         together = together.union(other)
     return together.groupBy("shard").transformWithStateInPandas(
-        statefulProcessor=Processor(
+        statefulProcessor=ShardProcessor(
             pickle.dumps([replace(stage, reports=()) for stage in stages]),
             tuple(tuple(reports.accumulator for reports in stage.reports) for stage in stages),
         ),

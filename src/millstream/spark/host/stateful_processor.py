@@ -33,7 +33,7 @@ ROWS_AT_ONCE = 1 << 17
 """How many results are handed to Spark at a time."""
 
 
-class Processor(StatefulProcessor):
+class ShardProcessor(StatefulProcessor):
     """Hosts the shards of some stages, which come pickled, with accumulators for the reports of each."""
 
     def __init__(self, stages: bytes, reports: tuple[tuple[Accumulator[Any], ...], ...]) -> None:

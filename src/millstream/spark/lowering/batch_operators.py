@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812 (Spark's own custom)
 from millstream.analysis.queries.resolved_expression import ColumnRef
 from millstream.analysis.queries.resolved_query import Arrangement, PatternClause
 from millstream.plan import nodes
-from millstream.spark.lowering.frames import Leg, named
+from millstream.spark.lowering.frames import InputFrame, named
 from millstream.spark.lowering.input_frames import has_value
 from millstream.spark.session.spark_types import to_spark_type
 from millstream.spark.sources.hidden_columns import TIME, shown
@@ -18,7 +18,7 @@ from millstream.types import BIGINT, Field
 from millstream.windows.window_spec import LandmarkWindow
 
 
-def in_order(leg: Leg, column: ColumnRef | None) -> Leg:
+def in_order(leg: InputFrame, column: ColumnRef | None) -> InputFrame:
     """A table as stages take it: the column is the time of its rows, or all have the same."""
     if column is None:
         time = F.lit(0).cast("bigint")
@@ -30,7 +30,7 @@ def in_order(leg: Leg, column: ColumnRef | None) -> Leg:
     return timed(leg, time)
 
 
-def in_sequence(leg: Leg, pattern: PatternClause) -> Leg:
+def in_sequence(leg: InputFrame, pattern: PatternClause) -> InputFrame:
     """A table in the order in which a pattern is searched in it: rows that tie stay as they are."""
     keys = [F.expr(ColumnRef(pattern.alias, name).sql) for name in pattern.sequence_by]
     # A number of the row is its time, as SEQUENCE BY may have several columns of any type.
@@ -38,7 +38,7 @@ def in_sequence(leg: Leg, pattern: PatternClause) -> Leg:
     return timed(replace(leg, frame=frame), F.monotonically_increasing_id())
 
 
-def timed(leg: Leg, time: Column) -> Leg:
+def timed(leg: InputFrame, time: Column) -> InputFrame:
     """A table with the time of its rows; whatever it comes from, it is now stored."""
     return replace(leg, frame=shown(leg.frame).withColumn(TIME, time), staged=False, marked=False)
 
@@ -58,21 +58,21 @@ def aggregated(frame: DataFrame, node: nodes.WindowAggregate) -> DataFrame:
     return named(result, [*columns, *((call.result, f"r{i}") for i, call in enumerate(node.aggregates))])
 
 
-def arranged(frame: DataFrame, wanted: Arrangement) -> DataFrame:
+def arranged(frame: DataFrame, arrangement: Arrangement) -> DataFrame:
     """In the order of ORDER BY, which is that of the rows from now on, and only so many of them."""
     result = shown(frame)
     names = result.columns
     result = result.toDF(*(f"c{i}" for i in range(len(names))))  # two columns may have the same name
     keys = []
-    for key in wanted.keys:
+    for key in arrangement.keys:
         column = F.col(f"c{key.column}")
         if key.descending:
             keys.append(column.desc_nulls_first() if key.nulls_first else column.desc_nulls_last())
         else:
             keys.append(column.asc_nulls_first() if key.nulls_first else column.asc_nulls_last())
     result = result.orderBy(*keys) if keys else result
-    result = result.offset(wanted.offset) if wanted.offset else result
-    result = result.limit(wanted.limit) if wanted.limit is not None else result
+    result = result.offset(arrangement.offset) if arrangement.offset else result
+    result = result.limit(arrangement.limit) if arrangement.limit is not None else result
     return result.toDF(*names)
 
 

@@ -22,11 +22,11 @@ from millstream.plan import nodes
 from millstream.spark.session.spark_types import to_spark_type
 from millstream.spark.sources.hidden_columns import COUNTED, KEEP, MARK, SORT, TIME, column, hidden
 
-Step = Callable[["Leg"], "Leg"]
+Step = Callable[["InputFrame"], "InputFrame"]
 
 
 @dataclass(frozen=True)
-class Axis:
+class WindowAttribute:
     """An attribute other than the timestamp along which a window is measured.
 
     ``attribute`` is what it is in the stream that is read, if that promises anything about it. In a union it
@@ -39,7 +39,7 @@ class Axis:
 
 
 @dataclass(frozen=True)
-class Leg:
+class InputFrame:
     """One of the DataFrames of a flow.
 
     Unjudged, with ``stream``, it has all tuples of that source; otherwise it comes from a stage, with
@@ -58,7 +58,7 @@ class Leg:
     """Rows without a time are among the others, and are no tuples."""
     changes: bool = False
     """Whether rows are changes of a relation, and not tuples of a stream."""
-    axis: Axis | None = None
+    axis: WindowAttribute | None = None
     """What counts as the time of its tuples, if not their timestamp. A stage has made it their time."""
 
     def guarded(self, expr: Column) -> Column:
@@ -69,12 +69,12 @@ class Leg:
             return F.when(F.col(TIME).isNotNull(), expr)
         return F.when(F.col(MARK).isNull(), expr) if self.marked else expr
 
-    def apply(self, step: Step) -> Leg:
+    def apply(self, step: Step) -> InputFrame:
         """Take a step, and remember it."""
         after = step(self)
         return replace(after, steps=(*self.steps, step)) if self.stream is not None else after
 
-    def where(self, conditions: Iterable[Expr]) -> Leg:
+    def where(self, conditions: Iterable[Expr]) -> InputFrame:
         frame = self.frame
         for condition in conditions:
             holds = F.expr(condition.sql)
@@ -87,22 +87,22 @@ class Leg:
                 )
         return replace(self, frame=frame)
 
-    def counted(self) -> Leg:
+    def counted(self) -> InputFrame:
         """Tell the tuples that there are by now from those that were read, before more are left out."""
         if self.stream is None or KEEP not in self.frame.columns:
             return self
         return replace(self, frame=self.frame.withColumn(COUNTED, F.coalesce(F.col(KEEP), F.lit(False))))
 
-    def project(self, outputs: Iterable[Output]) -> Leg:
+    def project(self, outputs: Iterable[Output]) -> InputFrame:
         selected = [self.guarded(F.expr(o.expr.sql)).alias(o.name) for o in outputs]
         return replace(self, frame=self.frame.select(*selected, *hidden(self.frame.columns)))
 
 
 @dataclass(frozen=True)
-class Flow:
+class StreamFrames:
     """A relation or stream: one DataFrame, or several that are united, all with the same columns."""
 
-    legs: tuple[Leg, ...]
+    legs: tuple[InputFrame, ...]
     window: nodes.Windowed | None = None
     inside: tuple[Expr, ...] = ()
     """Conditions on what is in the window, where all tuples count for the window itself."""
@@ -111,18 +111,20 @@ class Flow:
     def judged(self) -> bool:
         return all(leg.stream is None for leg in self.legs)
 
-    def map(self, change: Step) -> Flow:
+    def map(self, change: Step) -> StreamFrames:
         return replace(self, legs=tuple(leg.apply(change) for leg in self.legs))
 
-    def alias(self, name: str) -> Flow:
+    def alias(self, name: str) -> StreamFrames:
         return self.map(lambda leg: replace(leg, frame=leg.frame.alias(name)))
 
 
-def united(left: Flow, right: Flow, node: nodes.StreamUnion, *, ties: bool = False) -> Flow:
+def united(
+    left: StreamFrames, right: StreamFrames, node: nodes.StreamUnion, *, ties: bool = False
+) -> StreamFrames:
     """Both flows with the columns of their union; with ``ties`` those with the same time keep their order."""
     legs = (*left.legs, *right.legs)
     if node.latent:
-        return Flow(legs).map(lambda leg: _aligned(leg, node, T.TimestampType()))
+        return StreamFrames(legs).map(lambda leg: _aligned(leg, node, T.TimestampType()))
     kinds = [leg.frame.schema[TIME].dataType.simpleString() for leg in legs]
     common = F.coalesce(*(F.lit(None).cast(kind) for kind in dict.fromkeys(kinds)))
     time_type = legs[0].frame.sparkSession.range(0).select(common.alias(TIME)).schema[TIME].dataType
@@ -131,10 +133,10 @@ def united(left: Flow, right: Flow, node: nodes.StreamUnion, *, ties: bool = Fal
         flow.map(partial(_aligned, node=node, time_type=time_type, sorting=own))
         for flow, own in zip((left, right), sorting, strict=True)
     )
-    return Flow((*one.legs, *other.legs))
+    return StreamFrames((*one.legs, *other.legs))
 
 
-def _sorting(left: Flow, right: Flow) -> tuple[tuple[Column, ...], tuple[Column, ...]]:
+def _sorting(left: StreamFrames, right: StreamFrames) -> tuple[tuple[Column, ...], tuple[Column, ...]]:
     """Columns that sort the tuples of a union with the same time: by side, then as each side sorts its own.
 
     Each side has the columns of both, because a stage takes inputs with the same columns. Numbers in front of
@@ -158,8 +160,8 @@ def _sorting(left: Flow, right: Flow) -> tuple[tuple[Column, ...], tuple[Column,
 
 
 def _aligned(
-    leg: Leg, node: nodes.StreamUnion, time_type: T.DataType, sorting: tuple[Column, ...] = ()
-) -> Leg:
+    leg: InputFrame, node: nodes.StreamUnion, time_type: T.DataType, sorting: tuple[Column, ...] = ()
+) -> InputFrame:
     """The columns of a leg under the names and types of the union."""
     frame = leg.frame
     unseen = hidden(frame.columns)
@@ -186,7 +188,7 @@ def _shown_first(frame: DataFrame) -> list[str]:
     return frame.columns
 
 
-def concatenated(flow: Flow) -> DataFrame:
+def concatenated(flow: StreamFrames) -> DataFrame:
     """The legs of a flow one after the other, with all the hidden columns that any of them has."""
     if len(flow.legs) == 1:
         return flow.legs[0].frame

@@ -13,7 +13,7 @@ from millstream.analysis.queries.resolved_expression import ColumnRef
 from millstream.catalog.entries import Reader, Stream, TimestampKind
 from millstream.errors import NotExecutableError
 from millstream.kernels.core.kernel import KEY, KEY2
-from millstream.spark.lowering.frames import Axis, Leg
+from millstream.spark.lowering.frames import InputFrame, WindowAttribute
 from millstream.spark.planning.stream_disorder import promises_of, promises_on
 from millstream.spark.sources.hidden_columns import (
     COUNTED,
@@ -30,7 +30,7 @@ from millstream.spark.sources.hidden_columns import (
     SUBSTREAM,
     TIME,
 )
-from millstream.stage.pipeline import Input, Line
+from millstream.stage.pipeline import Input, ProgressAttribute
 
 _ARRIVAL = (PARTITION, SEGMENT, FILE, SUBSTREAM, PROMISE, LINE, KEEP, COUNTED)
 """What tells the order and the promises of tuples that are still to be judged; some names have numbers."""
@@ -39,7 +39,7 @@ _UNPROMISED = "none"
 
 
 def shipped_columns(
-    leg: Leg, shipped: Mapping[str, Column], keys: Sequence[Column] | None, key: str | None
+    leg: InputFrame, shipped: Mapping[str, Column], keys: Sequence[Column] | None, key: str | None
 ) -> dict[str, Column]:
     """What is shipped of every tuple of a leg: the columns, what identifies its partition, and its time."""
     guarded = {name: leg.guarded(expr) for name, expr in shipped.items()}
@@ -56,7 +56,7 @@ def is_latent(stream: Stream | None) -> bool:
     return stream is not None and stream.timestamp.kind is TimestampKind.LATENT
 
 
-def _along(leg: Leg, axis: Axis, stream: Stream) -> dict[str, Column]:
+def _along(leg: InputFrame, axis: WindowAttribute, stream: Stream) -> dict[str, Column]:
     """The attribute of a window as the time of tuples, and their timestamp beside it.
 
     What is promised binds tuples too that the query does not want, and of which it has no columns.
@@ -72,7 +72,12 @@ def _along(leg: Leg, axis: Axis, stream: Stream) -> dict[str, Column]:
 
 
 def packed(
-    leg: Leg, shipped: Mapping[str, Column], keys: Sequence[Column] | None, key: str | None, *, spread: bool
+    leg: InputFrame,
+    shipped: Mapping[str, Column],
+    keys: Sequence[Column] | None,
+    key: str | None,
+    *,
+    spread: bool,
 ) -> tuple[DataFrame, Input]:
     """A leg with what is shipped of it, and the description of that."""
     frame, stream = leg.frame, leg.stream
@@ -108,10 +113,12 @@ def packed(
     )
 
 
-def _lines(stream: Stream | None, axis: Axis | None, schema: T.StructType) -> list[Line]:
+def _lines(
+    stream: Stream | None, axis: WindowAttribute | None, schema: T.StructType
+) -> list[ProgressAttribute]:
     """The attributes about which something is promised, that of TIME first."""
 
-    def line(attribute: str | None, column: str, suffix: str) -> Line:
+    def line(attribute: str | None, column: str, suffix: str) -> ProgressAttribute:
         kind = schema[column].dataType
         _check_time(kind)
         if attribute is None or stream is None:
@@ -119,7 +126,7 @@ def _lines(stream: Stream | None, axis: Axis | None, schema: T.StructType) -> li
         else:
             promises = promises_on(stream, attribute, kind)
         type_ = to_arrow_schema(T.StructType([schema[column]]), timezone="UTC").field(0).type
-        return Line(attribute, column, type_, promises, suffix)
+        return ProgressAttribute(attribute, column, type_, promises, suffix)
 
     numbers = {} if stream is None else {a: str(i) for i, a in enumerate(stream.promises_on_others)}
     if axis is None or axis.is_time:
@@ -171,18 +178,18 @@ def _hashable(key: Column, kind: T.DataType) -> Column:
     return key if isinstance(kind, T.AtomicType) else F.to_json(F.struct(key))
 
 
-def type_of(leg: Leg, column: ColumnRef) -> T.DataType:
+def type_of(leg: InputFrame, column: ColumnRef) -> T.DataType:
     return leg.frame.select(F.expr(column.sql).alias("a")).schema["a"].dataType
 
 
-def has_value(leg: Leg, column: ColumnRef) -> Column:
+def has_value(leg: InputFrame, column: ColumnRef) -> Column:
     value = F.expr(column.sql)
     if isinstance(type_of(leg, column), T.DoubleType | T.FloatType):
         return value.isNotNull() & ~F.isnan(value) & (F.abs(value) != float("inf"))
     return value.isNotNull()
 
 
-def time_type_of(leg: Leg) -> T.DataType:
+def time_type_of(leg: InputFrame) -> T.DataType:
     stream = leg.stream
     if stream is not None and leg.axis is not None:
         return type_of(leg, leg.axis.column)

@@ -14,12 +14,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own custom)
 
 from millstream.kernels.patterns.tagged_rows import BRANCH
-from millstream.spark.host.shard_reports import Reports
+from millstream.spark.host.shard_reports import ShardReports
 from millstream.spark.host.stage_host import Route, Stage, shard_ids, stage_streams
-from millstream.spark.lowering.frames import Leg
+from millstream.spark.lowering.frames import InputFrame
 from millstream.spark.lowering.input_frames import shipped_columns
-from millstream.spark.planning.pattern_sharing import Bundle, bundles
-from millstream.spark.planning.stage_builder import Wanted
+from millstream.spark.planning.pattern_sharing import PatternBundle, bundles
+from millstream.spark.planning.stage_builder import StageRequest
 from millstream.spark.sources.hidden_columns import COUNTED, KEEP, TIME, column, hidden, is_hidden
 from millstream.stage.pipeline import TAG
 from millstream.stage.shard import tagged_name
@@ -29,12 +29,12 @@ _KEPT = "__ms_kept"
 
 
 @dataclass(frozen=True)
-class Shared:
+class SharedScan:
     """The stages of several queries as one stream, whose rows have tags."""
 
     frame: DataFrame
-    bundles: tuple[Bundle, ...]
-    reports: tuple[tuple[Reports, tuple[str, ...]], ...]
+    bundles: tuple[PatternBundle, ...]
+    reports: tuple[tuple[ShardReports, tuple[str, ...]], ...]
     """What the stage of each query reports, and the streams that it reads."""
     tokens: tuple[str, ...]
 
@@ -53,18 +53,18 @@ class Shared:
         )
 
 
-def can_share(wanted: Sequence[Wanted]) -> bool:
+def can_share(wanted: Sequence[StageRequest]) -> bool:
     """Whether a query needs one stage only, and that reads nothing but sources."""
     return len(wanted) == 1 and all(leg.read is not None for leg in wanted[0].legs)
 
 
-def shared(wanted: Sequence[Wanted], control: DataFrame | None) -> Shared:
+def share_scan(wanted: Sequence[StageRequest], control: DataFrame | None) -> SharedScan:
     """The stages of some queries over one reading of every stream."""
     spark = wanted[0].frames[0].sparkSession
     partitions = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
     stages: list[Stage] = []
     taken: set[int] = set()
-    reports = [Reports(spark.sparkContext) for _ in wanted]
+    reports = [ShardReports(spark.sparkContext) for _ in wanted]
     together = bundles(wanted)
     for bundle in together:
         want = bundle.wanted
@@ -85,7 +85,7 @@ def shared(wanted: Sequence[Wanted], control: DataFrame | None) -> Shared:
     inputs = [(_packable(frame), tuple(routes[name])) for name, frame in frames.items()]
     result = stage_streams(tuple(stages), inputs, control)
     told = tuple((report, want.streams) for report, want in zip(reports, wanted, strict=True))
-    return Shared(result, tuple(together), told, tuple(stage.token for stage in stages))
+    return SharedScan(result, tuple(together), told, tuple(stage.token for stage in stages))
 
 
 def _prepared(read: DataFrame) -> DataFrame:
@@ -95,17 +95,17 @@ def _prepared(read: DataFrame) -> DataFrame:
     return frame.withColumnRenamed(KEEP, _KEPT) if KEEP in read.columns else frame
 
 
-def _beside(frame: DataFrame, leg: Leg, want: Wanted, prefix: str) -> DataFrame:
+def _beside(frame: DataFrame, leg: InputFrame, request: StageRequest, prefix: str) -> DataFrame:
     """The frame with what a stage wants of this leg added to it, under its prefix."""
     if _KEPT in frame.columns:
         frame = frame.withColumn(KEEP, F.col(_KEPT))
     before = [column(name) for name in hidden(frame.columns) if name != KEEP]
-    again = Leg(frame, leg.stream, untimed=leg.untimed)
+    again = InputFrame(frame, leg.stream, untimed=leg.untimed)
     for step in leg.steps:
         again = step(again)
     added = [
         c.alias(prefix + name)
-        for name, c in shipped_columns(again, want.shipped, want.keys, want.key).items()
+        for name, c in shipped_columns(again, request.shipped, request.keys, request.key).items()
     ]
     own = [name for name in (KEEP, COUNTED) if name in again.frame.columns]
     added += [F.col(name).alias(prefix + name) for name in own]

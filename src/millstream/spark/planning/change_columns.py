@@ -19,11 +19,11 @@ from pyspark.sql import types as T  # noqa: N812
 from millstream.analysis.queries.resolved_expression import ColumnRef, Expr, of_column
 from millstream.analysis.queries.resolved_query import Output
 from millstream.kernels.relational.incremental_relation import ID, ID2, OP, SIDE, UNTIL
-from millstream.kernels.relational.lifetimes import Stay
+from millstream.kernels.relational.lifetimes import Lifetime
 from millstream.plan import nodes
-from millstream.plan.join_conditions import Equal
-from millstream.spark.lowering.frames import Flow, Leg, united
-from millstream.spark.planning.join_slots import Slots
+from millstream.plan.join_conditions import EqualColumns
+from millstream.spark.lowering.frames import InputFrame, StreamFrames, united
+from millstream.spark.planning.join_slots import JoinSlots
 from millstream.spark.sources.hidden_columns import SORT, column, is_hidden
 from millstream.types import BIGINT, TINYINT, Field
 
@@ -35,19 +35,21 @@ SIGNED = [*CHANGE, pa.field(OP, pa.int8()), pa.field(ID, pa.int64()), pa.field(I
 
 
 @dataclass(frozen=True)
-class Relation:
+class VaryingRelation:
     """A relation that varies: tuples that stay, or changes; ``signed`` ones also say what leaves."""
 
-    flow: Flow
+    flow: StreamFrames
     schema: nodes.Schema
-    stay: Stay | None = None
+    stay: Lifetime | None = None
     signed: bool = False
 
-    def map(self, change: Callable[[Leg], Leg]) -> Relation:
+    def map(self, change: Callable[[InputFrame], InputFrame]) -> VaryingRelation:
         return replace(self, flow=self.flow.map(change))
 
 
-def together(sides: Sequence[Relation], fields: Sequence[Field]) -> tuple[Flow, dict[str, Column]]:
+def together(
+    sides: Sequence[VaryingRelation], fields: Sequence[Field]
+) -> tuple[StreamFrames, dict[str, Column]]:
     """Relations with columns of the same types as one flow."""
     outputs = [
         [Output(one.name, of_column(ref)) for one, ref in zip(fields, side.schema, strict=True)]
@@ -57,8 +59,8 @@ def together(sides: Sequence[Relation], fields: Sequence[Field]) -> tuple[Flow, 
 
 
 def slotted(
-    sides: Sequence[Relation], slots: Slots, equal: Sequence[Equal], *, apart: bool = False
-) -> tuple[Flow, dict[str, Column], list[Column]]:
+    sides: Sequence[VaryingRelation], slots: JoinSlots, equal: Sequence[EqualColumns], *, apart: bool = False
+) -> tuple[StreamFrames, dict[str, Column], list[Column]]:
     """Both sides of a join as one flow, and what tells their keys apart.
 
     What is NULL equals nothing: rows without a key that must be kept ``apart`` get keys of their own.
@@ -76,7 +78,9 @@ def slotted(
     return flow, _shipped(sides, slots.fields), [F.col(key.name) for key in keys]
 
 
-def _united(sides: Sequence[Relation], outputs: Sequence[Sequence[Output]], fields: Sequence[Field]) -> Flow:
+def _united(
+    sides: Sequence[VaryingRelation], outputs: Sequence[Sequence[Output]], fields: Sequence[Field]
+) -> StreamFrames:
     """Projections of relations onto the same columns, and what is known of their rows, one beside another."""
     if len(sides) == 1:
         return sides[0].map(partial(_projected, outputs=outputs[0])).flow
@@ -96,7 +100,7 @@ _NO_NODE = nodes.SparkQuery("", (), ())
 """A union of flows has no inputs in the plan."""
 
 
-def _shipped(sides: Sequence[Relation], fields: Sequence[Field]) -> dict[str, Column]:
+def _shipped(sides: Sequence[VaryingRelation], fields: Sequence[Field]) -> dict[str, Column]:
     shipped = {field.name: F.col(field.name) for field in fields}
     if len(sides) == 1:
         return {**shipped, **marks_of(sides[0])}
@@ -106,14 +110,14 @@ def _shipped(sides: Sequence[Relation], fields: Sequence[Field]) -> dict[str, Co
     return shipped
 
 
-def marks_of(relation: Relation) -> dict[str, Column]:
+def marks_of(relation: VaryingRelation) -> dict[str, Column]:
     """What is known of the rows of one relation."""
     if relation.stay is not None:
         return {}
     return {name: F.col(name) for name in (MARKS if relation.signed else (UNTIL,))}
 
 
-def _mark(relation: Relation, name: str) -> Expr:
+def _mark(relation: VaryingRelation, name: str) -> Expr:
     type_ = MARKS[name]
     if relation.stay is None and (relation.signed or name == UNTIL):
         return Expr((f"`{name}`",), type_)
@@ -125,11 +129,11 @@ def _plain(name: str) -> str:
     return name.removeprefix("__ms_")
 
 
-def _projected(leg: Leg, outputs: Sequence[Output]) -> Leg:
+def _projected(leg: InputFrame, outputs: Sequence[Output]) -> InputFrame:
     return leg.project(outputs)
 
 
-def in_order(leg: Leg) -> Leg:
+def in_order(leg: InputFrame) -> InputFrame:
     """What happens at one instant is shown in an order of its own: what leaves first, then by values."""
     frame = leg.frame
     shown = [

@@ -16,7 +16,7 @@ from millstream.types import Field
 
 
 @dataclass(frozen=True)
-class Slots:
+class JoinSlots:
     """Columns in which rows of both sides of a join travel.
 
     Columns of one type share a slot, whatever they are called on either side: what a side has not is NULL,
@@ -28,7 +28,7 @@ class Slots:
     right: dict[ColumnRef, str]
 
     @classmethod
-    def of(cls, left: Iterable[ColumnRef], right: Iterable[ColumnRef]) -> Slots:
+    def of(cls, left: Iterable[ColumnRef], right: Iterable[ColumnRef]) -> JoinSlots:
         """The slots of the columns that are wanted of each side."""
         fields: list[Field] = []
         found: list[dict[ColumnRef, str]] = []

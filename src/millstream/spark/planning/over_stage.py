@@ -16,15 +16,15 @@ from millstream.kernels.core.kernel import Kernel
 from millstream.kernels.specs import (
     AggregateSpec,
     OverSpec,
+    OverUdaSpec,
     PaneSpec,
     SlideSpec,
-    UserOverSpec,
-    UserSpec,
+    UdaSpec,
 )
 from millstream.kernels.udas.compiled_machine import returned_fields
 from millstream.kernels.udas.returned_rows import rows_type
 from millstream.plan.generated_programs import over_mode, shared_body, sharing
-from millstream.plan.uda_versions import Version, Way, over_version
+from millstream.plan.uda_versions import UdaStrategy, UdaVersion, over_version
 from millstream.program.program import Program
 from millstream.program.python_program import PythonProgram
 from millstream.quantity import Quantity, Rows
@@ -46,7 +46,7 @@ class OverKernels:
 
     kernels: list[MakeKernel]
     added: list[pa.Field]
-    apart: list[tuple[AggregateCall, UserSpec, str]]
+    apart: list[tuple[AggregateCall, UdaSpec, str]]
     listed: list[tuple[AggregateCall, str]]
 
 
@@ -64,18 +64,18 @@ def over_spec(over: OverCall, aggregate: AggregateSpec, units: Units) -> OverSpe
 
 def user_over_spec(
     over: OverCall, units: Units, name: str, result: str
-) -> tuple[AnyBody, OverSpec | UserOverSpec]:
+) -> tuple[AnyBody, OverSpec | OverUdaSpec]:
     """A user's aggregate in the version that the semantics choose, and the body that takes its arguments."""
     version, call = over_version(over), over.call
-    if version.way is Way.CONTENT:
+    if version.way is UdaStrategy.CONTENT:
         return version.body, over_spec(over, content_spec(call, version.body, name, result), units)
     taking = version.body
-    if version.way is Way.PANES:
+    if version.way is UdaStrategy.PANES:
         assert call.bodies is not None
         assert call.bodies.panes is not None
         taking = call.bodies.panes.pane
     program = program_of(version.body, *over_mode(over, version))
-    user = UserSpec(program, names_of(taking, name), _results(version.body, result), result)
+    user = UdaSpec(program, names_of(taking, name), _results(version.body, result), result)
     return taking, _user_over_spec(over, version, user, taking, units)
 
 
@@ -86,26 +86,26 @@ def program_of(body: AnyBody, mode: str, left: AnyBody | None = None) -> Program
         from pyspark.cloudpickle import dumps
 
         return PythonProgram.of(body, mode, dumps)
-    return uda_compiler.compiled(body, mode, left if isinstance(left, Body) else None)
+    return uda_compiler.compile_uda(body, mode, left if isinstance(left, Body) else None)
 
 
 def _user_over_spec(
-    over: OverCall, version: Version, user: UserSpec, taking: AnyBody, units: Units
-) -> UserOverSpec:
+    over: OverCall, version: UdaVersion, user: UdaSpec, taking: AnyBody, units: Units
+) -> OverUdaSpec:
     reach = over.frame.preceding
     slide = over.slide.count if isinstance(over.slide, Rows) and over.emit_every is None else 1
-    if version.way is Way.PANES:
+    if version.way is UdaStrategy.PANES:
         assert isinstance(taking, Body)
         every = slide // version.pane if over.emit_every is None else 1
         panes = PaneSpec(
-            uda_compiler.compiled(taking, uda_compiler.TUMBLE), version.pane, version.over, every
+            uda_compiler.compile_uda(taking, uda_compiler.TUMBLE), version.pane, version.over, every
         )
-        return UserOverSpec(user, panes=panes)
+        return OverUdaSpec(user, panes=panes)
     if reach is None:
-        return UserOverSpec(user, rows=_FOR_EVER if version.way is Way.WINDOW else None)
+        return OverUdaSpec(user, rows=_FOR_EVER if version.way is UdaStrategy.WINDOW else None)
     if isinstance(reach, Rows):
-        return UserOverSpec(user, rows=reach.count, slide=slide)
-    return UserOverSpec(user, range=units(reach))
+        return OverUdaSpec(user, rows=reach.count, slide=slide)
+    return OverUdaSpec(user, range=units(reach))
 
 
 def content_spec(
@@ -127,16 +127,14 @@ def content_spec(
 
 
 def over_kernels(
-    calls: Sequence[OverCall], specs: Sequence[OverSpec | UserOverSpec], slide: SlideSpec | None
+    calls: Sequence[OverCall], specs: Sequence[OverSpec | OverUdaSpec], slide: SlideSpec | None
 ) -> OverKernels:
     """The kernels for calls with the same partitions and the same slide."""
     from millstream.kernels.core.reorder import Reorder
     from millstream.kernels.over.over_aggregate import OverAggregate
-    from millstream.kernels.udas.over_uda import UserOver
+    from millstream.kernels.udas.over_uda import OverUda
 
-    own = _sharing(
-        [(c, spec) for c, spec in zip(calls, specs, strict=True) if isinstance(spec, UserOverSpec)]
-    )
+    own = _sharing([(c, spec) for c, spec in zip(calls, specs, strict=True) if isinstance(spec, OverUdaSpec)])
     others = tuple(spec for spec in specs if isinstance(spec, OverSpec))
     kernels: list[MakeKernel] = [partial(Reorder)]
     lists = slide is not None and (bool(others) or not all(map(_chooses_yields, calls)))
@@ -144,11 +142,11 @@ def over_kernels(
         kernels.append(_active(own, others))
     elif lists:
         # What tuples give is known before it is known which of them give something.
-        kernels += [partial(UserOver, own, together=True)] if own else []
+        kernels += [partial(OverUda, own, together=True)] if own else []
         kernels.append(partial(OverAggregate, others, slide))
     else:
         kernels += [partial(OverAggregate, others, slide)] if others else []
-        kernels += [partial(UserOver, own)] if own else []
+        kernels += [partial(OverUda, own)] if own else []
     added, apart, listed = [], [], []
     for call, spec in zip(calls, specs, strict=True):
         if isinstance(spec, OverSpec):
@@ -163,7 +161,7 @@ def over_kernels(
     return OverKernels(kernels, added, apart, listed)
 
 
-def _sharing(given: Sequence[tuple[OverCall, UserOverSpec]]) -> tuple[UserOverSpec, ...]:
+def _sharing(given: Sequence[tuple[OverCall, OverUdaSpec]]) -> tuple[OverUdaSpec, ...]:
     """Aggregates that follow the same window become one, if they leave its tuples alone."""
     groups = sharing([over for over, _ in given])
     return tuple(
@@ -171,19 +169,19 @@ def _sharing(given: Sequence[tuple[OverCall, UserOverSpec]]) -> tuple[UserOverSp
     )
 
 
-def _shared(group: Sequence[tuple[OverCall, UserOverSpec]]) -> UserOverSpec:
+def _shared(group: Sequence[tuple[OverCall, OverUdaSpec]]) -> OverUdaSpec:
     body, arguments = shared_body([over for over, _ in group])
     first = group[0][1]
-    program = uda_compiler.compiled(body, first.user.program.mode)
-    user = UserSpec(program, tuple(group[number][1].user.arguments[i] for number, i in arguments), ())
+    program = uda_compiler.compile_uda(body, first.user.program.mode)
+    user = UdaSpec(program, tuple(group[number][1].user.arguments[i] for number, i in arguments), ())
     return replace(first, user=user, members=tuple(spec.user for _, spec in group))
 
 
-def _active(own: tuple[UserOverSpec, ...], others: tuple[OverSpec, ...]) -> MakeKernel:
+def _active(own: tuple[OverUdaSpec, ...], others: tuple[OverSpec, ...]) -> MakeKernel:
     from millstream.kernels.over.active_expiration import ActiveAggregate
-    from millstream.kernels.udas.active_uda import UserActive
+    from millstream.kernels.udas.active_uda import ActiveUda
 
-    return partial(UserActive, own[0]) if own else partial(ActiveAggregate, others[0])
+    return partial(ActiveUda, own[0]) if own else partial(ActiveAggregate, others[0])
 
 
 def _chooses_yields(over: OverCall) -> bool:
@@ -191,8 +189,8 @@ def _chooses_yields(over: OverCall) -> bool:
     if over.call.user is None or not isinstance(over.slide, Rows) or over.emit_every is not None:
         return False
     version = over_version(over)
-    by_rows = version.way is Way.WINDOW and isinstance(over.frame.preceding, Rows)
-    return by_rows or version.way in (Way.TUMBLE, Way.PANES)
+    by_rows = version.way is UdaStrategy.WINDOW and isinstance(over.frame.preceding, Rows)
+    return by_rows or version.way in (UdaStrategy.TUMBLE, UdaStrategy.PANES)
 
 
 def names_of(body: AnyBody, name: str) -> tuple[str, ...]:

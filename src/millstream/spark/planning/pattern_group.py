@@ -6,22 +6,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from millstream.analysis.queries.resolved_expression import Expr
-from millstream.codegen.patterns.pattern_compiler import compiled_to_share
-from millstream.codegen.patterns.shared_conditions import common, renumbered
+from millstream.codegen.patterns.pattern_compiler import compile_shared_pattern
+from millstream.codegen.patterns.shared_conditions import renumbered, shared_conditions
 from millstream.kernels.specs import PatternSpec
-from millstream.spark.planning.pattern_stage import Search
+from millstream.spark.planning.pattern_stage import PatternStage
 from millstream.types import Type
 
 
 @dataclass(frozen=True)
-class Together:
+class PatternGroup:
     """What is shipped for all of them, and what the kernel is told of each."""
 
     values: dict[str, tuple[Expr, Type]]
     specs: tuple[PatternSpec, ...]
 
 
-def together(searches: Sequence[Search]) -> Together:
+def group_patterns(searches: Sequence[PatternStage]) -> PatternGroup:
     names: dict[tuple[str, str], str] = {}
     values: dict[str, tuple[Expr, Type]] = {}
     columns = []
@@ -34,20 +34,20 @@ def together(searches: Sequence[Search]) -> Together:
             values.setdefault(name, (value, type_))
             own[search.form.fields.index(parameter)] = name
         columns.append(own)
-    return Together(values, tuple(_specs(searches, columns, list(values))))
+    return PatternGroup(values, tuple(_specs(searches, columns, list(values))))
 
 
 def _specs(
-    searches: Sequence[Search], columns: Sequence[dict[int, str]], names: Sequence[str]
+    searches: Sequence[PatternStage], columns: Sequence[dict[int, str]], names: Sequence[str]
 ) -> list[PatternSpec]:
     """``columns`` are those of each pattern's form by the names that are shipped."""
-    sharing = [compiled_to_share(search.form) for search in searches]
+    sharing = [compile_shared_pattern(search.form) for search in searches]
     questions = [
         renumbered(one.questions, {index: names.index(name) for index, name in own.items()})
         for one, own in zip(sharing, columns, strict=True)
     ]
     specs = []
-    for search, one, own, place in zip(searches, sharing, columns, common(questions), strict=True):
+    for search, one, own, place in zip(searches, sharing, columns, shared_conditions(questions), strict=True):
         program = search.spec.program
         if place is not None:
             # Tables that aggregates read have been read for the program of the search by itself.

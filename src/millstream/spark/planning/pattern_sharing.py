@@ -13,17 +13,17 @@ from functools import partial
 import pyarrow as pa
 
 from millstream.kernels.patterns.tagged_rows import Branch, branch_name, branched_schema
-from millstream.spark.planning.pattern_group import Together, together
+from millstream.spark.planning.pattern_group import PatternGroup, group_patterns
 from millstream.spark.planning.pattern_stage import as_columns
-from millstream.spark.planning.stage_builder import Wanted, made
+from millstream.spark.planning.stage_builder import StageRequest, made
 from millstream.stage.shard import result_schema
 
 
 @dataclass(frozen=True)
-class Bundle:
+class PatternBundle:
     """A stage for one query, or for several: then each has a branch of its own."""
 
-    wanted: Wanted
+    wanted: StageRequest
     members: tuple[int, ...]
     """The queries, by their numbers."""
     outputs: tuple[pa.Schema, ...] = ()
@@ -43,7 +43,7 @@ class Bundle:
         return own | {name: name for name in names if name not in shared}
 
 
-def bundles(wanted: Sequence[Wanted]) -> list[Bundle]:
+def bundles(wanted: Sequence[StageRequest]) -> list[PatternBundle]:
     """The stages of some queries, as few as possible."""
     groups: list[list[int]] = []
     for number, want in enumerate(wanted):
@@ -56,7 +56,7 @@ def bundles(wanted: Sequence[Wanted]) -> list[Bundle]:
     return [_bundle([wanted[number] for number in group], tuple(group)) for group in groups]
 
 
-def _go_together(one: Wanted, other: Wanted) -> bool:
+def _go_together(one: StageRequest, other: StageRequest) -> bool:
     """Whether two stages search in the same tuples, divided into the same partitions."""
     mine, theirs = one.searched, other.searched
     if mine is None or theirs is None or not mine.search.values or not theirs.search.values:
@@ -69,14 +69,14 @@ def _go_together(one: Wanted, other: Wanted) -> bool:
     return inputs[0] == inputs[1] and told[0] == told[1] and one.parallel == other.parallel
 
 
-def _bundle(wanted: Sequence[Wanted], members: tuple[int, ...]) -> Bundle:
+def _bundle(wanted: Sequence[StageRequest], members: tuple[int, ...]) -> PatternBundle:
     if len(wanted) == 1:
-        return Bundle(wanted[0], members)
+        return PatternBundle(wanted[0], members)
     from millstream.kernels.patterns.pattern_match import PatternMatches
 
     first, searched = wanted[0], wanted[0].searched
     assert searched is not None
-    whole = together([want.searched.search for want in wanted if want.searched is not None])
+    whole = group_patterns([want.searched.search for want in wanted if want.searched is not None])
     branches = tuple(
         Branch(spec, want.pipeline.output) for spec, want in zip(whole.specs, wanted, strict=True)
     )
@@ -89,12 +89,12 @@ def _bundle(wanted: Sequence[Wanted], members: tuple[int, ...]) -> Bundle:
         make_kernels=partial(made, (*searched.before, partial(PatternMatches, branches))),
         output=branched_schema(outputs),
     )
-    return Bundle(
+    return PatternBundle(
         replace(first, pipeline=pipeline, shipped=as_columns(whole.values), searched=None), members, outputs
     )
 
 
-def _fields(wanted: Sequence[Wanted], whole: Together) -> Iterator[pa.Field]:
+def _fields(wanted: Sequence[StageRequest], whole: PatternGroup) -> Iterator[pa.Field]:
     """What is shipped for all, each column as one of the stages has it."""
     known: dict[tuple[str, str], pa.Field] = {}
     for want in wanted:

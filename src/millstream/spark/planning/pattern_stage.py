@@ -11,7 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 (Spark's own custom)
 
 from millstream.analysis.queries.resolved_expression import ColumnRef, Expr, of_column
 from millstream.codegen.patterns.measure_programs import with_programs
-from millstream.codegen.patterns.pattern_compiler import compiled
+from millstream.codegen.patterns.pattern_compiler import compile_pattern
 from millstream.codegen.udas.uda_compiler import CONTENT
 from millstream.ir.pattern import Pattern
 from millstream.kernels.core.kernel import Kernel
@@ -24,7 +24,7 @@ from millstream.types import Type
 
 
 @dataclass(frozen=True)
-class Search:
+class PatternStage:
     """What a search is made of: columns to ship, partitions, what the kernel is told, and its results."""
 
     form: Pattern
@@ -35,21 +35,21 @@ class Search:
 
 
 @dataclass(frozen=True)
-class Searched:
+class PatternInput:
     """What a stage searches in: patterns that are searched for in the same can be searched for together."""
 
     input: Node
-    search: Search
+    search: PatternStage
     before: tuple[Callable[[], Kernel], ...]
     """What is done with tuples before the search."""
 
 
-def search_of(node: PatternSearch) -> Search:
+def pattern_stage(node: PatternSearch) -> PatternStage:
     clause = node.pattern
     form = clause.form
     assert form is not None, "it has passed the list of what can be run"
     form = with_programs(form, lambda body: program_of(body, CONTENT))
-    program = compiled(form)
+    program = compile_pattern(form)
     values = dict(zip((field.name for field in form.fields), _values(node), strict=True))
     arguments = tuple(f"a{i}" for i in range(len(program.parameters)))
     wanted = {
@@ -59,7 +59,7 @@ def search_of(node: PatternSearch) -> Search:
     results = tuple(f"r{i}" for i in range(len(program.returns)))
     keys = tuple(of_column(_column(node, name)) for name in clause.partition_by)
     spec = PatternSpec(program, arguments, results)
-    return Search(form, wanted, keys, spec, tuple(returned_fields(program, results)))
+    return PatternStage(form, wanted, keys, spec, tuple(returned_fields(program, results)))
 
 
 def as_columns(values: Mapping[str, tuple[Expr, Type]]) -> dict[str, Column]:

@@ -17,28 +17,28 @@ from millstream.analysis.queries.resolved_query import Output
 from millstream.codegen.udas.uda_compiler import CONTENT
 from millstream.kernels.core.kernel import Kernel
 from millstream.kernels.relational.incremental_relation import OP
-from millstream.kernels.relational.lifetimes import Slides
+from millstream.kernels.relational.lifetimes import SlideInstants
 from millstream.plan import nodes
 from millstream.plan.maintained_relations import bounded, conditions_of, mentioned, merged, of_tuples
 from millstream.plan.relation_variance import CHANGES, DSTREAM, ISTREAM, RSTREAM, VIEW, WITH_ENDS, maintained
 from millstream.plan.update_patterns import grows
-from millstream.spark.lowering.frames import Flow, Leg, named
+from millstream.spark.lowering.frames import InputFrame, StreamFrames, named
 from millstream.spark.lowering.input_frames import time_type_of
 from millstream.spark.planning.aggregate_columns import aggregate
 from millstream.spark.planning.change_columns import (
     CHANGE,
     MARKS,
     SIGNED,
-    Relation,
+    VaryingRelation,
     in_order,
     marks_of,
     slotted,
     together,
 )
-from millstream.spark.planning.join_slots import Slots, arrow_fields
-from millstream.spark.planning.stage_builder import Stages
+from millstream.spark.planning.join_slots import JoinSlots, arrow_fields
+from millstream.spark.planning.stage_builder import StageBuilder
 from millstream.spark.planning.uda_columns import bracket_spec, collected
-from millstream.spark.planning.window_lifetimes import row_stay, slides_of, stay_of
+from millstream.spark.planning.window_lifetimes import lifetime_of, row_lifetime, slide_instants
 from millstream.spark.planning.window_stage import bound_type_of
 from millstream.types import BOOLEAN, STRING, Field
 from millstream.windows.window_spec import RowWindow
@@ -47,25 +47,25 @@ MakeKernel = Callable[[], Kernel]
 
 
 @dataclass
-class Maintenance:
+class RelationStages:
     """Lowers one result that is maintained. ``lower`` does so with everything else."""
 
-    stages: Stages
-    lower: Callable[[nodes.Node], Flow]
+    stages: StageBuilder
+    lower: Callable[[nodes.Node], StreamFrames]
     root: nodes.RelationToStream
     marked: bool
     """Whether another stage takes the result."""
 
-    slides: tuple[Slides, ...] = field(init=False)
+    slides: tuple[SlideInstants, ...] = field(init=False)
     _mentioned: frozenset[ColumnRef] = field(init=False)
 
     def __post_init__(self) -> None:
         windowed = [n for n in maintained(self.root.input) if isinstance(n, nodes.Windowed)]
-        found = [slides_of(side, self.stages.spark) for side in windowed]
+        found = [slide_instants(side, self.stages.spark) for side in windowed]
         self.slides = tuple(dict.fromkeys(one for one in found if one is not None))
         self._mentioned = mentioned(self.root.input)
 
-    def stream(self) -> Flow:
+    def stream(self) -> StreamFrames:
         """The result as a stream."""
         kind = self.root.kind
         relation = self._relation(bounded(self.root.input), last=True)
@@ -84,7 +84,7 @@ class Maintenance:
         flow = flow.map(lambda leg: replace(leg, changes=False))
         return flow if relation.stay is not None else flow.map(in_order)
 
-    def _kept(self, flow: Flow) -> Flow:
+    def _kept(self, flow: StreamFrames) -> StreamFrames:
         """Changes with their marks, for somebody who keeps the result."""
         if not any(leg.marked for leg in flow.legs):
             return flow
@@ -93,12 +93,12 @@ class Maintenance:
 
     # ------------------------------------------------------------ relations
 
-    def _relation(self, node: nodes.Node, *, last: bool = False) -> Relation:
+    def _relation(self, node: nodes.Node, *, last: bool = False) -> VaryingRelation:
         """A node's rows as they vary. The ``last`` stage gives what the result is asked for."""
         windowed = of_tuples(node)
         if windowed is not None:
             flow = replace(self.lower(node), window=None)
-            relation = Relation(flow, node.schema, stay_of(windowed, self.stages.spark))
+            relation = VaryingRelation(flow, node.schema, lifetime_of(windowed, self.stages.spark))
             as_it_is = not last or (self.root.kind == ISTREAM and not self.slides)
             return relation if as_it_is else self._changes([relation], node.schema, last=last)
         node = merged(node)
@@ -131,70 +131,72 @@ class Maintenance:
                 return self._groups(node, last=last)
         raise AssertionError(f"{type(node).__name__} has passed the list of what can be maintained")
 
-    def _of_rows(self, node: nodes.Windowed) -> Relation:
+    def _of_rows(self, node: nodes.Windowed) -> VaryingRelation:
         """A window of rows: who leaves is known when others come."""
         from millstream.kernels.core.reorder import Reorder
-        from millstream.kernels.relational.changelog import RowChanges
+        from millstream.kernels.relational.changelog import RowChangelog
 
         assert isinstance(node.window, RowWindow)
         refs = self._wanted(node.input.schema)
         names = tuple(f"c{i}" for i in range(len(refs)))
         partition = {name.lower() for name in node.window.partition_by}
         keys = [F.expr(c.sql) for c in node.input.schema if c.name.lower() in partition]
-        stay = row_stay(node.window)
+        stay = row_lifetime(node.window)
         flow = self.lower(node.input)
         frame = self.stages.run(
             flow,
             {name: F.expr(ref.sql) for name, ref in zip(names, refs, strict=True)},
             keys,
-            [partial(Reorder), partial(RowChanges, stay, names, self.slides)],
+            [partial(Reorder), partial(RowChangelog, stay, names, self.slides)],
             marked=True,
             keep=len(names),
             add=SIGNED,
             anew=True,
             time_type=_stamp_type(flow),
         )
-        leg = Leg(named(frame, zip(refs, names, strict=True)), marked=True, staged=True, changes=True)
-        return Relation(Flow((leg,)), tuple(refs), None, signed=True)
+        leg = InputFrame(named(frame, zip(refs, names, strict=True)), marked=True, staged=True, changes=True)
+        return VaryingRelation(StreamFrames((leg,)), tuple(refs), None, signed=True)
 
-    def _changes(self, sides: Sequence[Relation], schema: nodes.Schema, *, last: bool) -> Relation:
+    def _changes(
+        self, sides: Sequence[VaryingRelation], schema: nodes.Schema, *, last: bool
+    ) -> VaryingRelation:
         """The rows of one relation or of several, as they enter and leave."""
-        from millstream.kernels.relational.changelog import Changes
-        from millstream.kernels.relational.rstream import Restated
+        from millstream.kernels.relational.changelog import Changelog
+        from millstream.kernels.relational.rstream import RStream
 
         fields = tuple(Field(f"c{i}", ref.type) for i, ref in enumerate(schema))
         names = tuple(one.name for one in fields)
         flow, shipped = together(sides, fields)
         stays = tuple(side.stay for side in sides)
         every = last and self.root.kind in WITH_ENDS
-        kernels: list[MakeKernel] = [partial(Changes, stays, names, self.slides, all_=every)]
+        kernels: list[MakeKernel] = [partial(Changelog, stays, names, self.slides, all_=every)]
         if last and self._restates:
-            kernels.append(partial(Restated, None, names, self.slides))
+            kernels.append(partial(RStream, None, names, self.slides))
         columns = list(zip(schema, names, strict=True))
         return self._staged(flow, shipped, kernels, columns, last=last)
 
     def _copies(
-        self, node: nodes.Node, sides: Sequence[Relation], kind: str, *, all_: bool, last: bool
-    ) -> Relation:
+        self, node: nodes.Node, sides: Sequence[VaryingRelation], kind: str, *, all_: bool, last: bool
+    ) -> VaryingRelation:
         """DISTINCT, and set operations that count."""
-        from millstream.kernels.relational.set_operations import Copies
-        from millstream.kernels.specs import CopiesSpec
+        from millstream.kernels.relational.set_operations import SetOperation
+        from millstream.kernels.specs import SetOperationSpec
 
         fields = tuple(Field(f"c{i}", ref.type) for i, ref in enumerate(node.schema))
         names = tuple(one.name for one in fields)
         flow, shipped = together(sides, fields)
         lasting = tuple(map(grows, node.inputs))
-        spec = CopiesSpec(kind, all_, names, lasting)  # type: ignore[arg-type]
-        kernels: list[MakeKernel] = [partial(Copies, spec, tuple(s.stay for s in sides), self.slides)]
+        spec = SetOperationSpec(kind, all_, names, lasting)  # type: ignore[arg-type]
+        kernels: list[MakeKernel] = [partial(SetOperation, spec, tuple(s.stay for s in sides), self.slides)]
         kernels += self._ending(names, last=last)
         keys = [F.col(name) for name in names]
         columns = list(zip(node.schema, names, strict=True))
         return self._staged(flow, shipped, kernels, columns, keys=keys, last=last)
 
-    def _groups(self, node: nodes.WindowAggregate, *, last: bool) -> Relation:
+    def _groups(self, node: nodes.WindowAggregate, *, last: bool) -> VaryingRelation:
         """Aggregates over what is maintained."""
-        from millstream.kernels.relational.append_only_groups import GrowingGroups
-        from millstream.kernels.relational.group_aggregate import GroupChanges
+        from millstream.kernels.relational.append_only_groups import AppendOnlyGroups
+        from millstream.kernels.relational.group_aggregate import GroupAggregate
         from millstream.kernels.relational.multi_row_groups import columns_of
         from millstream.kernels.specs import AggregateSpec, GroupSpec
 
@@ -216,7 +218,7 @@ class Maintenance:
         groups = tuple(f"g{i}" for i in range(len(keys)))
         names = (*groups, *(one.name for one in results))
         spec_ = GroupSpec(groups, tuple(specs))
-        kind = GrowingGroups if grows(node.input) else GroupChanges
+        kind = AppendOnlyGroups if grows(node.input) else GroupAggregate
         kernels: list[MakeKernel] = [partial(kind, spec_, below.stay, self.slides)]
         kernels += self._ending(names, last=last)
         columns = [*zip(keys, groups, strict=True)]
@@ -235,9 +237,9 @@ class Maintenance:
 
     # ------------------------------------------------------------ joins
 
-    def _join(self, node: nodes.WindowJoin, *, last: bool) -> Relation:
-        from millstream.kernels.relational.inner_join import JoinChanges
-        from millstream.kernels.specs import PairSpec
+    def _join(self, node: nodes.WindowJoin, *, last: bool) -> VaryingRelation:
+        from millstream.kernels.relational.inner_join import InnerJoin
+        from millstream.kernels.specs import InnerJoinSpec
 
         own, others = _own_conditions(node)
         conditions = conditions_of(others, node.left, node.right)
@@ -248,14 +250,14 @@ class Maintenance:
             self._relation(nodes.filtered(side, tuple(asked)))
             for side, asked in zip(node.inputs, own, strict=True)
         ]
-        slots = Slots.of(self._wanted(node.left.schema), self._wanted(node.right.schema))
+        slots = JoinSlots.of(self._wanted(node.left.schema), self._wanted(node.right.schema))
         flow, shipped, keys = slotted(sides, slots, conditions.equal)
         ends = last and self.root.kind in WITH_ENDS
         signed = ends or any(side.signed for side in sides)
         stays = sides[0].stay, sides[1].stay
-        spec = PairSpec(stays, slots.results(), self.slides, signed, ends=ends)
+        spec = InnerJoinSpec(stays, slots.results(), self.slides, signed, ends=ends)
         names = tuple(name for _, name in slots.columns())
-        kernels: list[MakeKernel] = [partial(JoinChanges, spec)]
+        kernels: list[MakeKernel] = [partial(InnerJoin, spec)]
         kernels += self._ending(names, last=last)
         pairs = self._staged(
             flow,
@@ -270,24 +272,26 @@ class Maintenance:
         )
         return pairs.map(lambda leg: leg.where(conditions.rest)) if conditions.rest else pairs
 
-    def _outer(self, node: nodes.WindowJoin, *, last: bool) -> Relation:
+    def _outer(self, node: nodes.WindowJoin, *, last: bool) -> VaryingRelation:
         """Pairs first, and then the rows that are in none of them."""
-        from millstream.kernels.relational.inner_join import JOIN_KEY, JOIN_KEY2, PART, PARTS, JoinChanges
-        from millstream.kernels.relational.outer_join import Unmatched
-        from millstream.kernels.specs import PairSpec, UnmatchedSpec
+        from millstream.kernels.relational.inner_join import JOIN_KEY, JOIN_KEY2, PART, PARTS, InnerJoin
+        from millstream.kernels.relational.outer_join import OuterJoin
+        from millstream.kernels.specs import InnerJoinSpec, OuterJoinSpec
 
         conditions = conditions_of(node.conditions, node.left, node.right)
         sides = [self._relation(node.left), self._relation(node.right)]
-        slots = Slots.of(self._wanted(node.left.schema), self._wanted(node.right.schema))
+        slots = JoinSlots.of(self._wanted(node.left.schema), self._wanted(node.right.schema))
         flow, shipped, keys = slotted(sides, slots, conditions.equal, apart=True)
-        spec = PairSpec((sides[0].stay, sides[1].stay), slots.results(), self.slides, signed=True, parts=True)
+        spec = InnerJoinSpec(
+            (sides[0].stay, sides[1].stay), slots.results(), self.slides, signed=True, parts=True
+        )
         columns = slots.columns()
         keyed = [pa.field(name, pa.int64()) for name in (JOIN_KEY, JOIN_KEY2)] if keys else []
         parts = [pa.field(name, pa.int8() if name == PART else pa.int64()) for name in PARTS]
         made = self._staged(
             flow,
             shipped,
-            [partial(JoinChanges, spec)],
+            [partial(InnerJoin, spec)],
             columns,
             keys=keys,
             keep=0,
@@ -301,7 +305,7 @@ class Maintenance:
             made = made.map(lambda leg: leg.where(asked))
         wanted = columns if node.kind not in ("semi", "anti") else columns[: len(slots.left)]
         names = tuple(name for _, name in wanted)
-        unmatched = UnmatchedSpec(
+        unmatched = OuterJoinSpec(
             names,
             node.kind in ("left", "right", "full"),
             {"left": -1, "full": -1, "anti": -1, "semi": 1}.get(node.kind, 0),
@@ -309,7 +313,7 @@ class Maintenance:
             lasting=all(map(grows, node.inputs)),
             ends=last and self.root.kind in WITH_ENDS,
         )
-        kernels: list[MakeKernel] = [partial(Unmatched, unmatched)]
+        kernels: list[MakeKernel] = [partial(OuterJoin, unmatched)]
         kernels += self._ending(names, last=last)
         passed = {name: F.expr(ref.sql) for ref, name in wanted}
         return self._staged(
@@ -322,22 +326,24 @@ class Maintenance:
             last=last,
         )
 
-    def _matched(self, node: nodes.WindowJoin, *, last: bool) -> Relation:
+    def _matched(self, node: nodes.WindowJoin, *, last: bool) -> VaryingRelation:
         """A semi or anti join that asks nothing of pairs makes none."""
-        from millstream.kernels.relational.semi_anti_join import Matched
-        from millstream.kernels.specs import MatchedSpec
+        from millstream.kernels.relational.semi_anti_join import SemiAntiJoin
+        from millstream.kernels.specs import SemiAntiJoinSpec
 
         own, others = _own_conditions(node)
         conditions = conditions_of(others, node.left, node.right)
         own[1].extend(_is_there(one.right) for one in conditions.equal)
         left = nodes.filtered(node.left, tuple(own[0]))
         sides = [self._relation(left), self._relation(nodes.filtered(node.right, tuple(own[1])))]
-        slots = Slots.of(self._wanted(node.left.schema), [])
+        slots = JoinSlots.of(self._wanted(node.left.schema), [])
         flow, shipped, keys = slotted(sides, slots, conditions.equal, apart=True)
         names = tuple(slots.left.values())
         lasting = grows(node.left), grows(node.right)
-        spec = MatchedSpec((sides[0].stay, sides[1].stay), names, node.kind == "anti", self.slides, lasting)
-        kernels: list[MakeKernel] = [partial(Matched, spec)]
+        spec = SemiAntiJoinSpec(
+            (sides[0].stay, sides[1].stay), names, node.kind == "anti", self.slides, lasting
+        )
+        kernels: list[MakeKernel] = [partial(SemiAntiJoin, spec)]
         kernels += self._ending(names, last=last)
         return self._staged(flow, shipped, kernels, [*slots.left.items()], keys=keys, last=last)
 
@@ -348,9 +354,9 @@ class Maintenance:
 
     def _ending(self, names: Sequence[str], *, last: bool) -> list[MakeKernel]:
         """A kernel that restates the result at every slide, where RSTREAM asks for that."""
-        from millstream.kernels.relational.rstream import Restated
+        from millstream.kernels.relational.rstream import RStream
 
-        return [partial(Restated, None, tuple(names), self.slides)] if last and self._restates else []
+        return [partial(RStream, None, tuple(names), self.slides)] if last and self._restates else []
 
     @property
     def _restates(self) -> bool:
@@ -359,7 +365,7 @@ class Maintenance:
 
     def _staged(
         self,
-        flow: Flow,
+        flow: StreamFrames,
         shipped: dict[str, Column],
         kernels: Sequence[MakeKernel],
         columns: Sequence[tuple[ColumnRef, str]],
@@ -370,7 +376,7 @@ class Maintenance:
         add: Sequence[pa.Field] = (),
         returned: Mapping[str, AggregateCall] = MappingProxyType({}),
         signed: bool = True,
-    ) -> Relation:
+    ) -> VaryingRelation:
         from millstream.kernels.core.reorder import Reorder
 
         apart = last and self.root.kind == RSTREAM and not self.slides  # one more stage will restate it
@@ -388,13 +394,15 @@ class Maintenance:
             time_type=_stamp_type(flow),
         )
         frame = named(collected(frame, returned), columns)
-        leg = Leg(frame, marked=marked, staged=True, changes=True)
-        return Relation(Flow((leg,)), tuple(ref for ref, _ in columns), None, signed and bool(marks))
+        leg = InputFrame(frame, marked=marked, staged=True, changes=True)
+        return VaryingRelation(
+            StreamFrames((leg,)), tuple(ref for ref, _ in columns), None, signed and bool(marks)
+        )
 
-    def _restated(self, relation: Relation) -> Relation:
+    def _restated(self, relation: VaryingRelation) -> VaryingRelation:
         """All of it, whenever anything changes: only who has all can do that."""
         from millstream.kernels.core.reorder import Reorder
-        from millstream.kernels.relational.rstream import Restated
+        from millstream.kernels.relational.rstream import RStream
 
         schema = self.root.input.schema
         names = tuple(f"c{i}" for i in range(len(schema)))
@@ -402,17 +410,17 @@ class Maintenance:
             relation.flow,
             {**{n: F.expr(ref.sql) for n, ref in zip(names, schema, strict=True)}, **marks_of(relation)},
             [],
-            [partial(Reorder), partial(Restated, relation.stay, names)],
+            [partial(Reorder), partial(RStream, relation.stay, names)],
             marked=self.marked,
             keep=len(names),
             anew=True,
             time_type=_stamp_type(relation.flow),
         )
-        leg = Leg(named(frame, zip(schema, names, strict=True)), marked=self.marked, staged=True)
-        return Relation(Flow((leg,)), schema)
+        leg = InputFrame(named(frame, zip(schema, names, strict=True)), marked=self.marked, staged=True)
+        return VaryingRelation(StreamFrames((leg,)), schema)
 
 
-def _stamp_type(flow: Flow) -> pa.DataType:
+def _stamp_type(flow: StreamFrames) -> pa.DataType:
     """The type of the instants at which rows of a flow enter and leave."""
     return bound_type_of(time_type_of(flow.legs[0]))
 

@@ -20,16 +20,16 @@ from millstream.codegen.udas.uda_compiler import CONTENT, WHOLE_TABLE
 from millstream.errors import NotExecutableError
 from millstream.kernels.core.kernel import Kernel
 from millstream.kernels.core.partition_state import BY_PART, WHOLE
-from millstream.kernels.specs import OverSpec, SlideSpec, UserOverSpec, WindowSpec
+from millstream.kernels.specs import OverSpec, OverUdaSpec, SlideSpec, WindowSpec
 from millstream.kernels.udas.compiled_machine import returned_fields
 from millstream.plan import nodes
-from millstream.plan.join_conditions import Joined
+from millstream.plan.join_conditions import WindowJoinParts
 from millstream.plan.pattern_parts import PatternSearch
 from millstream.plan.time_attributes import attribute_beside_time
 from millstream.quantity import Rows
-from millstream.spark.host.shard_reports import Reports
+from millstream.spark.host.shard_reports import ShardReports
 from millstream.spark.host.stage_host import Stage, shard_ids, stage_stream, stage_table
-from millstream.spark.lowering.frames import Flow, Leg, named
+from millstream.spark.lowering.frames import InputFrame, StreamFrames, named
 from millstream.spark.lowering.input_frames import (
     has_value,
     hashes,
@@ -39,9 +39,9 @@ from millstream.spark.lowering.input_frames import (
     type_of,
 )
 from millstream.spark.planning.aggregate_columns import aggregate
-from millstream.spark.planning.append_only_join_stage import Shipment
+from millstream.spark.planning.append_only_join_stage import JoinInput
 from millstream.spark.planning.over_stage import MakeKernel, over_kernels, over_spec, user_over_spec
-from millstream.spark.planning.pattern_stage import Searched, as_columns, search_of
+from millstream.spark.planning.pattern_stage import PatternInput, as_columns, pattern_stage
 from millstream.spark.planning.stream_disorder import units
 from millstream.spark.planning.uda_columns import (
     base_spec,
@@ -52,7 +52,7 @@ from millstream.spark.planning.uda_columns import (
     shipped_arguments,
 )
 from millstream.spark.planning.window_stage import (
-    Placer,
+    WindowPlanner,
     bound_type_of,
     counts_arrivals,
     is_apart,
@@ -61,7 +61,7 @@ from millstream.spark.planning.window_stage import (
 )
 from millstream.spark.sources.hidden_columns import SORT
 from millstream.stage.pipeline import ORIGINS_PER_INPUT, Input, Pipeline
-from millstream.stage.program_discovery import found
+from millstream.stage.program_discovery import every_program
 from millstream.stage.shard import result_schema
 from millstream.windows.window_spec import LandmarkWindow, RangeWindow, RowWindow
 
@@ -71,17 +71,17 @@ ALONG = "__ms_along"
 
 
 @dataclass(frozen=True)
-class Wanted:
+class StageRequest:
     """A stage that is wanted: a pipeline, and what is to be packed for each of its inputs."""
 
     pipeline: Pipeline
-    legs: tuple[Leg, ...]
+    legs: tuple[InputFrame, ...]
     shipped: dict[str, Column]
     keys: Sequence[Column] | None
     key: str | None
     parallel: bool
     frames: list[DataFrame]
-    searched: Searched | None = None
+    searched: PatternInput | None = None
 
     @property
     def streams(self) -> tuple[str, ...]:
@@ -90,7 +90,7 @@ class Wanted:
 
 
 @dataclass
-class Stages:
+class StageBuilder:
     """Makes the stages of a query.
 
     ``control`` is the stream of heartbeats and ends, if there is one: then somebody also wants to know what
@@ -100,16 +100,16 @@ class Stages:
 
     spark: SparkSession
     control: DataFrame | None = None
-    reports: list[tuple[Reports, tuple[str, ...]]] = field(default_factory=list)
+    reports: list[tuple[ShardReports, tuple[str, ...]]] = field(default_factory=list)
     tokens: list[str] = field(default_factory=list)
     pipelines: list[Pipeline] = field(default_factory=list)
-    stand_in: Callable[[Wanted], DataFrame] | None = None
+    stand_in: Callable[[StageRequest], DataFrame] | None = None
     given: dict[str, pa.Table] = field(default_factory=dict)
     """What has been read of the tables that aggregates look at."""
 
     # ------------------------------------------------------------ what becomes a stage
 
-    def settled(self, flow: Flow, schema: Iterable[ColumnRef], *, marked: bool) -> Flow:
+    def settled(self, flow: StreamFrames, schema: Iterable[ColumnRef], *, marked: bool) -> StreamFrames:
         """The tuples that are in time, of all legs."""
         if flow.legs[0].axis is not None and flow.window is not None and counts_arrivals(flow.window.window):
             raise NotExecutableError(f"tuples of the window {flow.window.window} cannot be judged before it")
@@ -117,34 +117,34 @@ class Stages:
         shipped = {f"c{i}": F.expr(ref.sql) for i, ref in enumerate(refs)}
         frame = self.run(flow, shipped, None, [], marked=marked, spread=True)
         columns = [(ref, f"c{i}") for i, ref in enumerate(refs)]
-        leg = Leg(named(frame, columns), marked=marked, staged=True, axis=flow.legs[0].axis)
-        return Flow((leg,), flow.window)
+        leg = InputFrame(named(frame, columns), marked=marked, staged=True, axis=flow.legs[0].axis)
+        return StreamFrames((leg,), flow.window)
 
-    def late(self, leg: Leg, names: Sequence[str]) -> DataFrame:
+    def late(self, leg: InputFrame, names: Sequence[str]) -> DataFrame:
         """The tuples of a stream that came too late."""
         shipped = {name: F.expr(ColumnRef("", name).sql) for name in names}
-        return self.run(Flow((leg,)), shipped, None, [], marked=False, late=True)
+        return self.run(StreamFrames((leg,)), shipped, None, [], marked=False, late=True)
 
-    def distinct(self, flow: Flow, schema: Iterable[ColumnRef], *, marked: bool) -> Flow:
+    def distinct(self, flow: StreamFrames, schema: Iterable[ColumnRef], *, marked: bool) -> StreamFrames:
         """UNION: of tuples equal in every column and in time, the first."""
-        from millstream.kernels.relational.union_distinct import Distinct
+        from millstream.kernels.relational.union_distinct import UnionDistinct
 
         refs = tuple(schema)
         shipped = {f"c{i}": F.expr(ref.sql) for i, ref in enumerate(refs)}
         keys = [F.col(ref.name) for ref in refs]
-        frame = self.run(flow, shipped, keys, [partial(Distinct)], marked=marked)
+        frame = self.run(flow, shipped, keys, [partial(UnionDistinct)], marked=marked)
         columns = [(ref, f"c{i}") for i, ref in enumerate(refs)]
-        return Flow((Leg(named(frame, columns), marked=marked, staged=True),))
+        return StreamFrames((InputFrame(named(frame, columns), marked=marked, staged=True),))
 
     def over(
         self,
-        flow: Flow,
+        flow: StreamFrames,
         node: nodes.OverAggregate,
         needed: Iterable[ColumnRef],
         *,
         marked: bool,
         complete: bool = False,
-    ) -> Flow:
+    ) -> StreamFrames:
         """Aggregates over windows of their own; calls with the same partitions share a stage.
 
         ``complete`` says whether it is wanted to know which results are partial ones.
@@ -165,18 +165,18 @@ class Stages:
 
     def _over(
         self,
-        flow: Flow,
+        flow: StreamFrames,
         calls: Sequence[OverCall],
         refs: Sequence[ColumnRef],
         *,
         marked: bool,
         complete: bool,
-    ) -> Flow:
+    ) -> StreamFrames:
         frame = flow.legs[0].frame
         shipped = {f"c{i}": F.expr(ref.sql) for i, ref in enumerate(refs)}
         time_type = time_type_of(flow.legs[0])
         measured = partial(units, kind=time_type)
-        specs: list[OverSpec | UserOverSpec] = []
+        specs: list[OverSpec | OverUdaSpec] = []
         for i, call in enumerate(calls):
             if call.call.user is not None:
                 body, spec = user_over_spec(call, measured, f"a{i}", f"r{i}")
@@ -210,11 +210,11 @@ class Stages:
         columns = [(ref, f"c{i}") for i, ref in enumerate(refs)]
         columns += [(call.call.result, f"r{i}") for i, call in enumerate(calls)]
         columns += [(COMPLETE, "complete")] if complete else []
-        return Flow((Leg(named(result, columns), marked=marked, staged=True),))
+        return StreamFrames((InputFrame(named(result, columns), marked=marked, staged=True),))
 
     def base(
-        self, flow: Flow, node: nodes.BaseAggregate, needed: Sequence[ColumnRef], *, marked: bool
-    ) -> Flow:
+        self, flow: StreamFrames, node: nodes.BaseAggregate, needed: Sequence[ColumnRef], *, marked: bool
+    ) -> StreamFrames:
         """Base aggregates of the user's: a row for whatever they return."""
         from millstream.kernels.core.reorder import Reorder
         from millstream.kernels.udas.stream_uda import BaseAggregate
@@ -243,15 +243,15 @@ class Stages:
         columns = [(ref, f"c{i}") for i, ref in enumerate(refs)]
         columns += [(ColumnRef("", k.name, k.expr.type), f"g{i}") for i, k in enumerate(computed)]
         columns += [(call.result, name) for call, _, name in users]
-        return Flow((Leg(named(frame, columns), marked=marked, staged=True),))
+        return StreamFrames((InputFrame(named(frame, columns), marked=marked, staged=True),))
 
-    def pattern(self, flow: Flow, node: PatternSearch, *, marked: bool) -> Flow:
+    def pattern(self, flow: StreamFrames, node: PatternSearch, *, marked: bool) -> StreamFrames:
         """The matches of a sequence pattern."""
         from millstream.kernels.core.reorder import Reorder
         from millstream.kernels.patterns.pattern_match import PatternMatch
 
-        search = search_of(node)
-        searched = Searched(node.input, search, (partial(Reorder),))
+        search = pattern_stage(node)
+        searched = PatternInput(node.input, search, (partial(Reorder),))
         frame = self.run(
             flow,
             as_columns(search.values),
@@ -264,29 +264,36 @@ class Stages:
             searched=searched,
         )
         columns = zip(node.schema, search.spec.results, strict=True)
-        return Flow((Leg(named(frame, columns), marked=marked, staged=True),))
+        return StreamFrames((InputFrame(named(frame, columns), marked=marked, staged=True),))
 
-    def window_join(self, flow: Flow, joined: Joined, shipment: Shipment, *, marked: bool) -> Flow:
+    def window_join(
+        self, flow: StreamFrames, parts: WindowJoinParts, join_input: JoinInput, *, marked: bool
+    ) -> StreamFrames:
         """Pairs of tuples of two streams, which are one flow that tells their tuples apart."""
         from millstream.kernels.core.reorder import Reorder
-        from millstream.kernels.relational.append_only_join import WindowJoin
+        from millstream.kernels.relational.append_only_join import AppendOnlyJoin
 
-        spec = shipment.spec(joined, time_type_of(flow.legs[0]))
+        spec = join_input.spec(parts, time_type_of(flow.legs[0]))
         marked = marked and flow.legs[0].frame.isStreaming
         frame = self.run(
             flow,
-            shipment.shipped(),
-            [F.col(name) for name in shipment.keys],
-            [partial(Reorder), partial(WindowJoin, spec)],
+            join_input.shipped(),
+            [F.col(name) for name in join_input.keys],
+            [partial(Reorder), partial(AppendOnlyJoin, spec)],
             marked=marked,
             keep=0,
-            add=shipment.results(),
+            add=join_input.results(),
         )
-        return Flow((Leg(named(frame, shipment.columns()), marked=marked, staged=True),))
+        return StreamFrames((InputFrame(named(frame, join_input.columns()), marked=marked, staged=True),))
 
     def window(
-        self, flow: Flow, node: nodes.WindowAggregate, wanted: Callable[[ColumnRef], bool], *, marked: bool
-    ) -> Flow:
+        self,
+        flow: StreamFrames,
+        node: nodes.WindowAggregate,
+        wanted: Callable[[ColumnRef], bool],
+        *,
+        marked: bool,
+    ) -> StreamFrames:
         """Aggregates over bracket windows."""
         from millstream.kernels.core.reorder import Reorder
         from millstream.kernels.windows.arrival_numbers import PLACED
@@ -327,7 +334,7 @@ class Stages:
         retimed = beside is not None and leg.axis is None
         time_type = type_of(leg, beside) if retimed and beside is not None else time_type_of(leg)
         apart = beside is None and len(flow.legs) == 1 and is_apart(leg.stream, windowed, keys)
-        placement = Placer(self.spark, time_type).of(window, per, numbered=numbered, apart=apart)
+        placement = WindowPlanner(self.spark, time_type).of(window, per, numbered=numbered, apart=apart)
         shipped |= placement.shipped
         before: list[MakeKernel] = list(placement.before)
         if retimed and beside is not None:
@@ -378,13 +385,13 @@ class Stages:
         columns = [(ref, f"g{i}") for i, ref in enumerate(keys)]
         columns += [(bound, bound.name) for bound in shown]
         columns += [(call.result, f"r{i}") for i, call in enumerate(node.aggregates)]
-        return Flow((Leg(named(frame, columns), marked=marked, staged=True),))
+        return StreamFrames((InputFrame(named(frame, columns), marked=marked, staged=True),))
 
     # ------------------------------------------------------------ running one
 
     def run(
         self,
-        flow: Flow,
+        flow: StreamFrames,
         shipped: dict[str, Column],
         keys: Sequence[Column] | None,
         kernels: Sequence[MakeKernel],
@@ -401,7 +408,7 @@ class Stages:
         generous: bool = False,
         apart: bool = False,
         time_type: pa.DataType | None = None,
-        searched: Searched | None = None,
+        searched: PatternInput | None = None,
     ) -> DataFrame:
         """A stage over a flow: its first ``keep`` columns (or all) come out again, and those that it adds.
 
@@ -411,7 +418,7 @@ class Stages:
         to see all tuples in one place; one that is ``generous`` can do something with late ones. Results have
         the ``time_type`` of the tuples, if not another.
         """
-        for program in found(kernels):
+        for program in every_program(kernels):
             read_given(program, self.spark, self.given)
         passed = list(shipped)[:keep]
         if not shipped:
@@ -445,37 +452,37 @@ class Stages:
         )
         self.pipelines.append(pipeline)
         parallel = (parallel and bool(keys)) or (spread and not late)
-        wanted = Wanted(pipeline, flow.legs, shipped, keys, key, parallel, frames, searched)
+        wanted = StageRequest(pipeline, flow.legs, shipped, keys, key, parallel, frames, searched)
         if self.stand_in is not None and frames[0].isStreaming:
             return self.stand_in(wanted)
         return self._stage(wanted)
 
-    def _stage(self, wanted: Wanted) -> DataFrame:
+    def _stage(self, request: StageRequest) -> DataFrame:
         partitions = int(self.spark.conf.get("spark.sql.shuffle.partitions") or 1)
-        shards = shard_ids(partitions if wanted.parallel else 1, partitions)
-        stage = Stage(wanted.pipeline, shards, uuid.uuid4().hex)
+        shards = shard_ids(partitions if request.parallel else 1, partitions)
+        stage = Stage(request.pipeline, shards, uuid.uuid4().hex)
         self.tokens.append(stage.token)
-        if not wanted.frames[0].isStreaming:
-            return stage_table(stage, wanted.frames)
+        if not request.frames[0].isStreaming:
+            return stage_table(stage, request.frames)
         if self.control is not None:
-            reports = Reports(self.spark.sparkContext)
-            self.reports.append((reports, wanted.streams))
+            reports = ShardReports(self.spark.sparkContext)
+            self.reports.append((reports, request.streams))
             stage = replace(stage, reports=(reports,))
-        return stage_stream(stage, wanted.frames, self.control)
+        return stage_stream(stage, request.frames, self.control)
 
 
 def _settling(ties: Sequence[str], inputs: Sequence[Input]) -> MakeKernel:
     """Those with the same time are put in order when all of them are there, which may take micro-batches."""
-    from millstream.kernels.core.tie_order import Settle
+    from millstream.kernels.core.tie_order import TieOrder
 
     firsts = [i * ORIGINS_PER_INPUT for i, source in enumerate(inputs) if source.ties]
-    return partial(Settle, tuple(ties), tuple((first, first + ORIGINS_PER_INPUT - 1) for first in firsts))
+    return partial(TieOrder, tuple(ties), tuple((first, first + ORIGINS_PER_INPUT - 1) for first in firsts))
 
 
-def nothing(wanted: Wanted) -> DataFrame:
+def empty_result(request: StageRequest) -> DataFrame:
     """The results of a stage that has not seen anything."""
-    schema = from_arrow_schema(result_schema(wanted.pipeline))
-    spark = wanted.frames[0].sparkSession
+    schema = from_arrow_schema(result_schema(request.pipeline))
+    spark = request.frames[0].sparkSession
     return spark.createDataFrame([], schema)
 
 

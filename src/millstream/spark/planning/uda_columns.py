@@ -12,7 +12,7 @@ from millstream.analysis.queries.call_nodes import AggregateCall
 from millstream.codegen.udas.uda_compiler import BASE, CONTENT
 from millstream.errors import ExecutionError
 from millstream.kernels.core.arrow_types import arrow_type
-from millstream.kernels.specs import AggregateSpec, UserSpec
+from millstream.kernels.specs import AggregateSpec, UdaSpec
 from millstream.program.program import Program
 from millstream.spark.planning.over_stage import AnyBody, condition_of, content_spec, names_of, program_of
 from millstream.spark.sources.hidden_columns import MARK
@@ -37,13 +37,13 @@ def shipped_arguments(call: AggregateCall, body: AnyBody, name: str) -> dict[str
     return arguments
 
 
-def base_spec(call: AggregateCall, name: str, result: str) -> tuple[dict[str, Column], UserSpec]:
+def base_spec(call: AggregateCall, name: str, result: str) -> tuple[dict[str, Column], UdaSpec]:
     """A call on a bare stream: what it is shipped, and what kernels need to know."""
     assert call.bodies is not None
     body = call.bodies.base
     assert body is not None
     results = tuple(f"{result}_{i}" for i in range(len(body.returns)))
-    spec = UserSpec(program_of(body, BASE), names_of(body, name), results, condition=condition_of(call, name))
+    spec = UdaSpec(program_of(body, BASE), names_of(body, name), results, condition=condition_of(call, name))
     return shipped_arguments(call, body, name), spec
 
 
@@ -96,7 +96,7 @@ def collected(frame: DataFrame, calls: Mapping[str, AggregateCall]) -> DataFrame
     return frame
 
 
-def put_together(frame: DataFrame, specs: Sequence[tuple[AggregateCall, UserSpec, str]]) -> DataFrame:
+def put_together(frame: DataFrame, specs: Sequence[tuple[AggregateCall, UdaSpec, str]]) -> DataFrame:
     """The columns of each result as one column, a struct if it is a row."""
     for call, spec, name in specs:
         parts = [F.col(n) for n in spec.results]

@@ -19,7 +19,7 @@ from millstream.analysis.queries.resolved_expression import ColumnRef, Expr
 from millstream.catalog.entries import OrderedPerPromise, Promise, PunctuationPromise, Stream
 from millstream.kernels.core.kernel import Kernel
 from millstream.kernels.core.partition_state import BY_KEY, BY_PART, WHOLE, Columns
-from millstream.kernels.windows.window_assigner import Placing
+from millstream.kernels.windows.window_assigner import WindowAssigner
 from millstream.plan import nodes
 from millstream.plan.time_attributes import arrives, sources_of
 from millstream.quantity import Distance, Quantity, Rows
@@ -41,14 +41,14 @@ _TIME_OF_DAY = re.compile(r"'\s*\d{1,2}:\d{2}(:\d{2}(\.\d*)?)?\s*'")
 
 
 @dataclass(frozen=True)
-class Placement:
+class WindowPlacement:
     """How the windows of a bracket are placed.
 
     ``before`` are the kernels that tuples pass on their way to the windows. ``shipped`` are columns that only
     this needs. ``generous`` windows can count late tuples.
     """
 
-    placing: Callable[[], Placing]
+    placing: Callable[[], WindowAssigner]
     edge_type: pa.DataType
     wid_type: pa.DataType = field(default_factory=pa.int64)
     before: tuple[Callable[[], Kernel], ...] = ()
@@ -114,25 +114,29 @@ def _told_apart(promise: Promise) -> set[str]:
 
 
 @dataclass(frozen=True)
-class Placer:
+class WindowPlanner:
     """Finds the placement of windows over an attribute of a type."""
 
     spark: SparkSession
     time_type: T.DataType
 
-    def of(self, window: Window, per: Columns, *, numbered: bool, apart: bool = False) -> Placement:
+    def of(self, window: Window, per: Columns, *, numbered: bool, apart: bool = False) -> WindowPlacement:
         """``numbered`` says whether somebody wants to see the ids of windows.
 
         With ``apart``, groups need only wait for their own sub-stream.
         """
         from millstream.kernels.core.reorder import Reorder
-        from millstream.kernels.windows.arrival_numbers import Numbering
-        from millstream.kernels.windows.landmark_assigner import Landmark, Now
-        from millstream.kernels.windows.row_assigner import Rows as RowWindows
-        from millstream.kernels.windows.session_predicate_assigner import ENDS, STARTS, Runs
-        from millstream.kernels.windows.sliding_assigner import Sliding
-        from millstream.kernels.windows.substream_assigner import SlidingApart
-        from millstream.kernels.windows.tuple_slide_assigner import TupleSlide
+        from millstream.kernels.windows.arrival_numbers import ArrivalNumbers
+        from millstream.kernels.windows.landmark_assigner import LandmarkWindows, NowWindows
+        from millstream.kernels.windows.row_assigner import RowWindows
+        from millstream.kernels.windows.session_predicate_assigner import (
+            ENDS,
+            STARTS,
+            SessionPredicateWindows,
+        )
+        from millstream.kernels.windows.sliding_assigner import SlidingWindows
+        from millstream.kernels.windows.substream_assigner import SubstreamWindows
+        from millstream.kernels.windows.tuple_slide_assigner import TupleSlideWindows
 
         in_order = (partial(Reorder),)
         match window:
@@ -140,23 +144,23 @@ class Placer:
                 assert slide is not None
                 begin = 0 if origin is None else self._exact_instant(origin)
                 sizes = self._exact(range_), self._exact(slide), begin, self._emit(window)
-                sliding = Sliding(*sizes, self._is_float, self._is_single)
-                whole = SlidingApart(sliding) if apart else sliding
-                return Placement(whole, self._edge_type, generous=True)
+                sliding = SlidingWindows(*sizes, self._is_float, self._is_single)
+                whole = SubstreamWindows(sliding) if apart else sliding
+                return WindowPlacement(whole, self._edge_type, generous=True)
             case RowWindow(range=Rows(count), slide=Rows(slide_)):
                 emit = window.emit_every.count if isinstance(window.emit_every, Rows) else None
                 before = () if window.by_arrival else in_order
-                return Placement(RowWindows(count, slide_, emit, per), pa.int64(), before=before)
+                return WindowPlacement(RowWindows(count, slide_, emit, per), pa.int64(), before=before)
             case TupleSlideWindow(range=range_, every=Rows(every), by_rank=by_rank):
                 is_marked = not by_rank and every > 1  # if every tuple ends a window, none need be marked
-                placing = TupleSlide(self._units(range_), every, not is_marked, per)
-                marks = (partial(Numbering, every, per),) if is_marked else ()
-                return Placement(placing, self._edge_type, self._edge_type, marks)
+                placing = TupleSlideWindows(self._units(range_), every, not is_marked, per)
+                marks = (partial(ArrivalNumbers, every, per),) if is_marked else ()
+                return WindowPlacement(placing, self._edge_type, self._edge_type, marks)
             case NowWindow():
-                return Placement(Now(self._is_float), self._edge_type, self._edge_type)
+                return WindowPlacement(NowWindows(self._is_float), self._edge_type, self._edge_type)
             case LandmarkWindow(start=start, end=end, slide=slide):
                 of_day = is_time_of_day(start), is_time_of_day(end)
-                landmark = Landmark(
+                landmark = LandmarkWindows(
                     None if start is None else self.instant(start),
                     None if end is None else self.instant(end),
                     None if slide is None else self._exact(slide),
@@ -166,16 +170,18 @@ class Placer:
                     of_day,
                 )
                 before = in_order if any(of_day) else ()
-                return Placement(landmark, self._edge_type, before=before, generous=not before)
+                return WindowPlacement(landmark, self._edge_type, before=before, generous=not before)
             case SessionWindow(gap=gap):
                 often = self._emit(window)
-                runs = Runs(self._units(gap), None if often is None else int(often), per, numbered)
-                return Placement(runs, self._edge_type, before=in_order)
+                runs = SessionPredicateWindows(
+                    self._units(gap), None if often is None else int(often), per, numbered
+                )
+                return WindowPlacement(runs, self._edge_type, before=in_order)
             case PredicateWindow(start_when=Expr() as start_when, end_when=Expr() as end_when):
                 often = self._emit(window)
-                runs = Runs(None, None if often is None else int(often), per, numbered)
+                runs = SessionPredicateWindows(None, None if often is None else int(often), per, numbered)
                 flags = {STARTS: F.expr(start_when.sql), ENDS: F.expr(end_when.sql)}
-                return Placement(runs, self._edge_type, before=in_order, shipped=flags)
+                return WindowPlacement(runs, self._edge_type, before=in_order, shipped=flags)
         raise AssertionError(f"{window} has passed the list of what can be run")
 
     @property

@@ -73,7 +73,7 @@ ReadPort = Callable[[int], DataFrame]
 
 
 @dataclass(frozen=True)
-class StreamFrames:
+class SourceFrames:
     """A stream as it was read: the tuples, and what was no tuple.
 
     Where only the time of a row can be bad, such rows are still among the good ones (``untimed``): whoever
@@ -87,13 +87,13 @@ class StreamFrames:
 
 def read_stream(
     stream: Stream, spark: SparkSession, read_port: ReadPort, metrics: str | None = None
-) -> StreamFrames:
+) -> SourceFrames:
     """Read a stream; under the name ``metrics`` its tuples and bad records are counted."""
     raw = _raw(stream, spark, read_port)
     return classify(raw, stream, metrics)
 
 
-def classify(raw: DataFrame, stream: Stream, metrics: str | None = None) -> StreamFrames:
+def classify(raw: DataFrame, stream: Stream, metrics: str | None = None) -> SourceFrames:
     """Part the tuples from the bad records, and give the tuples their timestamp."""
     timestamp = stream.timestamp
     frame = raw if BAD in raw.columns else raw.withColumn(BAD, F.lit(None).cast("string"))
@@ -137,7 +137,7 @@ def classify(raw: DataFrame, stream: Stream, metrics: str | None = None) -> Stre
     kept = [name for name in hidden(frame.columns) if name != BAD]
     # A bad record has no place in time, but it has come in some order.
     arrival = [_column(name) for name in kept if name in (PARTITION, SEGMENT, FILE)]
-    return StreamFrames(
+    return SourceFrames(
         good=(uncounted if untimed else frame.where(~is_bad)).select(*map(_column, (*names, *kept))),
         bad=frame.where(is_bad).select(
             as_text.alias("record"),
