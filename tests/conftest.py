@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import is_hypothesis_test, settings
 
+from millstream.syntax import parse_script
 from tests.scheduling import Recorder, longest_first, recorded
 
 if TYPE_CHECKING:
@@ -21,6 +22,9 @@ for profile in EXAMPLES:
 # Hours of fuzzing: pytest tests/syntax --hypothesis-profile=soak --timeout=0
 settings.register_profile("soak", max_examples=50_000, deadline=None)
 settings.load_profile("ci")
+
+# The parser raises Python's recursion limit once; in the middle of a Hypothesis test that would be a warning.
+parse_script("")
 
 
 @pytest.fixture(scope="session")
