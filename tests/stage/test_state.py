@@ -109,7 +109,7 @@ def test_keys_are_part_of_the_format_whatever_attributes_are_called() -> None:
         {"promised", "newest"},
         {"promised", "ranked"},
         {"promised", "newest", "top", "tree"},
-        {"promised"},
+        {"promised", "ended"},
         {"promised", "seen", "ended", "tree"},
         {"promised"},
     ]

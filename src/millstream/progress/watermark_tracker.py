@@ -114,11 +114,16 @@ class Tracker:
         if piece.promises is not None:
             late &= ~piece.promises
         self._settle()
-        if self.promised == self.highest:
+        if self.has_last_word:
             # The last word is none of the promises before it, and what follows it promises nothing.
             before = promised[promised < self.highest]
             self.timed = before[-1].item() if len(before) else self.timed
         return Verdict(late, promised)
+
+    @property
+    def has_last_word(self) -> bool:
+        """True if punctuation has ended the whole partition; the largest timestamp alone does not."""
+        return any(isinstance(part, _Promised) and part.ended for part in self.parts)
 
     def judge(self, time: Times, *, broken: Mask | None = None, newest: Times | None = None) -> Verdict:
         """Judge tuples of a piece without seeing the rest of it; only for promises with a slack.
@@ -171,7 +176,7 @@ class Tracker:
     def _settle(self) -> None:
         self.promised = max([self.promised, *(part.promised for part in self.parts)])
         self.promised = float(self.promised) if self.is_float else int(self.promised)
-        if self.promised < self.highest:
+        if not self.has_last_word:
             self.timed = self.promised
 
 
@@ -235,9 +240,11 @@ class _Newest(_ClauseTracker):
 
 @dataclass
 class _Promised(_ClauseTracker):
-    """PUNCTUATED BY: the largest time among the tuples that are promises."""
+    """PUNCTUATED BY: the largest time among the tuples that are promises, and whether one had none."""
 
+    kept = ("promised", "ended")
     promised: Any
+    ended: bool = False
 
     def show(self, piece: Piece) -> tuple[Mask | None, Times]:
         assert piece.promises is not None
@@ -246,7 +253,9 @@ class _Promised(_ClauseTracker):
         if piece.ends is not None:
             # A promise without a time is the last word of the whole partition.
             last = np.inf if piece.time.dtype == np.float64 else np.iinfo(np.int64).max
-            values = np.where(piece.promises & piece.ends, last, values)
+            ends = piece.promises & piece.ends
+            values = np.where(ends, last, values)
+            self.ended = self.ended or bool(ends.any())
         before = newest_before(values, self.promised)
         if len(values):
             self.promised = max(before[-1], values[-1]).item()

@@ -129,7 +129,7 @@ class InputProgress:
         partitions = self._partitions.values()
         if not self._partitions or len(self._partitions) < self._input.partitions:
             return False
-        return all(partition.tracker.promised == partition.tracker.highest for partition in partitions)
+        return all(partition.tracker.has_last_word for partition in partitions)
 
     @property
     def reached(self) -> Frontier:
