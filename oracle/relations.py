@@ -38,7 +38,7 @@ END: Frontier = (EVERYTHING, ())
 
 
 def slowest(frontiers: Iterable[Frontier]) -> Frontier:
-    """How far all are together: as far as the slowest of those that have not said their last word.
+    """Common progress of all: that of the slowest which has not said its last word.
 
     When all have, any of them may have been the last, and so the furthest promise before it counts.
     """
@@ -122,7 +122,7 @@ class Relation:
         return END if self.ended else self.frontiers.get(attribute, BEGINNING)
 
     def before_end(self) -> Relation:
-        """The same before the input ended, or before its last word."""
+        """Progress before the input ended, or before its last word."""
         frontiers = {a: (before_last_word(promise), rest) for a, (promise, rest) in self.frontiers.items()}
         return replace(self, ended=False, frontiers=frontiers)
 

@@ -130,7 +130,7 @@ def test_broken_and_unwritable_files_stop_nothing(little: Little) -> None:
 
 
 def test_a_place_of_others_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What lies in it would be executed."""
+    """Files in it would be executed."""
     theirs = tmp_path / f"millstream-{os.getuid()}"
     theirs.mkdir()
     theirs.chmod(0o777)

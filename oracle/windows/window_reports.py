@@ -166,12 +166,12 @@ class Line:
 
     @property
     def reached(self) -> Instant:
-        """What had been promised when the input ended, or when its last word came."""
+        """Promise that stood when the input ended, or when its last word came."""
         return before_last_word(self.promised)
 
     @property
     def promised(self) -> Instant:
-        """What the input promises itself, its last word too; the rows of a table come in order."""
+        """Promises of the input itself, its last word too; the rows of a table come in order."""
         if self.relation.time_type is None:
             places = [place for _, place in self.placed(self.relation.records)]
             return at(max(places)) if places else NOTHING

@@ -1,4 +1,4 @@
-"""What only the end of the input completes ends with the newest tuple of the stream that the window is over.
+"""Windows that only the end of the input completes end with the newest tuple of their stream.
 
 That may be a derived stream: tuples that it leaves out do not count, while those that WHERE leaves out of the
 window do. Rows are worked out by hand.

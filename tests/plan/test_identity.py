@@ -1,4 +1,4 @@
-"""What makes a plan another one for its checkpoint, and what does not."""
+"""Changes of a query that make its checkpoint another one, and changes that do not."""
 
 from __future__ import annotations
 

@@ -255,7 +255,7 @@ def _on_options(entry: object, statement: AnalysedStatement) -> Iterator[_Found]
 
 
 def _option_span(key: str, statement: AnalysedStatement) -> Span | None:
-    """Where an option stands in a statement: the catalog keeps no places of options."""
+    """Find the place of an option in a statement: the catalog keeps none."""
     start, end = statement.span
     text = statement.source.text[start : end + 1]
     found = re.search(rf"\bOPTIONS\b.*?(?<!['\w])({re.escape(key)})(?!\w)", text, re.DOTALL | re.IGNORECASE)

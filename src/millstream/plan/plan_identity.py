@@ -43,7 +43,7 @@ Properties = dict[str, Any]
 Kind = tuple[str, Callable[[Any], Properties]]
 
 KINDS: dict[type, Kind] = {}
-"""What is written of each class, and the name under which. Names stay, whatever becomes of the classes."""
+"""Fields to write of each class, and its stable name. Names stay when classes are renamed."""
 
 
 def described(plan: nodes.Node, *, exact_names: bool = False) -> tuple[str, ...]:

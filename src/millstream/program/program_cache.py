@@ -75,12 +75,12 @@ def text_of(name: str, source: str) -> str:
 
 
 def cache_entry(program: Program) -> CacheEntry | None:
-    """Where a program is, or would be; None if nothing can be kept here."""
+    """Path of a program, whether it is there or not; None if nothing can be kept here."""
     return entry_of_text(text_of(program.name, program.source))
 
 
 def entry_of_text(text: str) -> CacheEntry | None:
-    """The same for the text of its module."""
+    """Path of a program by the text of its module."""
     directory = code_directory()
     if directory is None:
         return None

@@ -84,7 +84,7 @@ class Tracker:
     parts: list[Any] = field(init=False)
     promised: Any = field(init=False)
     timed: Any = field(init=False)
-    """The same without the last word of the source partition, which has no time."""
+    """Promise without the last word of the source partition, which has no time."""
 
     def __post_init__(self) -> None:
         self.promised = self.timed = self.lowest

@@ -31,7 +31,7 @@ def warm_up(say: Callable[[str], None] = lambda message: None) -> None:
 
 
 def _compile_stage() -> None:
-    """What stages and promises have that is compiled."""
+    """Compile the functions of stages and promises."""
     import numpy as np
 
     from millstream.progress.disorder_clauses import OrderedPer, Promises, Punctuated, RowSlack

@@ -113,7 +113,7 @@ class Shard:
 
     @property
     def _reached(self) -> Frontier:
-        """How far all inputs together were before the end; it does not matter who said the last word last."""
+        """Progress of all inputs before the end, in whichever order they have ended."""
         reached = min(arrivals.reached for arrivals in self._arrivals)
         return max(arrivals.before_last_word for arrivals in self._arrivals) if reached == END else reached
 
@@ -210,7 +210,7 @@ class Shard:
 
 
 def reached_time(promised: Frontier, is_double: bool) -> int | float | None:
-    """What had been promised, unless that was nothing or everything."""
+    """Timed promise, unless nothing or everything was promised."""
     if not np.isfinite(promised.time) or (not is_double and promised.time >= np.iinfo(np.int64).max):
         return None
     return None if is_double and promised.time >= _LARGEST else promised.time

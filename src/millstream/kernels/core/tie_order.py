@@ -39,7 +39,7 @@ class TieOrder(Reorder):
         self._ties = tuple(ties)
         self._origins = tuple(origins)
         self._given = 0
-        """How many tuples have been settled."""
+        """Number of tuples that have been put in order."""
 
     def process(self, tuples: Tuples, frontier: Frontier) -> Tuples:
         mine = np.zeros(len(tuples), np.bool_)
