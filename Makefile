@@ -16,13 +16,16 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 # Prefix of whatever starts Spark.
 WITH_JAVA = JAVA_HOME=$$(scripts/java) && export JAVA_HOME &&
 
-.PHONY: help demo check test durations kernels archive bench bench-engine bench-growth bench-slides bench-windows bench-aggregates bench-patterns bench-relations soak lint venv clean java
+.PHONY: help demo picture check test durations kernels archive bench bench-engine bench-growth bench-slides bench-windows bench-aggregates bench-patterns bench-relations soak lint venv clean java
 
 help: ## list the targets (default)
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: java venv ## see Millstream at work
 	@$(WITH_JAVA) $(BIN)/millstream demo
+
+picture: java venv ## draw the demo's screen into docs/demo.svg
+	@$(WITH_JAVA) $(BIN)/python scripts/picture.py
 
 check: venv ## lint and all tests that need no Spark, in a few minutes and without Java
 	@$(MAKE) --no-print-directory -j 2 lint kernels

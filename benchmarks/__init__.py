@@ -1,1 +1,1 @@
-"""Benchmarks, side by side with what people would use otherwise: ``make bench``."""
+"""Benchmarks beside the alternatives: ``make bench``."""

@@ -1,4 +1,4 @@
-"""What a benchmark reports: times of several ways to do the same thing, as ratios within one run."""
+"""Report of a benchmark: times of several algorithms for one task, as ratios within one run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ REPEATS = 3
 
 @dataclass(frozen=True)
 class Measurement:
-    """One way of doing it: what it is called, its times in seconds, and how many rows it went through."""
+    """One algorithm: its name, its times in seconds, and its number of rows."""
 
     name: str
     seconds: tuple[float, ...]
@@ -37,7 +37,7 @@ def timed(action: Callable[[], object]) -> float:
 def in_turn(
     ways: dict[str, Callable[[], object]], rows: int = 0, repeats: int = REPEATS
 ) -> list[Measurement]:
-    """Measure several ways in turn, so that what disturbs the machine disturbs them all."""
+    """Measure several algorithms in turn, so that disturbances of the machine affect them all."""
     times: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(repeats):
         for name, action in ways.items():

@@ -1,4 +1,4 @@
-"""What it costs to begin: the command's help, and the check of a script of 200 statements, without Spark."""
+"""Start-up times without Spark: the command's help, and the check of a script of 200 statements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The oracle: the definitions of the semantics, slow and plain; every engine result is tested against it."""
+"""The oracle: slow, plain definitions of the semantics, against which every engine result is tested."""
 
 from oracle.errors import DivisionByZero, Failure, NotConvertible, NotInterpreted, Overflow
 from oracle.inputs import Arrivals, Heartbeat, Input, Row

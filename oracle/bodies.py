@@ -1,7 +1,6 @@
-"""The body of an aggregate by its definition: tables are lists of rows, statements are what SQL says.
+"""Bodies of aggregates by definition: tables are lists of rows, statements follow SQL.
 
-Nothing is indexed, maintained or compiled: every query looks at all rows, in the order in which they were
-inserted.
+Nothing is indexed, maintained or compiled: every query scans all rows, in the order of their insertion.
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ Row = list[Value]
 
 
 class SeveralRows(Failure):
-    """A query that stands for one value has several rows."""
+    """A scalar subquery with several rows."""
 
 
 @dataclass
 class Instance:
-    """The tables of an aggregate that has begun; ``given`` are the rows of those of the catalog."""
+    """The tables of a running aggregate; ``given`` are the rows of the tables of the catalog."""
 
     body: typed_nodes.Body
     given: Mapping[str, Sequence[Row]] = field(default_factory=dict)
@@ -44,12 +43,12 @@ class Instance:
         self.tables |= {table.name: [] for table in self.body.tables}
 
     def run(self, block: str, arguments: Sequence[Value] = ()) -> list[tuple[Value, ...]]:
-        """The statements of a block; gives the rows that they return."""
+        """Run the statements of a block, and return the rows that they return."""
         return _Block(self, arguments).run(self.body.blocks[block])
 
 
 def converted(arguments: Sequence[Value], types: Sequence[Type], body: typed_nodes.Body) -> list[Value]:
-    """Arguments of a call as the parameters want them."""
+    """Convert the arguments of a call to the types of the parameters."""
     return [cast(v, t, p.type) for v, t, p in zip(arguments, types, body.parameters, strict=True)]
 
 
@@ -58,9 +57,9 @@ def of_content(
     content: Sequence[Sequence[Value]],
     given: Mapping[str, Sequence[Row]] | None = None,
 ) -> list[tuple[Value, ...]]:
-    """An aggregate over a finite content: what its last tuple and TERMINATE return.
+    """Return the rows of the last tuple and of TERMINATE for a finite content.
 
-    A window version finds the tuples so far in its window.
+    A window version has the tuples so far in its window.
     """
     return list(itertools.chain(*_ends(body, content, given or {})))
 
@@ -68,7 +67,7 @@ def of_content(
 def only_row(
     body: typed_nodes.Body, content: Sequence[Sequence[Value]], given: Mapping[str, Sequence[Row]]
 ) -> Value:
-    """An aggregate that another one calls: the row that TERMINATE returns, else that of the last tuple."""
+    """Return the result of a nested call: the row of TERMINATE, else that of the last tuple."""
     last, terminated = _ends(body, content, given)
     returned = terminated or last
     if len(returned) > 1:
@@ -79,7 +78,7 @@ def only_row(
 def _ends(
     body: typed_nodes.Body, content: Sequence[Sequence[Value]], given: Mapping[str, Sequence[Row]]
 ) -> tuple[list[tuple[Value, ...]], list[tuple[Value, ...]]]:
-    """The rows that the last tuple and TERMINATE return."""
+    """Return the rows of the last tuple and those of TERMINATE."""
     if not content:
         return [], []
     instance = Instance(body, given)
@@ -248,7 +247,7 @@ class _Block:
     # ------------------------------------------------------------ values
 
     def value(self, expr: Expr, place: Mapping[int, Any], group: list[Value] | None = None) -> Value:
-        """The value of an expression, at the rows that scans are at."""
+        """Evaluate an expression at the current rows of the scans."""
 
         def part(inner: Expr) -> Value:
             return self.value(inner, place, group)
@@ -348,7 +347,7 @@ def _parts(text: str, separator: str, number: int) -> str:
 
 
 def _constant(value: Any, type_: Type) -> Value:
-    """As this package has values."""
+    """Convert a constant to this package's representation."""
     if value is None:
         return None
     match type_.kind:

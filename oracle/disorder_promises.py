@@ -1,4 +1,4 @@
-"""Promises: what a source partition says about what is still to come, and who breaks its word.
+"""Promises of a source partition about its future tuples, and the tuples that break them.
 
 A promise about an attribute is a point: no more tuples before it. What the clauses of a stream promise:
 
@@ -65,33 +65,33 @@ Values = tuple[Value, ...]
 
 
 class Rule(ABC):
-    """What one clause promises about one attribute of one source partition."""
+    """Promise of one clause about one attribute of one source partition."""
 
     @abstractmethod
     def see(self, point: Point, values: Values) -> None:
-        """A tuple came."""
+        """Take note of a tuple."""
 
     @abstractmethod
     def progress(self) -> Instant:
-        """What is promised now."""
+        """Return the present promise."""
 
     def breaks(self, point: Point, values: Values) -> bool:
-        """Whether a tuple breaks what its own sub-stream has promised."""
+        """Return whether a tuple breaks the promise of its own sub-stream."""
         return False
 
 
 class NoRule(Rule):
-    """Nothing but heartbeats."""
+    """No clause: heartbeats only."""
 
     def see(self, point: Point, values: Values) -> None:
-        """Shows nothing."""
+        """Ignore the tuple."""
 
     def progress(self) -> Instant:
         return NOTHING
 
 
 class Slack(Rule):
-    """SLACK INTERVAL t, and (without an amount) what is in order."""
+    """SLACK INTERVAL t, and (without an amount) the default order."""
 
     def __init__(self, amount: Quantity | None, type_: Type) -> None:
         self._amount, self._type = amount, type_
@@ -158,7 +158,7 @@ class Punctuated(Rule):
         self._promised.setdefault(_key(values, self._per), NOTHING)
 
     def punctuate(self, point: Point | None, values: Values) -> None:
-        """A promise came; without a point it ends the sub-stream."""
+        """Take note of a promise; one without a point ends the sub-stream."""
         key = _key(values, self._per)
         promise = EVERYTHING if point is None else at(point)
         self._promised[key] = max(promise, self._promised.get(key, NOTHING))
@@ -200,7 +200,7 @@ class Promised:
         self.renew()
 
     def punctuated_by(self, values: Values) -> bool:
-        """Whether a tuple is no data but a promise about this attribute, which then holds."""
+        """Return whether a tuple is a punctuation of this attribute, and apply it."""
         if not isinstance(self.rule, Punctuated) or not self.rule.is_punctuation(values):
             return False
         self.rule.punctuate(to_point(values[self.position], self.type), values)
@@ -208,7 +208,7 @@ class Promised:
         return True
 
     def renew(self, heartbeat: Instant = NOTHING) -> None:
-        """Promise what there is to promise; nothing counts after the last word."""
+        """Renew the promise; after the last promise of everything it does not change."""
         if is_everything(self.promise):
             return
         renewed = max(self.promise, self.rule.progress(), heartbeat)
@@ -216,7 +216,7 @@ class Promised:
 
 
 def promised_attributes(stream: Stream) -> dict[str, Promised]:
-    """The attributes of a stream about which anything is promised, as a source partition begins."""
+    """Return the promised attributes of a stream, as a source partition begins."""
     timestamp = stream.timestamp.column
     positions = {field.name.lower(): i for i, field in enumerate(stream.schema)}
     clauses: dict[str, list[Promise]] = {timestamp.lower(): []} if timestamp else {}

@@ -1,4 +1,4 @@
-"""What the interpreter refuses, and what stops a query while it runs."""
+"""Refusals of the interpreter, and errors that stop a query."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from millstream.errors import ExecutionError, NotExecutableError
 
 
 class NotInterpreted(NotExecutableError):  # noqa: N818 (it is no fault of the query's)
-    """A part of the language that the interpreter does not know; the message names it."""
+    """A part of the language that the interpreter does not support; the message names it."""
 
     def __init__(self, what: str) -> None:
         super().__init__(f"the reference interpreter does not know {what}")
@@ -18,7 +18,7 @@ class Failure(ExecutionError):  # noqa: N818 (the names below say what happened)
 
 
 class Overflow(Failure):
-    """A result that is no value of its type."""
+    """A result that is not a value of its type."""
 
 
 class DivisionByZero(Failure):

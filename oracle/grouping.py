@@ -21,13 +21,13 @@ from oracle.values.values import Value, order_key, same_key
 
 
 def window_aggregate(node: WindowAggregate, content: Relation, source: int) -> Relation:
-    """A row for each report of a window and each group that holds a tuple, stamped as the report is."""
+    """Return a row for each report of a window and each non-empty group, with the report's timestamp."""
     columns = [column_key(column) for column in content.schema]
     keys = [key.expr.column or ColumnRef("", key.name, key.expr.type) for key in node.group_by]
     functions = [compiled(key.expr, content.schema) for key in node.group_by]
     carried: list[ColumnRef] = []
     if content.windows is not None:
-        # What PATTR divides is divided in the result too, whatever else it means for the window.
+        # PATTR partitions the result too.
         keys += content.windows.partition_by
         functions += [compiled(of_column(c), content.schema) for c in content.windows.partition_by]
         carried = list(content.windows.bounds)
@@ -48,10 +48,10 @@ def window_aggregate(node: WindowAggregate, content: Relation, source: int) -> R
             row = dict(zip(columns, members[0].values, strict=True)) | row
         place = (0,) if report is None else report.place
         order = (source, *place, *map(order_key, values))
-        kept = [row[column_key(column)] for column in (*keys, *carried)]
+        group_values = [row[column_key(column)] for column in (*keys, *carried)]
         time = None if report is None else report.time
-        found = itertools.product(*(call(members) for call in calls))
-        records += [Record((*kept, *results), time, order) for results in found]
+        combinations = itertools.product(*(call(members) for call in calls))
+        records += [Record((*group_values, *results), time, order) for results in combinations]
     schema = (*keys, *carried, *(call.result for call in node.aggregates))
     return _stamped(node, content, schema, records)
 
@@ -59,18 +59,18 @@ def window_aggregate(node: WindowAggregate, content: Relation, source: int) -> R
 def maintained_groups(
     node: WindowAggregate, rows: Sequence[tuple[Value, ...]], schema: Sequence[ColumnRef]
 ) -> list[tuple[Value, ...]]:
-    """The groups of a relation as it is at an instant; one that has vanished has no row."""
+    """Return the groups of a relation at an instant; an empty group has no row."""
     if not rows:
         return []
     records = [Record(row, None, (number,)) for number, row in enumerate(rows)]
     groups = window_aggregate(node, Relation(tuple(schema), records), 0)
-    # Bounds of windows are about windows that end, and there is none.
+    # Only windows that end have bounds.
     places = [groups.schema.index(c) if c in groups.schema else None for c in node.schema]
     return [tuple(None if i is None else r.values[i] for i in places) for r in groups.records]
 
 
 def _call(call: AggregateCall, schema: Sequence[ColumnRef]) -> Callable[[list[Record]], list[Value]]:
-    """The results of a call over some content: one, unless the aggregate is the user's."""
+    """Return the results of a call over some content: one, unless the aggregate is user-defined."""
     if call.user is None or is_in_python(call):
         aggregate = aggregation(call, schema)
         return lambda members: [aggregate.of(members)]
@@ -97,5 +97,5 @@ def _stamped(
 
 
 def _plain(value: Value) -> Value:
-    """Of the two zeros that group together the plain one stands for both."""
+    """Return 0.0 for both zeros, which group together."""
     return 0.0 if isinstance(value, float) and value == 0 else value

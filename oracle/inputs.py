@@ -1,4 +1,4 @@
-"""What the interpreter is given: streams as they arrived, tables as they are."""
+"""Inputs of the interpreter: streams in order of arrival, and tables."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from oracle.values.values import BITS, Months, Value, fitted, order_key
 
 @dataclass(frozen=True)
 class Row:
-    """A tuple by its columns; one that is left out is NULL.
+    """A tuple by its columns; a missing column is NULL.
 
-    An internal timestamp is given like any other column: it is the stamp that was recorded on arrival.
-    ``stamp`` is such a record too, for a tuple without a timestamp of its own: when it met the first operator
-    that needed one.
+    An internal timestamp is passed like any other column: it is the time recorded on arrival. ``stamp`` is
+    such a record too, for a tuple without a timestamp of its own: the time at the first operator that needed
+    one.
     """
 
     values: Mapping[str, Value]
@@ -27,7 +27,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Heartbeat:
-    """A promise that came as input: no tuple is before ``time`` any more, on the timestamp or on ``on``."""
+    """A heartbeat: no tuple before ``time`` is still to come, on the timestamp or on the attribute ``on``."""
 
     time: Value
     on: str | None = None
@@ -38,7 +38,7 @@ Arrival = Row | Heartbeat
 
 @dataclass(frozen=True)
 class Arrivals:
-    """A stream: what arrived in each source partition, in order of arrival."""
+    """A stream: the arrivals of each source partition, in order."""
 
     partitions: Sequence[Sequence[Arrival]]
 
@@ -63,7 +63,7 @@ _PYTHON: dict[Kind, type | tuple[type, ...]] = {
 
 
 def row_values(given: Mapping[str, Value], schema: Sequence[Field], name: str) -> tuple[Value, ...]:
-    """The values in the order of the columns, checked: a test with a wrong value would prove nothing."""
+    """Return the values in the order of the columns, checked against their types."""
     by_name = {column.lower(): value for column, value in given.items()}
     unknown = set(by_name) - {field.name.lower() for field in schema}
     if unknown:
@@ -72,11 +72,11 @@ def row_values(given: Mapping[str, Value], schema: Sequence[Field], name: str) -
 
 
 def checked(value: Value, type_: Type, name: str) -> Value:
-    """A value that really is of its type; an error in the test otherwise."""
+    """Return a value of its type; raise an error in the test otherwise."""
     if value is None:
         return None
-    wanted = _PYTHON.get(type_.kind)
-    wrong = wanted is None or not isinstance(value, wanted)
+    class_ = _PYTHON.get(type_.kind)
+    wrong = class_ is None or not isinstance(value, class_)
     wrong = wrong or (isinstance(value, bool) and type_.kind is not Kind.BOOLEAN)
     wrong = wrong or (isinstance(value, datetime) and type_.kind is Kind.DATE)
     if isinstance(value, datetime):

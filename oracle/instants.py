@@ -1,9 +1,9 @@
-"""Windowed relational operators (semantics, section 6): everything is computed from scratch at every instant.
+"""Windowed relational operators (semantics, section 6), computed from scratch at every instant.
 
 The state of a window at an instant is a multiset of rows, and the result of a query is the relational
-operator on the states of its inputs. What enters and leaves the result makes it a stream again. A row of the
-result is what it is made of: a tuple, a pair of tuples, a value, a group with what is said of it. So a tuple
-enters also if an equal one leaves at the same instant.
+operator on the states of its inputs. Insertions and deletions turn the result into a stream. A row is
+identified by its origin: a tuple, a pair of tuples, a value, or a group with its values. So a tuple enters
+also if an equal one leaves at the same instant.
 """
 
 from __future__ import annotations
@@ -31,26 +31,27 @@ from oracle.values.values import Value, same_key
 
 Values = tuple[Value, ...]
 Row = tuple[Any, Values]
-"""What it is that is in a result, and its values: equal rows that come and go are not the same row."""
+"""The origin of a row, which identifies it, and its values."""
 Rows = list[Row]
 Aggregate = Callable[[nodes.WindowAggregate, Sequence[Values], Sequence[ColumnRef]], list[Values]]
 
 
 @dataclass(frozen=True)
 class States:
-    """The inputs of a varying result: windows as they vary, tables as they are."""
+    """Inputs of a varying result: windows and tables."""
 
     windows: Mapping[int, Varying]
-    """By the identity of their nodes, as the same window may be used twice."""
+    """Windows by the identity of their nodes, as the same window may be used twice."""
     tables: Mapping[int, Rows]
     aggregate: Aggregate
 
     def at(self, node: nodes.Node, instant: Point) -> Rows:
-        """The rows of a node at an instant."""
+        """Return the rows of a node at an instant."""
         if id(node) in self.windows:
-            bounds = (None,) * (len(node.schema) - len(node.inputs[0].schema))  # of windows that end
+            bounds = (None,) * (len(node.schema) - len(node.inputs[0].schema))  # bounds of windows that end
             state = self.windows[id(node)].state(instant)
-            # A record is itself: what windows and other results report may be equal in place and values.
+            # A record is its own identity: reports of windows and other results may have equal places and
+            # values.
             return [((_moments(r), r.order, id(r)), (*r.values, *bounds)) for r in state]
         if id(node) in self.tables:
             return self.tables[id(node)]
@@ -79,18 +80,18 @@ class States:
 
 
 def _numbered(rows: Iterable[Values]) -> Rows:
-    """Rows of groups, which are what their values are; an aggregate may return equal ones."""
+    """Number rows of groups, identified by their values; an aggregate may return equal ones."""
     seen: Counter[Any] = Counter()
-    found: Rows = []
+    numbered: Rows = []
     for row in rows:
         key = same_key(row)
-        found.append(((key, seen[key]), row))
+        numbered.append(((key, seen[key]), row))
         seen[key] += 1
-    return found
+    return numbered
 
 
 def joined(node: nodes.TableJoin | nodes.WindowJoin, left: Rows, right: Rows) -> Rows:
-    """Every kind of join of two multisets. A pair is what its rows are."""
+    """Return a join of two multisets. A pair is identified by its rows."""
     schema = (*node.left.schema, *node.right.schema)
     condition = None if node.condition is None else holds(node.condition, schema)
     pairs = [
@@ -115,9 +116,10 @@ def joined(node: nodes.TableJoin | nodes.WindowJoin, left: Rows, right: Rows) ->
 
 
 def combined(node: nodes.WindowSetOperation, left: Rows, right: Rows) -> Rows:
-    """By multiplicity: k1 + k2, min(k1, k2) and max(0, k1 - k2); without ALL, one of each that there is.
+    """Combine by multiplicity: k1 + k2, min(k1, k2) and max(0, k1 - k2); without ALL, each row once.
 
-    UNION ALL has the rows of both. Of the others, the first, second, third copy of a row is in it or not.
+    UNION ALL has the rows of both. For the others, the first, second, third copy of a row is in the result or
+    not.
     """
     if node.kind == "UNION" and node.all:
         return [(("left", w), row) for w, row in left] + [(("right", w), row) for w, row in right]
@@ -146,7 +148,7 @@ def _aligned(rows: Rows, side: nodes.Node, node: nodes.WindowSetOperation) -> Ro
 def to_stream(
     node: nodes.Node, kind: str, states: States, time_type: Type, source: int, *, ended: bool
 ) -> Relation:
-    """What a varying result gives: what enters it, what leaves it, both, or all of it every time.
+    """Return the stream of a varying result: insertions, deletions, both, or the whole result every time.
 
     After the end of the input it is evaluated until nothing changes any more.
     """
@@ -176,9 +178,10 @@ def to_stream(
 
 
 def _order(node: nodes.RelationToStream, *, is_sliding: bool) -> Callable[[Rows], list[Values]]:
-    """The order of rows that come at one instant: that of their values.
+    """Return the order of rows of one instant: that of their values.
 
-    Tuples that just pass, and pairs of such tuples, have their own: a pair is where the later of its two is.
+    Tuples that only pass, and pairs of such tuples, keep their own order: a pair has the place of its later
+    tuple.
     """
     passes = node.kind == ISTREAM and not is_sliding and of_tuples(node.input) is not None
     pairs = joined_windows(node) is not None
@@ -191,7 +194,7 @@ def _order(node: nodes.RelationToStream, *, is_sliding: bool) -> Callable[[Rows]
 
 
 def _moments(record: Record) -> tuple[Point, ...]:
-    """The timestamp of a record; a latent one need not have any, as its order is enough."""
+    """Return the timestamp of a record; a latent one may have none."""
     known = record.time if record.time is not None else record.stamp
     return () if known is None else (known,)
 
@@ -199,9 +202,9 @@ def _moments(record: Record) -> tuple[Point, ...]:
 def _instants(
     changes: Sequence[Point], sliding: Sequence[Slides], final: Instant, reached: Instant
 ) -> Iterator[Point]:
-    """When the result is evaluated: whenever an input changes or, if any slides, at slides.
+    """Yield the instants of evaluation: whenever an input changes or, if any window slides, at slides.
 
-    The first slide at or behind the last change sees it, and nothing changes after that. Slides go on as far
+    The first slide at or after the last change sees it, and nothing changes after that. Slides go on as far
     as progress had been made before the input ended.
     """
     if not changes:
@@ -213,17 +216,17 @@ def _instants(
             (point for slides in sliding if (point := slides.following(last)) is not None), default=last
         )
         last = max(behind, reached[1]) if reached[0] == 0 else behind
-        found = {point for slides in sliding for point in slides.between(first, last)}
-        instants = sorted(point for point in found if point <= behind or is_final_at(point, reached))
+        candidates = {point for slides in sliding for point in slides.between(first, last)}
+        instants = sorted(point for point in candidates if point <= behind or is_final_at(point, reached))
     yield from (instant for instant in instants if is_final_at(instant, final))
 
 
 def common_time(types: Iterable[Type]) -> Type:
-    """The type of the instants at which windows on several streams are looked at."""
+    """Return the type of the instants of windows on several streams."""
     first, *rest = types
     for other in rest:
-        found = common_type(first, other)
-        if found is None:
+        common = common_type(first, other)
+        if common is None:
             raise NotInterpreted(f"a join of windows on {first} and {other}")
-        first = found
+        first = common
     return first

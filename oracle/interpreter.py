@@ -1,4 +1,4 @@
-"""From a logical plan and the whole input to the whole answer."""
+"""Interpreter: from a logical plan and the whole input to the whole answer."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ResultRow:
 
 @dataclass(frozen=True)
 class Answer:
-    """The result of a query, in order, and what the streams that it reads rejected, in order of arrival."""
+    """The result of a query, in order, and the rejected tuples of its streams, in order of arrival."""
 
     columns: tuple[str, ...]
     rows: list[ResultRow]
@@ -54,7 +54,7 @@ class Answer:
 
     @property
     def values(self) -> list[tuple[Value, ...]]:
-        """The rows without what travels along."""
+        """The rows without hidden columns."""
         return [row.values for row in self.rows]
 
 
@@ -65,11 +65,11 @@ def run(
 
     Args:
         plan: A logical plan, optimized or not.
-        inputs: What arrived in each stream, and the rows of each table, by name.
-        ended: Whether the input ends with the lists, which is the promise of everything; otherwise results of
-            windows are in the answer only where the promises have made them final.
-        catalog: Where the stream is described whose late tuples or bad records the plan reads, and the
-            aggregates of the user's that patterns call.
+        inputs: The arrivals of each stream, and the rows of each table, by name.
+        ended: Whether the input ends with the lists, which promises everything; otherwise the answer has
+            results of windows only if the promises have made them final.
+        catalog: Definitions of the streams whose late tuples or bad records the plan reads, and of the
+            user-defined aggregates that patterns call.
     """
     interpreter = _Interpreter(inputs, ended, catalog)
     relation = interpreter.interpret(plan)
@@ -90,7 +90,7 @@ def _row(record: Record, relation: Relation) -> ResultRow:
 
 
 class _Interpreter:
-    """Walks through a plan from its leaves, left before right."""
+    """Evaluates a plan from its leaves, left before right."""
 
     def __init__(self, inputs: Mapping[str, Input], ended: bool, catalog: Catalog | None) -> None:
         self._inputs = {name.lower(): given for name, given in inputs.items()}
@@ -100,11 +100,11 @@ class _Interpreter:
         self.scanned: list[Scanned] = []
 
     def interpret(self, node: nodes.Node) -> Relation:
-        """The output of a node that is no window."""
+        """Return the output of a node that is not a window."""
         return self._interpret(node, _NODES)
 
     def content(self, node: nodes.Node) -> Relation:
-        """What an aggregate gathers: a window, perhaps behind a filter and joins with tables."""
+        """Return the input of an aggregate: a window, perhaps behind a filter and joins with tables."""
         return self._interpret(node, _CONTENTS if _has_window(node) else _NODES)
 
     def _interpret(
@@ -167,7 +167,9 @@ class _Interpreter:
         return union if node.all else union.promising(timestamps(node))
 
     def over_aggregate(self, node: nodes.OverAggregate) -> Relation:
-        return over_aggregate(node, self.interpret(node.input)).promising(timestamps(node))
+        below = self.interpret(node.input)
+        self._sources += 1
+        return over_aggregate(node, below, self._sources - 1).promising(timestamps(node))
 
     def window_aggregate(self, node: nodes.WindowAggregate) -> Relation:
         source = self._sources
@@ -177,7 +179,7 @@ class _Interpreter:
         return returned(node, self._beside_matches(node.input, node), self._catalog or Catalog())
 
     def _beside_matches(self, below: nodes.Node, node: nodes.PatternMatch) -> Relation:
-        """What a pattern finds, joined with tables as FROM has it: they meet matches, not tuples."""
+        """Return the matches of a pattern, joined with the tables of FROM: they meet matches, not tuples."""
         if is_searched(below, node):
             return matches(node, self.interpret(below), self._catalog or Catalog())
         if not isinstance(below, nodes.TableJoin):
@@ -214,7 +216,7 @@ class _Interpreter:
 
 
 def _has_window(node: nodes.Node) -> bool:
-    """Whether a window is seen here, and not one inside a derived stream."""
+    """Return whether a window is visible here, outside derived streams."""
     if isinstance(node, nodes.Filter | nodes.TableJoin | nodes.WindowJoin):
         return any(_has_window(below) for below in node.inputs)
     return isinstance(node, nodes.Windowed)

@@ -1,8 +1,8 @@
-"""When tuples enter a window and when they leave it, for every window that has a state at each instant.
+"""Lifetimes of tuples in windows that have a state at each instant.
 
 At an instant T a window without SLIDE holds the tuples with T - R < a <= T: a tuple enters at its place and
 leaves R later. With SLIDE S the state during [kS, (k+1)S) is the extent of section 3 that ends at kS. A
-landmark window keeps what it has, also after its end (Patroumpas and Sellis, section 3).
+landmark window keeps its tuples, also after its end (Patroumpas and Sellis, section 3).
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class Slides(ABC):
 
     @abstractmethod
     def following(self, point: Point) -> Point | None:
-        """The first at or behind a point."""
+        """Return the first slide at or after a point."""
 
     def between(self, first: Point, last: Point) -> Iterator[Point]:
-        """Those from one point to another, both included."""
+        """Yield the slides from one point to another, both included."""
         slide = self.following(first)
         while slide is not None and slide <= last:
             yield slide
@@ -40,12 +40,12 @@ class Slides(ABC):
 
     @abstractmethod
     def after(self, point: Point) -> Point | None:
-        """The first behind a point."""
+        """Return the first slide after a point."""
 
 
 @dataclass(frozen=True)
 class Multiples(Slides):
-    """Every so often, counted from an origin; of a landmark window inside of its bounds, and at its end."""
+    """Periodic slides from an origin; those of a landmark window lie within its bounds, and at its end."""
 
     step: Point
     origin: Point = 0
@@ -71,7 +71,7 @@ class Multiples(Slides):
 
 @dataclass(frozen=True)
 class Listed(Slides):
-    """At instants that tuples have made."""
+    """Slides at instants of tuples."""
 
     instants: tuple[Point, ...]
 
@@ -84,7 +84,7 @@ class Listed(Slides):
 
 @dataclass(frozen=True)
 class Lifetime:
-    """A tuple in a window: from the instant at which it enters until that at which it has left, if ever."""
+    """A tuple in a window: from the instant of its entry to that of its exit, if any."""
 
     record: Record
     enters: Point
@@ -96,13 +96,13 @@ class Lifetime:
 
 @dataclass(frozen=True)
 class Varying:
-    """A windowed stream as it varies: who is in it when, when it slides, and up to where that is final."""
+    """A windowed stream as it varies: lifetimes, slides, and the instant up to which they are final."""
 
     tuples: tuple[Lifetime, ...]
     final: Instant
     """Everything before this instant is final."""
     reached: Instant
-    """The same, without what the end of the input promises; its last word is kept."""
+    """Progress without the end of the input; the last promise of a partition counts."""
     slides: Slides | None = None
 
     def state(self, instant: Point) -> list[Record]:
@@ -114,7 +114,7 @@ class Varying:
 
 
 def varying(window: Window, line: Line) -> Varying:
-    """A window over a stream, as it varies with time."""
+    """Return a window over a stream as it varies with time."""
     rule = _KINDS.get(type(window))
     if rule is None:
         raise NotInterpreted(f"the state of the window {window} at an instant")
@@ -151,15 +151,17 @@ def _landmark(window: LandmarkWindow, line: Line) -> Varying:
 
 def _now(window: NowWindow, line: Line) -> Varying:
     tuples = line.placed(_on_time(line))
-    lived = [Lifetime(record, place, _next_instant(place, line.type)) for record, place in tuples]
+    lived = [
+        Lifetime(record, place, leaving(_next_instant(place, line.type), line.type))
+        for record, place in tuples
+    ]
     return Varying(tuple(lived), line.passed, line.promised)
 
 
 def _rows(window: RowWindow, line: Line) -> Varying:
-    """The latest tuples of each partition, as they are after every so many of them.
+    """Return the latest tuples of each partition, after every ``slide`` of them.
 
-    Latent tuples that were not stamped have instants that are consistent with their order, and no more is
-    known of these: they are numbered here.
+    Latent tuples without a recorded time have unknown instants in their order: they are numbered here.
     """
     if window.by_arrival:
         raise NotInterpreted("the state of a window that counts arrivals at an instant")
@@ -173,7 +175,7 @@ def _rows(window: RowWindow, line: Line) -> Varying:
         times = [numbers[id(record)] if unstamped else moment(record) for record in partition]
 
         def slide_of(count: int, times: list[Point] = times) -> Point | None:
-            """The instant of the first slide with at least so many tuples."""
+            """Return the instant of the first slide with at least so many tuples."""
             at_slide = -(-count // step) * step
             return times[at_slide - 1] if at_slide <= len(times) else None
 
@@ -195,12 +197,12 @@ _KINDS: dict[type[Window], Callable[[Any, Line], Varying]] = {
 
 
 def _on_time(line: Line) -> list[Record]:
-    """In the order of the stream, for aggregates that depend on it."""
+    """Return tuples in the order of the stream, for aggregates that depend on it."""
     return [record for record in in_order(line.relation) if not record.is_late]
 
 
 def _alive(lived: list[Lifetime]) -> tuple[Lifetime, ...]:
-    """Without those that are gone before anybody has seen them."""
+    """Drop lifetimes that end before any instant of evaluation."""
     return tuple(one for one in lived if one.leaves is None or one.enters < one.leaves)
 
 
@@ -210,7 +212,7 @@ def _known(slide: Point | None) -> Point:
 
 
 def _with_end(promise: Instant) -> Instant:
-    """A half-open extent is final when its end is reached: so is that instant itself."""
+    """Return the instant after which a half-open extent is final."""
     if before_last_word(promise) == NOTHING:
         return promise
     return (promise[0], promise[1] + Fraction(1, 10**12))

@@ -1,4 +1,4 @@
-"""Operators that look at one tuple at a time, joins with tables, and the union of streams."""
+"""Operators on single tuples, joins with tables, and the union of streams."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def project(node: Project, relation: Relation) -> Relation:
 
 
 def table_join(node: TableJoin, left: Relation, right: Relation) -> Relation:
-    """Each tuple meets all rows of the table; the stream may stand on either side."""
+    """Join each tuple with all rows of the table; the stream may be on either side."""
     if node.kind == "full":
         raise NotInterpreted("a FULL join")
     schema = (*left.schema, *right.schema)
@@ -90,7 +90,7 @@ def table_join(node: TableJoin, left: Relation, right: Relation) -> Relation:
 
 
 def stream_union(node: StreamUnion, left: Relation, right: Relation) -> Relation:
-    """Both streams as one; without ALL, tuples equal in every column and in timestamp are one tuple."""
+    """Merge both streams; without ALL, tuples equal in every column and in timestamp are one tuple."""
     assert left.time_type is not None
     assert right.time_type is not None
     time_type = TIMESTAMP if node.latent else common_type(left.time_type, right.time_type)
@@ -134,7 +134,7 @@ def _united(record: Record, side: Relation, node: StreamUnion, time_type: Type) 
 
 
 def _distinct(records: list[Record], node: StreamUnion) -> list[Record]:
-    """One of each: a tuple on time rather than a late one, and then the first."""
+    """Return one tuple of each value: one on time rather than a late one, and then the first."""
     if node.latent and any(record.stamp is None for record in records):
         raise NotInterpreted("UNION without ALL of latent tuples that have no recorded stamps")
     kept: dict[Any, Record] = {}
@@ -150,7 +150,7 @@ def _precedence(record: Record) -> tuple[Any, ...]:
 
 
 def _frontiers(node: StreamUnion, left: Relation, right: Relation) -> dict[Attribute, Frontier]:
-    """What both sides promise, about the timestamp and about columns in the same place."""
+    """Return the promises common to both sides, on the timestamp and on columns in the same place."""
     pairs: list[tuple[Attribute, Attribute, Attribute]] = [(TIMESTAMP_ITSELF,) * 3]
     columns = zip(left.schema, right.schema, node.schema, strict=True)
     pairs += [(attribute_of(a), attribute_of(b), attribute_of(c)) for a, b, c in columns]

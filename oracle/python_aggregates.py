@@ -1,7 +1,7 @@
-"""Aggregates in Python by their definition: the user's own code, on the whole content of each window.
+"""Aggregates in Python by definition: the user's code on the whole content of each window.
 
-Of methods that only save work, remove, merge and expire, the first two are never called. An aggregate in four
-states that has expire follows its window, tuple by tuple, because what it makes of that is its own affair.
+The methods remove and merge only save work and are never called. An aggregate in four states with expire
+follows its window tuple by tuple, because its result may depend on that.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Arguments = Sequence[Any]
 
 
 def of_content(body: PythonBody, content: Sequence[Arguments]) -> list[Any]:
-    """What is returned for a finite content: by its last tuple, and after it."""
+    """Return the results for a finite content: of its last tuple, and after it."""
     if not content:
         return []
     subject = instance_of(body.python.subject)
@@ -36,7 +36,7 @@ def of_content(body: PythonBody, content: Sequence[Arguments]) -> list[Any]:
 
 
 class _InWindow(list[Any]):
-    """The tuples in the window, with their numbers beside them."""
+    """The tuples in the window, with their numbers."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -78,7 +78,7 @@ class _Context:
 
 
 class Instance:
-    """An aggregate in four states that has begun, and its window."""
+    """A running aggregate in four states, and its window."""
 
     def __init__(self, body: PythonBody) -> None:
         self._object = instance_of(body.python.subject)
@@ -95,7 +95,7 @@ class Instance:
         return context.returned
 
     def enter(self, number: int, values: Arguments) -> list[Any]:
-        """A tuple comes."""
+        """Add a tuple."""
         self.inwindow.append(values[0] if self._row is None else self._row(*values))
         self.inwindow.numbers.append(number)
         method = "iterate" if self._begun else "initialize"
@@ -103,7 +103,7 @@ class Instance:
         return self._call(method, values)
 
     def leave(self, number: int) -> list[Any]:
-        """The tuple with this number leaves, if it has not been deleted before."""
+        """Remove the tuple with this number, if it has not been deleted before."""
         if number not in self.inwindow.numbers:
             return []
         returned = self._call("expire")

@@ -1,4 +1,4 @@
-"""What flows between operators: records with what travels along unseen, and what is promised about them."""
+"""Relations between operators: records with hidden columns, and promises about them."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ Attribute = tuple[str, str] | None
 TIMESTAMP_ITSELF: Attribute = None
 
 Frontier = tuple[Instant, tuple[float, ...]]
-"""How far a stream is final: up to this point, and of the records at the point up to this origin.
+"""The point up to which a stream is final, and the origin up to which the records at that point are.
 
-It is the minimum over (promise, origin) of the source partitions: those records of an origin that are still
-to come have at least the point that it promised, and so they stand behind every record up to the minimum.
+It is the minimum over (promise, origin) of the source partitions: records of an origin that are still to come
+have at least the point that it promised, and so they stand after every record up to the minimum.
 """
 BEGINNING: Frontier = (NOTHING, ())
 END: Frontier = (EVERYTHING, ())
 
 
 def slowest(frontiers: Iterable[Frontier]) -> Frontier:
-    """Common progress of all: that of the slowest which has not said its last word.
+    """Return the common progress: that of the slowest partition that has not promised everything.
 
     When all have, any of them may have been the last, and so the furthest promise before it counts.
     """
@@ -49,10 +49,11 @@ def slowest(frontiers: Iterable[Frontier]) -> Frontier:
 
 @dataclass(frozen=True)
 class Report:
-    """A window as it is reported: when it is complete, or (EMIT EVERY) as it stands at some moment before.
+    """A report of a window: when it is complete, or (EMIT EVERY) its state before that.
 
-    ``start``, ``end`` and ``shown`` are what window_start, window_end and wid show; ``time`` is the stamp of
-    the result, None where the stream is latent. ``count`` tells reports of one window and time apart.
+    ``start``, ``end`` and ``shown`` are the columns window_start, window_end and wid; ``time`` is the
+    timestamp of the result, None if the stream is latent. ``count`` distinguishes reports of one window and
+    time.
     """
 
     wid: Point
@@ -65,7 +66,7 @@ class Report:
 
     @property
     def place(self) -> tuple[Any, ...]:
-        """Its place among those of the same time."""
+        """Its place among reports of the same time."""
         return (self.wid, self.complete, self.count)
 
 
@@ -73,13 +74,11 @@ class Report:
 class Record:
     """A tuple of a stream, or a row of a table.
 
-    ``order`` breaks ties of ``time``: (source, source partition, offset) for what was read, (source, place of
-    the report, group key) for the result of a window, followed by the number of the table's row for the
-    result of a join.
-    ``time`` is None for a row of a table and for a latent tuple, which may have a ``stamp`` instead.
-    ``promised`` is given for a late tuple of a GENEROUS stream: what its own source partition had promised
-    when it came, on each attribute that it promises anything about. ``window`` is the report of a window in
-    which the record is seen.
+    ``order`` breaks ties of ``time``: (source, source partition, offset) for a tuple of a source, (source,
+    place of the report, group key) for the result of a window, followed by the number of the table's row for
+    the result of a join. ``time`` is None for a row of a table and for a latent tuple, which may have a
+    ``stamp`` instead. ``promised`` is set for a late tuple of a GENEROUS stream: the promises of its source
+    partition on its arrival, by attribute. ``window`` is the report of a window that contains the record.
     """
 
     values: tuple[Value, ...]
@@ -96,7 +95,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Windows:
-    """Window of a stream: stamps of results, up to where they are final, PATTR, bounds."""
+    """Window of a stream: timestamps of results, their finality, PATTR, bounds."""
 
     type: Type
     frontier: Frontier
@@ -118,20 +117,20 @@ class Relation:
     windows: Windows | None = None
 
     def frontier(self, attribute: Attribute) -> Frontier:
-        """How far an attribute is final; where nothing is promised, only the end of the input makes it so."""
+        """Return the frontier of an attribute; without a promise, only the end of the input is final."""
         return END if self.ended else self.frontiers.get(attribute, BEGINNING)
 
     def before_end(self) -> Relation:
-        """Progress before the input ended, or before its last word."""
+        """Return the relation with the progress before the input ended, or before its last promise."""
         frontiers = {a: (before_last_word(promise), rest) for a, (promise, rest) in self.frontiers.items()}
         return replace(self, ended=False, frontiers=frontiers)
 
     def changed(self, records: Iterable[Record], schema: Sequence[ColumnRef] | None = None) -> Relation:
-        """Other records with the same promises about them."""
+        """Return other records with the same promises."""
         return replace(self, records=tuple(records), schema=self.schema if schema is None else tuple(schema))
 
     def renamed(self, change: Callable[[Attribute], Attribute]) -> Relation:
-        """The same with attributes under new names; one that has none is no longer promised anything."""
+        """Rename attributes; one without a new name loses its promises."""
 
         def changed(promises: Mapping[Attribute, Any]) -> dict[Attribute, Any]:
             named = {change(old): value for old, value in promises.items() if old is not TIMESTAMP_ITSELF}
@@ -147,12 +146,12 @@ class Relation:
         return replace(self, records=tuple(records), frontiers=changed(self.frontiers))
 
     def promising(self, kept: Iterable[ColumnRef]) -> Relation:
-        """The same with promises about the timestamp and these columns only."""
+        """Keep the promises on the timestamp and these columns only."""
         attributes = {TIMESTAMP_ITSELF, *map(attribute_of, kept)}
         return replace(self, frontiers={a: f for a, f in self.frontiers.items() if a in attributes})
 
     def held_back(self, waiting: Sequence[Record]) -> Relation:
-        """The same, promising no more than tuples allow that may still become results."""
+        """Reduce the promises to those that hold for tuples that may still become results."""
         frontiers = dict(self.frontiers)
         for attribute, (promise, _) in self.frontiers.items():
             instant = before_last_word(promise)
@@ -169,7 +168,7 @@ class Relation:
         return replace(self, frontiers=frontiers)
 
     def column(self, name: str) -> int:
-        """The position of a column."""
+        """Return the position of a column."""
         return next(i for i, c in enumerate(self.schema) if c.name.lower() == name.lower())
 
 
@@ -178,7 +177,7 @@ def attribute_of(column: ColumnRef) -> Attribute:
 
 
 def moment(record: Record) -> Point:
-    """The timestamp that an operator needs; of a latent tuple the one that was recorded when it needed it."""
+    """Return the timestamp of a record; that of a latent tuple is the recorded one."""
     point = record.time if record.time is not None else record.stamp
     if point is None:
         raise NotInterpreted("the timestamp of a latent tuple that has no recorded stamp")
@@ -186,7 +185,7 @@ def moment(record: Record) -> Point:
 
 
 def in_order(relation: Relation) -> list[Record]:
-    """The records of a stream in its order, late ones among the others."""
+    """Return the records of a stream in its order, late ones among the others."""
     if relation.latent and any(record.stamp is None for record in relation.records):
         return sorted(relation.records, key=lambda record: record.order)
     if relation.time_type is None:
@@ -195,7 +194,7 @@ def in_order(relation: Relation) -> list[Record]:
 
 
 def is_final(record: Record, relation: Relation) -> bool:
-    """Whether nothing that is still to come can stand before this record."""
+    """Return whether no record that is still to come can stand before this one."""
     if relation.latent:
         return True
     return (at(moment(record)), record.order[:2]) <= relation.frontier(TIMESTAMP_ITSELF)

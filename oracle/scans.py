@@ -1,4 +1,4 @@
-"""Reading a stream: which tuples are on time, which are late, which are bad."""
+"""Scans of streams: tuples on time, late tuples, bad records."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from oracle.values.values import Value
 
 NO_TIMESTAMP = "the timestamp is NULL"
 NOT_FINITE = "the timestamp is not finite"
+OUTERMOST = "the timestamp is the smallest or the largest BIGINT"
 
 
 @dataclass
 class Scanned:
-    """A stream as it was read; ``on_time`` has the late tuples of a GENEROUS stream too, marked."""
+    """A stream as it was read; ``on_time`` includes the late tuples of a GENEROUS stream, marked."""
 
     stream: Stream
     alias: str
@@ -32,7 +33,7 @@ class Scanned:
     frontiers: dict[Attribute, Frontier] = field(default_factory=dict)
 
     def tuples(self, ended: bool) -> Relation:
-        """The stream itself."""
+        """Return the stream itself."""
         timestamp = self.stream.timestamp
         return Relation(
             schema=self._schema(self.stream),
@@ -44,7 +45,7 @@ class Scanned:
         )
 
     def rejected(self, stream: Stream, reason: str, ended: bool) -> Relation:
-        """What LATE INTO or BAD INTO made of the rest: a latent stream."""
+        """Return the stream of LATE INTO or BAD INTO, which is latent."""
         records = self.late if reason == "late" else [self._as_text(*bad) for bad in self.bad]
         frontiers = _frontiers_by_stamp(records)
         return Relation(
@@ -60,7 +61,7 @@ class Scanned:
 
 
 def scan(stream: Stream, arrivals: Arrivals, source: int, alias: str) -> Scanned:
-    """Take the arrivals of each source partition one by one, as the promises of what came before allow."""
+    """Classify the arrivals of each source partition one by one, by the promises of earlier ones."""
     scanned = Scanned(stream, alias)
     promises = [_scan_partition(scanned, arrivals, (source, i)) for i in range(len(arrivals.partitions))]
     for attribute in promises[0] if promises else ():
@@ -73,7 +74,7 @@ def scan(stream: Stream, arrivals: Arrivals, source: int, alias: str) -> Scanned
 
 
 def _frontiers_by_stamp(records: Sequence[Record]) -> dict[Attribute, Frontier]:
-    """A latent stream is through with its newest stamp, as no two tuples share one."""
+    """Return the frontiers of a latent stream: its newest recorded time, which no two tuples share."""
     stamps = [record.stamp for record in records if record.stamp is not None]
     return {TIMESTAMP_ITSELF: (at(max(stamps) + 1), ())} if stamps else {}
 
@@ -90,7 +91,7 @@ def _scan_partition(
         values = row_values(arrival.values, stream.schema, stream.name)
         stamp = to_point(checked(arrival.stamp, TIMESTAMP, stream.name), TIMESTAMP)
         order = (*origin, offset)
-        # All are asked, since a tuple may be a promise about several attributes.
+        # No short cut: a tuple may be a promise about several attributes.
         punctuated = [attribute.punctuated_by(values) for attribute in attributes.values()]
         if any(punctuated):
             continue
@@ -112,7 +113,7 @@ def _scan_partition(
 
 
 def _timestamp(stream: Stream, values: tuple[Value, ...]) -> tuple[Point | None, str | None]:
-    """The point of a tuple, or why it has none."""
+    """Return the point of a tuple, or the reason why it has none."""
     column, type_ = stream.timestamp.column, stream.timestamp.type
     if column is None or type_ is None:
         return None, None
@@ -124,7 +125,8 @@ def _timestamp(stream: Stream, values: tuple[Value, ...]) -> tuple[Point | None,
     if isinstance(value, float) and not math.isfinite(value):
         # It would promise everything or nothing, for good.
         return None, NOT_FINITE
-    return to_point(value, type_), None
+    point = to_point(value, type_)
+    return point, OUTERMOST if point is None else None
 
 
 def _heartbeat(stream: Stream, attributes: Mapping[str, Promised], heartbeat: Heartbeat) -> None:
@@ -139,7 +141,7 @@ def _heartbeat(stream: Stream, attributes: Mapping[str, Promised], heartbeat: He
 
 
 def _promises(scanned: Scanned, attributes: Mapping[str, Promised]) -> dict[Attribute, Instant]:
-    """What is promised about each attribute, and about the timestamp whatever it is called."""
+    """Return the promises on each attribute, and on the timestamp under any name."""
     column = scanned.stream.timestamp.column
     promises: dict[Attribute, Instant] = {
         attribute_of(ColumnRef(scanned.alias, name)): promised.promise

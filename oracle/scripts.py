@@ -13,25 +13,25 @@ from oracle.interpreter import Answer, run
 
 
 def answers(script: str, inputs: Mapping[str, Input], *, ended: bool = True) -> dict[str, Answer]:
-    """The answer to each query of a script, from its plan as it was written.
+    """Return the answer to each query of a script, from its unoptimized plan.
 
-    Bare SELECTs are called q1, q2, ... in order; what goes into a sink is called after the sink.
+    Bare SELECTs are called q1, q2, ... in order; queries into a sink are named after the sink.
     """
     catalog = Catalog()
     meanings = [analyse(statement, catalog).meaning for statement in parse_script(script)]
-    found: dict[str, Answer] = {}
+    results: dict[str, Answer] = {}
     bare = 0
     for meaning in meanings:
         if not isinstance(meaning, RunQuery | InsertQuery):
             continue
         bare += isinstance(meaning, RunQuery)
         name = meaning.sink.name if isinstance(meaning, InsertQuery) else f"q{bare}"
-        found[name] = run(build(meaning.query), inputs, ended=ended, catalog=catalog)
-    return found
+        results[name] = run(build(meaning.query), inputs, ended=ended, catalog=catalog)
+    return results
 
 
 def answer(script: str, inputs: Mapping[str, Input], *, ended: bool = True) -> Answer:
-    """The answer to the only query of a script.
+    """Return the answer to the only query of a script.
 
     >>> from oracle import Arrivals, Row
     >>> bids = Arrivals([[Row({"price": 9, "t": 1}), Row({"price": 4, "t": 2}), Row({"price": 7, "t": 2})]])

@@ -1,7 +1,7 @@
-"""Aggregates of the user's over windows: which version runs (semantics, section 4), and what it gives.
+"""User-defined aggregates over windows: the choice of version (semantics, section 4), and its results.
 
-Everything is as the definition has it: an instance for each partition, with a list of the tuples in its
-window; panes are lists of tuples.
+Everything follows the definition: an instance for each partition, with a list of the tuples in its window;
+panes are lists of tuples.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from oracle.values.points import Point
 from oracle.values.values import Value
 
 Returned = list[tuple[Value, ...]]
-"""The rows that are returned for a tuple."""
+"""The rows returned for a tuple."""
 Arguments = Callable[[Record], list[Value]]
 Left = Callable[[int, int], bool]
-"""Whether a tuple of a partition has left the window of another; both by their positions."""
+"""Returns whether a tuple of a partition has left the window of another; both by their positions."""
 
 
 def arguments_of(call: AggregateCall, body: typed_nodes.Body, schema: Sequence[ColumnRef]) -> Arguments:
-    """The arguments of a call as a body takes them."""
+    """Return the arguments of a call as a body takes them."""
     if call.filter is not None or call.distinct:
         raise NotInterpreted(f"FILTER or DISTINCT with '{call.name}'")
     functions = [compiled(argument, schema) for argument in call.arguments]
@@ -40,7 +40,7 @@ def arguments_of(call: AggregateCall, body: typed_nodes.Body, schema: Sequence[C
 
 
 def base_of(call: AggregateCall) -> typed_nodes.Body:
-    """The base version, or a window version that sees the content of windows instead."""
+    """Return the base version, or a window version that sees the content of windows instead."""
     body = None
     if call.bodies is not None and call.bodies.unfit is None:
         body = _in_esl(call.bodies.base) or _in_esl(call.bodies.window)
@@ -50,12 +50,12 @@ def base_of(call: AggregateCall) -> typed_nodes.Body:
 
 
 def _in_esl(body: typed_nodes.Body | PythonBody | None) -> typed_nodes.Body | None:
-    """Aggregates in Python have a definition of their own."""
+    """Return a body in ESL; aggregates in Python have a definition of their own."""
     return body if isinstance(body, typed_nodes.Body) else None
 
 
 def results(call: AggregateCall, returned: Returned) -> list[Value]:
-    """Rows as values of the call: a row is a tuple, if it is not a single column."""
+    """Convert rows to values of the call: a row is a tuple, unless it has a single column."""
     if call.user is not None and call.user.returns_row:
         return list(returned)
     return [row[0] for row in returned]
@@ -66,7 +66,7 @@ def results(call: AggregateCall, returned: Returned) -> list[Value]:
 
 @dataclass
 class Following:
-    """A window version with the tuples of its window, those included that the body has deleted."""
+    """A window version with the tuples of its window, including those that the body has deleted."""
 
     body: typed_nodes.Body
     instance: Instance | None = None
@@ -74,13 +74,13 @@ class Following:
     """Positions of tuples, and their rows in inwindow."""
 
     def leave(self, has_left: Callable[[int], bool]) -> list[tuple[int, Returned]]:
-        """EXPIRE for each tuple that has left, if the body has not deleted it; gives what that returned."""
+        """Run EXPIRE for each tuple that has left, unless the body has deleted it; return its rows."""
         returned = []
         for position, row in [one for one in self.window if has_left(one[0])]:
             assert self.instance is not None
             inwindow = self.instance.tables[typed_nodes.INWINDOW]
             if any(one is row for one in inwindow):
-                # While EXPIRE runs the leaving tuple is still there.
+                # While EXPIRE runs, the leaving tuple is still in the window.
                 returned.append((position, self.instance.run("EXPIRE")))
                 inwindow[:] = [one for one in inwindow if one is not row]
             self.window = [one for one in self.window if one[1] is not row]
@@ -114,7 +114,7 @@ def _with_inwindow(body: typed_nodes.Body) -> typed_nodes.Body:
 def over_results(
     over: OverCall, history: Sequence[Record], schema: Sequence[ColumnRef], left: Left
 ) -> list[Returned]:
-    """What is returned for each tuple of a partition's history."""
+    """Return the rows for each tuple of a partition's history."""
     call, base = over.call, base_of(over.call)
     bodies = call.bodies
     assert bodies is not None
@@ -142,7 +142,7 @@ def _is_tumble(over: OverCall) -> bool:
 
 
 def _pane(over: OverCall) -> int:
-    """How many tuples are a pane, where windows begin and end after so many tuples only."""
+    """Return the number of tuples in a pane, if windows begin and end after so many tuples only."""
     match over.slide, over.frame.preceding:
         case Rows(slide), Rows(reach):
             return math.gcd(
@@ -169,7 +169,7 @@ def _followed(body: typed_nodes.Body, given: Sequence[Sequence[Value]], left: Le
 
 
 def _paned(over: OverCall, pane: int, given: Sequence[Sequence[Value]]) -> list[Returned]:
-    """The base version on each pane; what it returns goes to the version that combines panes."""
+    """Run the base version on each pane, and pass its rows to the version that combines panes."""
     bodies, reach = over.call.bodies, over.frame.preceding
     assert bodies is not None
     assert bodies.panes is not None
@@ -209,7 +209,7 @@ def active_results(
     times: Sequence[Point],
     reach: Point,
 ) -> tuple[list[Returned], list[Returned]]:
-    """What is returned for each tuple of a partition when it comes, and when it leaves."""
+    """Return the rows for each tuple of a partition on its arrival, and on its expiry."""
     call, base = over.call, base_of(over.call)
     assert call.bodies is not None
     body = _in_esl(call.bodies.window)

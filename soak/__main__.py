@@ -1,4 +1,4 @@
-"""Run the long tests, and say what was lost or doubled.
+"""Run the long tests, and report rows lost or doubled.
 
 python -m soak [--kills N] [--rows N] [--hours H] [--minutes M] [--scripts N] [--bodies N] [--queries N]
                [--only NAME ...] [--seed N]

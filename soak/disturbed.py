@@ -109,7 +109,7 @@ class Bids:
 
 
 def shown(value: object) -> str:
-    """A value as a text, whatever format it was read from."""
+    """Return a value as a text, independent of the format of its file."""
     if isinstance(value, datetime):
         # A Parquet file of Spark has times of UTC without saying so.
         plain = value if value.tzinfo is None else value.astimezone(UTC).replace(tzinfo=None)
@@ -117,7 +117,7 @@ def shown(value: object) -> str:
     return str(value)
 
 
-# ------------------------------------------------------------ what should come out
+# ------------------------------------------------------------ expected results
 
 
 def answers(rows: Sequence[Bid]) -> dict[str, Rows]:

@@ -23,7 +23,7 @@ from millstream.analysis.definitions.statement_analyzer import analyse
 from millstream.catalog import Catalog
 from millstream.cli.check_command import planned, query_of
 from millstream.errors import MillstreamError
-from millstream.plan.generated_programs import programs_of
+from millstream.physical.query_plan import plan_without_spark
 from millstream.plan.refusals import why_not
 from millstream.syntax import parse_script
 from soak.report import Finding
@@ -65,7 +65,7 @@ class Outcome:
     slowest: float = 0.0
 
     def take(self, text: str, front_end: Callable[[], object], say: Say) -> None:
-        """Run the front end on an input and note what happens."""
+        """Run the front end on an input and record the outcome."""
         self.inputs += 1
         began = time.process_time()
         try:
@@ -124,7 +124,7 @@ def _run(name: str, count: int, inputs: Iterator[Input], say: Say) -> Finding:
 
 
 def checked(text: str, catalog: Catalog) -> None:
-    """Everything that ``check`` does with a script, and the generated code of its aggregates."""
+    """Check a script as ``check`` does, and generate the code of its aggregates."""
     catalog = catalog.copy()
     for statement in parse_script(text):
         analysed = analyse(statement, catalog)
@@ -133,7 +133,7 @@ def checked(text: str, catalog: Catalog) -> None:
             continue
         plan = planned(analysed, query)
         if why_not(plan) is None:
-            programs_of(plan)
+            plan_without_spark(plan, catalog)
 
 
 # ---------------------------------------------------------------- scripts

@@ -78,7 +78,7 @@ def _live(directory: Path, minutes: float, chance: random.Random, say: Callable[
         rows += burst
         say(f"{len(rows):,} rows live")
         time.sleep(min(chance.choice([1, 2, 5, 30, 90]), max(until - time.monotonic(), 0)))
-    # Nothing more comes, and nobody says that it is over.
+    # No more tuples come, and the stream is not ended.
     time.sleep(RANGE_SECONDS + SLIDE_SECONDS + 10 + _MARGIN_SECONDS)
     child.popen.send_signal(signal.SIGINT)
     code = child.wait(120)

@@ -221,7 +221,7 @@ class _Disturbed:
             self.wrong.append(f"{len(orphans)} processes left by {kind}")
             child.kill()
 
-    # ------------------------------------------------------------ what is there
+    # ------------------------------------------------------------ inspection
 
     def _commits(self, name: str) -> int:
         """Number of finished batches of a query; Spark removes the notes of those that are long past."""
@@ -255,7 +255,7 @@ class _Disturbed:
         return [*findings, Finding("port", size, 0, lines.lost, lines.doubled, detail, wrong)]
 
     def leftovers(self) -> list[str]:
-        """Everything that is still there and should not be."""
+        """Return everything that should have been removed."""
         left = []
         alive = [p for p in processes() if p.session in self._sessions]
         scratch = list((self._runs.directory / "scratch").iterdir())

@@ -1,4 +1,4 @@
-"""What a long test has found, as a line of a table."""
+"""Findings of a long test, as a line of a table."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rich.table import Table
 
 @dataclass(frozen=True)
 class Finding:
-    """A test: what it did, how long it took, what was lost or doubled, and whatever else went wrong."""
+    """A test: its actions, its duration, rows lost or doubled, and other problems."""
 
     name: str
     size: str
@@ -28,7 +28,7 @@ class Finding:
 
 
 def differences(found: Iterable[Hashable], should: Iterable[Hashable]) -> tuple[int, int]:
-    """How many rows are missing, and how many there are too many; a wrong row is both."""
+    """Return the numbers of missing and of surplus rows; a wrong row is both."""
     has, wants = Counter(found), Counter(should)
     return (wants - has).total(), (has - wants).total()
 

@@ -66,7 +66,7 @@ class Sender:
             connection.sendall(f"{len(self.sent) - 1}\n".encode())
 
     def judge(self, found: Sequence[tuple[str, ...]], disturbed: Sequence[float]) -> LinesFound:
-        """Compare what came out, as (number, count so far), with what was sent."""
+        """Compare the results, as (number, count so far), with the sent lines."""
         numbers = [int(n) for n, _ in found]
         newest = max(numbers, default=-1)
         _, doubled = differences(numbers, range(newest + 1))

@@ -115,7 +115,7 @@ def _write(directory: Path, stream: Rows) -> None:
 
 
 def _sums(sink: Path) -> tuple[int, int]:
-    """How many results there are, and their sum."""
+    """Return the number of results, and their sum."""
     rows = total = 0
     for path in sinks.committed(sink):
         column = pq.ParquetFile(path).read(columns=["s"]).column("s")
@@ -124,7 +124,7 @@ def _sums(sink: Path) -> tuple[int, int]:
     return rows, total
 
 
-# ------------------------------------------------------------ what should come out, computed in one piece
+# ------------------------------------------------------------ expected results, computed in one piece
 
 
 def _by_key(stream: Rows) -> list[tuple[Ints, Ints]]:

@@ -20,7 +20,7 @@ class MySum:
 
 
 class Words:
-    """States that are merged, in order; add and merge change what they are given."""
+    """States that are merged, in order; add and merge change their arguments."""
 
     def init(self) -> list[Any]:
         return []
@@ -107,11 +107,11 @@ class Running:
 
 
 def middle(values: list[int | None]) -> int | None:
-    """Of all values of a window, as one list."""
+    """Return the median of all values of a window, passed as one list."""
     known = sorted(value for value in values if value is not None)
     return known[len(known) // 2] if known else None
 
 
 def slope(xs: list[float], ys: list[float]) -> float:
-    """Of two parameters, a list each: how much y grows with x, from the first tuple to the last."""
+    """Return the slope of y over x from the first tuple to the last; the parameters are a list each."""
     return (ys[-1] - ys[0]) / (xs[-1] - xs[0]) if xs[-1] != xs[0] else 0.0

@@ -79,6 +79,19 @@ def test_the_second_process_compiles_nothing(little: Little) -> None:
     assert stat.S_IMODE(directory.parent.stat().st_mode) == 0o700
 
 
+def test_locks_are_closed_when_the_process_ends(little: Little) -> None:
+    ask = "from millstream.code_cache import _held, code_directory; code_directory(); print(len(_held))"
+    variables = {"PYTHONPATH": str(little.package.parent), "XDG_CACHE_HOME": str(little.cache)}
+    told = subprocess.run(
+        [sys.executable, "-X", "dev", "-c", ask],
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert (told.stdout, told.stderr) == ("1\n", "")
+
+
 def test_a_change_of_a_callee_in_another_file_is_a_change_of_the_code(little: Little) -> None:
     assert little.ask() == [3, 0, 1]
     (little.package / "callee.py").write_text(CALLEE.replace("x + STEP", "x * 10"))

@@ -1,4 +1,4 @@
-"""How a mistake is shown."""
+"""Display of errors."""
 
 from millstream.errors import EslSyntaxError, Source
 

@@ -1,4 +1,4 @@
-"""Who bid in the last minutes: a table of 100,000 bidders, and ten million tuples through it."""
+"""Bidders of the last minutes: a table of 100,000 bidders, and ten million tuples through it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ with and without that are both shown."""
 def measure(size: Size, directory: Path) -> Section:
     kernel = base(catalog_of(BODY), "bidder_wcount", [INT, TIMESTAMP, INT], ["id", "at", "minutes"])
     rng = np.random.default_rng(11)
-    _batch(kernel, rng, 0, 1_000)  # what is compiled is compiled now
+    _batch(kernel, rng, 0, 1_000)  # compile before the measurement
     kernel.snapshot()
     running = writing = 0.0
     for start in range(1_000, size.rows, AT_ONCE):

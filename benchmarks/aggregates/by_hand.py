@@ -1,7 +1,7 @@
-"""What somebody would write for one aggregate and one kind of window, with a ring for its tuples.
+"""Hand-written code for one aggregate and one kind of window, with a ring for its tuples.
 
-It does what is asked of every kernel: any number of partitions, NULLs, sums that do not fit, and to say what
-of its state has changed.
+It fulfils the contract of a kernel: any number of partitions, NULLs, overflowing sums, and reports of changed
+state.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _frequency(
 
 
 class ByHand(Kernel):
-    """What it writes of its state is the part of the rings that has changed, and where they are."""
+    """Kernel around the loop; its state chunks are the changed parts of the rings, and their positions."""
 
     def __init__(self, rows: int) -> None:
         self._size = rows

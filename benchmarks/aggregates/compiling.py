@@ -1,4 +1,4 @@
-"""How long the compiler takes for every aggregate that comes with Millstream, cold and from its cache."""
+"""Compilation time of every aggregate of the library, cold and from the cache."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from benchmarks.experiments.section import Claim, Figures, Section, Size
 from millstream.analysis.definitions.library_aggregates import library_aggregate
-from millstream.analysis.udas.body_elaborator import bodies_of
+from millstream.analysis.udas.aggregate_versions import bodies_of
 from millstream.catalog import Catalog
 from millstream.codegen.udas import uda_compiler
 from millstream.ir.typed_nodes import Body
@@ -59,7 +59,7 @@ def _in_a_process(cache: str, *names: str) -> dict[str, float]:
 
 
 def seconds(names: Sequence[str]) -> dict[str, float]:
-    """Of the programs of these names, or of all."""
+    """Return the seconds for the programs of these names, or for all."""
     from millstream.kernels.udas.precompile_program import precompile_program
 
     found = {}

@@ -1,4 +1,4 @@
-"""Frequencies by hand with what the query means by its tables: nobody knows how many slots there are.
+"""Frequencies by hand with hash tables, as the query means its tables: the number of slots is unknown.
 
 The loop with arrays knows that slots are less than 1,021, and that a partition has all of them. This one
 finds the counter of a slot in a hash table, and enters it where there is none, as the tables of the aggregate

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from millstream.analysis.definitions.statement_analyzer import analyse
-from millstream.analysis.udas.body_elaborator import checked_body, python_body
+from millstream.analysis.udas.aggregate_versions import checked_body, python_body
 from millstream.catalog import Catalog
 from millstream.codegen.udas import uda_compiler
 from millstream.ir.python_aggregate import PythonAggregate

@@ -117,7 +117,7 @@ def _batches(values: np.ndarray, window: int) -> Iterator[Batch]:
 
 
 def _compare(ways: dict[str, Make], values: np.ndarray) -> None:
-    """All give the same; what is compiled is compiled then."""
+    """Compare the results of all, which also compiles them."""
     results = {way: process([make(50)], next(_batches(values, 50))) for way, make in ways.items()}
     right = results[BY_HAND].columns["r0"].to_numpy()
     for way, found in results.items():

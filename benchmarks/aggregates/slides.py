@@ -54,7 +54,7 @@ def measure(size: Size, directory: Path) -> Section:
     for slide in SLIDES:
         sums = {}
         for way in (PANES, TUPLES):
-            _run(_kernel(slide, way), batches[:1])  # what is compiled is compiled now
+            _run(_kernel(slide, way), batches[:1])  # compile before the measurement
             runs = [_run(_kernel(slide, way), batches) for _ in range(size.repeats)]
             rate, rows = size.rows / statistics.median(run[0] for run in runs), runs[0][1]
             sums[way] = runs[0][2]

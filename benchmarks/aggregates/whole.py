@@ -99,7 +99,7 @@ def _run(contestant: Contestant, results: Results, *, warm: bool, answers: bool 
 
 
 def _rate_once_started(few: Results, some: Results) -> float | None:
-    """Rows a second of what one run has more than another, in the time that it takes longer."""
+    """Return the rows a second of the difference of two runs, in rows and in time."""
     rates = few.rate(PYFLINK, KEYS), some.rate(PYFLINK, KEYS)
     if rates[0] is None or rates[1] is None:
         return None

@@ -28,7 +28,7 @@ KEYS_AT_ONCE = 10_000
 
 
 def expected(query: str, shape: Shape) -> Totals:
-    """What the results of a query come to; kept next to the data, since it takes a while."""
+    """Return the expected totals of a query; stored next to the data, since computing them takes a while."""
     kept = shape.directory / f"{query}.json"
     if kept.exists():
         return Totals(**json.loads(kept.read_text()))
@@ -66,10 +66,10 @@ def _tumbling(shape: Shape) -> Totals:
 
 
 def _cumulate(shape: Shape) -> Totals:
-    """Of each window the sums of its first steps; there is a result once a key has a row in it.
+    """Return the sums of the first steps of each window; a result exists once a key has a row in it.
 
-    The stream must be so many whole windows long: what comes of one that the stream's end cuts off, Flink and
-    Millstream do not agree on.
+    The stream must be a whole number of windows long: Flink and Millstream differ on a window that the end of
+    the stream cuts off.
     """
     k, ts, v = columns(shape)
     step = (ts - START) // np.timedelta64(SLIDE_SECONDS, "s")
@@ -106,7 +106,7 @@ def _rows(shape: Shape) -> Totals:
 
 
 def _join(shape: Shape) -> Totals:
-    """For each row of one stream, what the rows of the other near it come to: sums up to places in it."""
+    """Return, for each row of one stream, the totals of the near rows of the other, by prefix sums."""
     one, two = (_by_key_and_time(each) for each in (shape, shape.other))
     reach = np.timedelta64(WINDOW_SECONDS, "s") // np.timedelta64(1, "ms")
     first = np.searchsorted(two[0], one[0] - reach, "right")

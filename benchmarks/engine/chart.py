@@ -43,7 +43,7 @@ def draw(results: Results, path: Path) -> Path:
 
 
 def _panel(panel: Axes, results: Results, query: str, shortest: float) -> None:
-    """Rows per second or, of micro-batches, milliseconds; what has no figure says so where bars begin."""
+    """Draw rows per second or, for micro-batches, milliseconds; a missing figure has its reason."""
     contestants, keys = results.contestants(query), results.keys(query)
     is_duration = query.startswith("micro_batch")
     height = 0.8 / len(keys)
@@ -66,7 +66,7 @@ def _panel(panel: Axes, results: Results, query: str, shortest: float) -> None:
 
 
 def _limits(results: Results) -> tuple[float, float]:
-    """The same for all panels with rows per second, so that bars can be compared across them."""
+    """Return common limits for all panels with rows per second, so that bars can be compared across them."""
     measured = [run for run in results.outcomes if not run.contestant.is_micro_batch]
     rates = [rate for run in measured if (rate := results.rate(run.contestant, run.keys))]
     if not rates:

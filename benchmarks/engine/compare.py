@@ -32,7 +32,7 @@ def main(argv: list[str]) -> int:
         for contestant in CONTESTANTS:
             print(f"{contestant.name:<26} {contestant.query:<19} {contestant.note}")
         return 0
-    # As after Ctrl-C, what was started is ended first: contestants are not in the process group of this one.
+    # After Ctrl-C, started processes are ended first: contestants are not in the process group of this one.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
     console = Console(highlight=False)
     chosen = _chosen(options.only)
@@ -40,7 +40,7 @@ def main(argv: list[str]) -> int:
 
 
 def compare(chosen: list[Contestant], options: argparse.Namespace, console: Console) -> int:
-    """Measure, show and write; 1 if somebody's answer is wrong, since then the figures mean nothing."""
+    """Measure, show and write; return 1 if a result is wrong, since the figures are then meaningless."""
     about = environment()
     for name, value in about.items():
         console.print(f"{name:<9} {value}", markup=False, soft_wrap=True)
@@ -132,7 +132,7 @@ def _verdict(outcome: Outcome, right: Totals) -> str:
 
 
 def _sides(chosen: list[Contestant]) -> int:
-    """How many streams somebody reads."""
+    """Return the number of streams that the contestants read."""
     return max((SIDES.get(contestant.query, 1) for contestant in chosen), default=1)
 
 

@@ -1,4 +1,4 @@
-"""What a contestant is, what it is told, and what it answers.
+"""Contract of a contestant: its command, its arguments, and its answer.
 
 A contestant is a name and a command. Its process gets the arguments of `arguments()` after its own, runs its
 query once over the small data of --warm-up (if there is any), then over --data, and ends by printing the line
@@ -24,7 +24,7 @@ FILES = 32
 WINDOW_SECONDS, SLIDE_SECONDS, ROWS_PRECEDING = 60, 1, 100
 TUMBLE_SECONDS, GAP_SECONDS = 10, 3
 HIGH, MIDDLE, LEAST = 200, 125, 2
-"""Of patterns: what is a high value, and what lies in the middle; of how many rows a leg is at least."""
+"""Parameters of patterns: a high value, a middle value, and the least number of rows of a leg."""
 
 TINY_ROWS, TINY_WARM_UP, TINY_FILES = 10, 10, 40
 """Of the micro-batches: rows in each file, and how many files there are, the first of which only warm up."""
@@ -40,13 +40,13 @@ QUERIES = {
     "double_bottom": f"falls, rises, falls and rises, {LEAST} rows or more each: (A, *W, *X, *Y, *Z, E)",
     "six_stars": f"three falls and rises in turn, {LEAST} rows or more each: (*A, *B, *C, *D, *E, *F)",
     "join": f"pairs of two streams with the same k, less than {WINDOW_SECONDS} s apart; rows/s of each",
-    "scan": "only read the rows and count them: what nobody can be faster than",
+    "scan": "only read the rows and count them: the upper limit for all contestants",
     "micro_batch_count": f"how long a micro-batch of {TINY_ROWS} rows takes: running count by k",
     "micro_batch_window": f"how long a micro-batch of {TINY_ROWS} rows takes: count by k and ended second",
 }
 
 IF_ASKED = ("tumbling", "cumulate", "session", "recovery", "double_bottom", "six_stars", "join")
-"""Queries that run only if they are asked for, as `windows`, `patterns` and `relations` do."""
+"""Queries that run only on request, as by `windows`, `patterns` and `relations`."""
 
 OTHER = "other"
 """In the data of a query of two streams, the directory with the second one's."""
@@ -73,7 +73,7 @@ class Contestant:
 
     @property
     def is_micro_batch(self) -> bool:
-        """Whether durations are what is measured."""
+        """Return whether durations are measured."""
         return self.query.startswith("micro_batch")
 
 
@@ -99,7 +99,7 @@ class Totals:
 
 
 def arguments() -> argparse.ArgumentParser:
-    """What every contestant is told; its own arguments can be added."""
+    """Return the parser of the common arguments; a contestant can add its own."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--data", type=Path, required=True, help="a directory as data.py makes it")
     parser.add_argument("--warm-up", type=Path, help="such a directory, but small (default: no warm-up)")
@@ -118,7 +118,7 @@ def arguments() -> argparse.ArgumentParser:
 
 
 def answer(rows: int, seconds: float, totals: Totals | None, **more: float) -> None:
-    """Print the one line that counts; `totals` is None if they were not asked for."""
+    """Print the result line; `totals` is None if they were not requested."""
     line: dict[str, float | None] = {"rows": rows, "seconds": round(seconds, 3)}
     for field in ("results", "total", "squares"):
         line[field] = getattr(totals, field) if totals else None

@@ -39,7 +39,7 @@ CLOSING_AFTER = np.timedelta64(3_600_000, "ms")
 
 @dataclass(frozen=True)
 class Shape:
-    """How many rows, of how many keys, over how many seconds of stream time: by default ROWS_PER_HOUR."""
+    """Size of the data: rows, keys, and seconds of stream time, by default from ROWS_PER_HOUR."""
 
     rows: int
     keys: int
@@ -89,7 +89,7 @@ def columns(shape: Shape) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def make(shape: Shape, partitions: int, sides: int = 1) -> Path:
-    """The directory with the data of that shape, the csv in so many files; only what is missing is made."""
+    """Return the directory with the data of that shape, the csv in so many files; create missing data."""
     if sides > 1:
         make(shape.other, partitions)
     closed, in_csv = shape.directory / "parquet_closed", shape.directory / f"csv-{partitions}"
@@ -106,7 +106,7 @@ def make(shape: Shape, partitions: int, sides: int = 1) -> Path:
 
 
 def _in_place(directory: Path, write: Callable[[Path], None]) -> None:
-    """Write next to the place and move there, so that what is there is whole."""
+    """Write a file atomically, by a rename."""
     directory.parent.mkdir(parents=True, exist_ok=True)
     shutil.rmtree(directory, ignore_errors=True)
     unfinished = Path(tempfile.mkdtemp(dir=directory.parent, prefix="unfinished-"))

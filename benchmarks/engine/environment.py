@@ -1,4 +1,4 @@
-"""On what the figures were made: without it they mean nothing."""
+"""The environment of the figures."""
 
 from __future__ import annotations
 

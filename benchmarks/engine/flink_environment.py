@@ -13,7 +13,7 @@ from benchmarks.engine.data import BUILD
 
 VERSION = "2.3.0"
 NEWEST_PYTHON = (3, 12)
-"""The last that Flink has packages for; the first is older than what Millstream needs."""
+"""The last version that Flink has packages for, and the first, which is too old for Millstream."""
 
 HOME = BUILD / f"flink-{VERSION}"
 PYTHON = HOME / "bin" / "python"

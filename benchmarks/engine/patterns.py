@@ -73,7 +73,7 @@ def search(v: Sequence[float], attempt: Attempt, more: bool) -> tuple[list[tuple
 
     Whether `more` rows are to come says what becomes of an attempt that would like to see them.
     """
-    found = [(0, 0) for _ in range(0)]  # so that Numba knows of what
+    found = [(0, 0) for _ in range(0)]  # gives Numba the type of the elements
     start, free = 0, 0
     while start < len(v):
         end = attempt(v, start, free)

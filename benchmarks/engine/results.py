@@ -1,4 +1,4 @@
-"""All that came out: who did what with how many keys, and what of it is Millstream's line."""
+"""All results by contestant and number of keys, and Millstream's line."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Results:
     outcomes: list[Outcome] = field(default_factory=list)
 
     def reason(self, outcome: Outcome) -> str:
-        """Why there is no figure; empty if there is one."""
+        """Return the reason for a missing figure; empty if there is a figure."""
         if outcome.reason:
             return outcome.reason
         read = int(outcome.line["rows"])
@@ -41,7 +41,7 @@ class Results:
         return statistics.median(run.rate for run in runs)
 
     def ratio(self, contestant: Contestant, keys: int) -> float | None:
-        """How many times as fast Millstream is, if both have a figure."""
+        """Return the speed of Millstream relative to a contestant, if both have a figure."""
         own = self.rate(contestant, keys)
         base = _own(contestant.query)
         if own is None or base is None or base == contestant:
@@ -73,7 +73,7 @@ class Results:
         return rows
 
     def contestants(self, query: str) -> list[Contestant]:
-        """Those that ran the query, in the order of the list."""
+        """Return the contestants that ran the query, in the order of the list."""
         return list(dict.fromkeys(o.contestant for o in self.outcomes if o.contestant.query == query))
 
     def keys(self, query: str) -> list[int]:
@@ -102,7 +102,7 @@ def _own(query: str) -> Contestant | None:
 
 
 def _is_lacking(query: str) -> bool:
-    """Whether Millstream should have run the query; the scan is there for the others' sake."""
+    """Return whether Millstream should have run the query; the scan is there for the others' sake."""
     return query != "scan" and _own(query) is None
 
 

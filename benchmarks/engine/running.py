@@ -1,4 +1,4 @@
-"""Running one contestant in a process of its own, and what came of it: an answer, or why there is none."""
+"""Runs of contestants in processes of their own: an answer, or the reason why there is none."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from benchmarks.engine.data import BUILD
 
 LOGS = BUILD / "logs"
 
-# A Spark or packages of someone else's would shadow those of the environment.
+# Another Spark or other packages would shadow those of the environment.
 FOREIGN = ("SPARK_HOME", "SPARK_CONF_DIR", "PYTHONHOME", "PYTHONPATH", "FLINK_HOME", "FLINK_CONF_DIR")
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a contestant did with so many keys: its line, or a reason why there is none."""
+    """Outcome of a contestant with a number of keys: its answer, or the reason why there is none."""
 
     contestant: Contestant
     keys: int

@@ -45,7 +45,7 @@ def show(results: Results, console: Console) -> None:
 
 
 def write(results: Results, about: dict[str, str], settings: dict[str, int], directory: Path) -> list[Path]:
-    """Write what there is, and say which files that made."""
+    """Write the results, and return the files."""
     directory.mkdir(parents=True, exist_ok=True)
     record = directory / "engine.json"
     runs = [

@@ -1,1 +1,1 @@
-"""Experiments that make one page: what was claimed beside what was measured."""
+"""Experiments that make one page: claims beside measurements."""

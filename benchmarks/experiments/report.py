@@ -41,7 +41,7 @@ class Page:
 def main(page: Page, argv: list[str]) -> int:
     options = _options(page, argv)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    # As after Ctrl-C, what was started is ended first: peers are not in the process group of this one.
+    # As after Ctrl-C, started processes are ended first: peers are not in the process group of this one.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
     console = Console(highlight=False)
     directory = options.out / page.name

@@ -1,4 +1,4 @@
-"""What an experiment leaves behind: what was claimed, what was measured, tables and a picture."""
+"""Section of an experiment: claims, measurements, tables and a picture."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Size:
-    """How much is measured: rows of the stream, and runs of each case, in turn.
+    """Size of an experiment: rows of the stream, and repetitions of each case, in turn.
 
     ``directories`` have data that is not made here, as far as there is any.
     """
@@ -22,7 +22,7 @@ class Size:
 
 @dataclass(frozen=True)
 class Claim:
-    """What a paper says, or what was asked for, and what came out; None if it holds in part."""
+    """A claim of a paper, or a goal, and the measurement; None if it holds in part."""
 
     text: str
     measured: str

@@ -1,1 +1,1 @@
-"""What does not grow: the cost of a row with its window, that of a stream with its length, and errors."""
+"""Absence of growth: the cost of a row with its window and with the length of the stream, and errors."""

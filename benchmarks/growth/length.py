@@ -24,7 +24,7 @@ QUERY = "SELECT k, ts, v, sum(v) OVER (PARTITION BY k RANGE INTERVAL 60 SECONDS 
 def measure(spark: SparkSession, rows: int) -> list[list[str]]:
     """A heading, and a line for each tenth of the stream."""
     path = _make(rows)
-    # Compiled code and the JIT are not what is looked at.
+    # Compilation is not measured.
     run(spark, QUERY, _make(4 * ROWS_PER_FILE), FILES_PER_BATCH)
     seen: list[tuple[float, Progress, int]] = []
     run(spark, QUERY, path, FILES_PER_BATCH, lambda p: seen.append((time.perf_counter(), p, _memory())))

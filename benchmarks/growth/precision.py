@@ -1,4 +1,4 @@
-"""Sums of doubles after many slides, compared with sums made anew."""
+"""Sums of doubles after many slides, compared with recomputed sums."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STEP = 97
 
 
 def measure(slides: int) -> list[list[str]]:
-    """For each kind of values, the largest relative error, and that of subtracting what leaves the window."""
+    """Return the largest relative error for each kind of values, and that of plain subtraction."""
     table = [["values", "slides", "largest relative error", "by subtracting what leaves"]]
     for name, make in VALUES.items():
         random = np.random.default_rng(7)
@@ -49,7 +49,7 @@ def _prices(random: np.random.Generator, count: int) -> np.ndarray:
 
 
 def _with_outliers(random: np.random.Generator, count: int) -> np.ndarray:
-    """What is subtracted again after an outlier has left is what it has not swallowed."""
+    """Draw values with outliers, after which plain subtraction loses precision."""
     return np.where(random.random(count) < 1e-5, 1e18, _prices(random, count))
 
 

@@ -1,4 +1,4 @@
-"""Measure what should not grow, show it, and write it down."""
+"""Measure costs that should not grow, and report them."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Sequence patterns: the search, what it keeps, and peers: ``make bench-patterns``."""
+"""Sequence patterns: the search, its state, and peers: ``make bench-patterns``."""

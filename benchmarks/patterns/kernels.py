@@ -5,7 +5,6 @@ from __future__ import annotations
 from millstream.analysis.definitions.statement_analyzer import AnalysedStatement, analyse
 from millstream.catalog import Catalog
 from millstream.codegen.patterns.pattern_compiler import compile_pattern
-from millstream.codegen.patterns.shared_conditions import SharedConditions
 from millstream.ir.pattern import Pattern
 from millstream.kernels.patterns.pattern_match import PatternMatch
 from millstream.kernels.specs import PatternSpec
@@ -34,6 +33,6 @@ def kernel_of(form: Pattern, *, ops: bool = True, counted: bool = False) -> Patt
     return PatternMatch(spec_of(compile_pattern(form, ops=ops, counted=counted)))
 
 
-def spec_of(program: Program, common: SharedConditions | None = None) -> PatternSpec:
+def spec_of(program: Program) -> PatternSpec:
     arguments = tuple(parameter.name for parameter in program.parameters)
-    return PatternSpec(program, arguments, tuple(f"r{i}" for i in range(len(program.returns))), common)
+    return PatternSpec(program, arguments, tuple(f"r{i}" for i in range(len(program.returns))))

@@ -1,4 +1,4 @@
-"""What a search keeps of a star that grows for ten million tuples, in one partition and in a thousand."""
+"""State of a search for a star that grows for ten million tuples, in one partition and in a thousand."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ import pyarrow as pa
 from benchmarks.experiments.lines import Panel, draw
 from benchmarks.experiments.section import Claim, Figures, Section, Size
 from benchmarks.patterns.kernels import form_of, kernel_of
-from millstream.kernels.core.kernel import KEY, Frontier, Tuples
+from millstream.kernels.column_names import KEY
+from millstream.kernels.core.kernel import Frontier, Tuples
 from millstream.kernels.patterns.pattern_match import PatternMatch
 
 ROWS, REPEATS = 10_000_000, 1
@@ -78,7 +79,7 @@ def _along(where: str, name: str, partitions: int, rows: int) -> tuple[list[Poin
     elements = name.partition(")")[0].strip("(")
     query = f"SELECT {MEASURES} FROM s PARTITION BY k AS ({elements}) WHERE {where};"
     form = form_of(STREAM + query)
-    _batch(kernel_of(form), np.zeros(1, np.int64), np.ones(1))  # what is compiled is compiled now
+    _batch(kernel_of(form), np.zeros(1, np.int64), np.ones(1))  # compile before the measurement
     kernel, chunks = kernel_of(form), dict[str, int]()
     points: list[Point] = []
     seconds, most, total = 0.0, 0, 0.0

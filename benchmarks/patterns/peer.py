@@ -1,4 +1,4 @@
-"""The same patterns over the same rows: Flink's MATCH_RECOGNIZE, and a search by hand on Spark."""
+"""Patterns beside peers over the same rows: Flink's MATCH_RECOGNIZE, and a search by hand on Spark."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Shared(Results):
     peers: Results = field(default_factory=lambda: Results(0))
 
     def of(self, contestant: Contestant) -> Results:
-        """What the contestant is judged by."""
+        """Return the results that a contestant is compared by."""
         return self if contestant.name.startswith("millstream") else self.peers
 
     def reason(self, outcome: Outcome) -> str:
@@ -74,7 +74,7 @@ def measure(size: Size, directory: Path) -> Section:
 
 
 def run_one(contestant: Contestant, judge: Results, keys: int) -> Outcome:
-    """Run it over as many rows as the judge wants, and say what came of it."""
+    """Run it over the requested number of rows, and return the outcome."""
     shape = Shape(judge.rows, keys)
     small = Shape(max(judge.rows // 4, min(judge.rows, 50_000)), keys)
     partitions = cores() if contestant.name.startswith("flink") else 0

@@ -1,4 +1,4 @@
-"""How often conditions are asked, and how long it takes: naive search, OPS, and attempts side by side."""
+"""Number and time of condition evaluations: naive search, OPS, and parallel attempts."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ from benchmarks.patterns.kernels import form_of, kernel_of
 from benchmarks.patterns.sequential import Sequential
 from benchmarks.windows.chains import AT_ONCE
 from millstream.ir.pattern import Pattern
+from millstream.kernels.column_names import KEY
 from millstream.kernels.core.arrow_types import arrow_type
-from millstream.kernels.core.kernel import END, KEY, Frontier, Tuples
+from millstream.kernels.core.kernel import END, Frontier, Tuples
 from millstream.kernels.patterns.pattern_match import PatternMatch
 
 ROWS, REPEATS = 2_000_000, 3
@@ -49,7 +50,7 @@ tuple. All find the same matches, which is checked."""
 
 @dataclass(frozen=True)
 class Measured:
-    """Of each way: questions and nanoseconds for a tuple."""
+    """Evaluations and nanoseconds per tuple, for each algorithm."""
 
     tuples: int
     matches: int
@@ -57,7 +58,7 @@ class Measured:
     times: dict[str, float]
 
     def fewer(self, way: str) -> float:
-        """How many times as many questions naive search asks."""
+        """Return the ratio of the evaluations of naive search to those of an algorithm."""
         return self.questions[NAIVE] / self.questions[way]
 
 
@@ -97,7 +98,7 @@ def _measured(example: Example, table: pa.Table, repeats: int) -> Measured:
     counting = kernel_of(form, counted=True)
     _searched(counting, batches)
     questions[OURS] = counting.asked / len(table)
-    _searched(kernel_of(form), batches[-1:])  # what is compiled is compiled now
+    _searched(kernel_of(form), batches[-1:])  # compile before the measurement
     seconds: dict[str, list[float]] = {way: [] for way in WAYS}
     found = []
     for _ in range(repeats):

@@ -35,7 +35,7 @@ _OPERATORS = {
 
 
 class Sequential:
-    """Searches for a pattern; gives where matches begin and end, and how many questions were asked."""
+    """Searches for a pattern; returns the bounds of matches, and the number of evaluations."""
 
     def __init__(self, form: Pattern, codes: Codes) -> None:
         self._functions = _functions(form, tuple(codes.items()))
@@ -62,7 +62,7 @@ def _functions(form: Pattern, codes: tuple[tuple[str, int], ...]) -> tuple[Calla
 def _search(columns, stars, finals, ops, spots, sizes, flags, found, asked, takes, completes, leads):  # type: ignore[no-untyped-def]  # pragma: no cover
     size, count = len(stars), len(columns[0])
     starts, others = np.zeros(size + 1, np.int64), np.zeros(size + 1, np.int64)
-    # The attempt that is made: its elements so far, the next tuple, and what is known already.
+    # The present attempt: its elements so far, the next tuple, and known outcomes.
     known, at, is_complete, may_start = 1, 0, False, False
     free, matches = 0, 0
     while starts[0] < count:
@@ -105,7 +105,7 @@ def _search(columns, stars, finals, ops, spots, sizes, flags, found, asked, take
 
 
 def _tables(form: Pattern) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Shift and next by failures: first tuples of elements, the one to ask about, and what is known."""
+    """Shift and next by failures: first tuples of elements, the tuple to test, and known outcomes."""
     count = 2 * len(form.elements)
     spots, sizes = np.zeros((count, len(form.elements) + 2, 2), np.int64), np.zeros(count, np.int64)
     flags = np.zeros((count, 2), np.bool_)
@@ -155,7 +155,7 @@ class _Source:
         return [*lines, "    return True"]
 
     def _tests(self, conditions: Sequence[Expr], indent: str) -> list[str]:
-        """A question is what concerns the tuple and its predecessors only, and another one what is left."""
+        """Count conditions on the tuple and its predecessors as one evaluation, and the rest as another."""
         plain = [condition for condition in conditions if self._is_plain(condition)]
         lines = []
         for question in (plain, [condition for condition in conditions if condition not in plain]):

@@ -1,4 +1,4 @@
-"""Several patterns in one stream: each by itself, and with partitions, columns and answers in common."""
+"""Several patterns over one stream: each in a kernel of its own, and all in one kernel."""
 
 from __future__ import annotations
 
@@ -16,19 +16,18 @@ from benchmarks.patterns.examples import CLICKS, QUOTES, RELAXED, double_bottom
 from benchmarks.patterns.kernels import form_of, spec_of
 from benchmarks.patterns.search import batches_of
 from benchmarks.windows.chains import AT_ONCE
-from millstream.codegen.patterns.pattern_compiler import compile_pattern, compile_shared_pattern
-from millstream.codegen.patterns.shared_conditions import shared_conditions
-from millstream.ir.pattern import Pattern
+from millstream.codegen.patterns.pattern_compiler import compile_pattern
+from millstream.kernels.column_names import BRANCH
 from millstream.kernels.core.arrow_types import arrow_type
 from millstream.kernels.core.kernel import Frontier, Kernel, Tuples
+from millstream.kernels.kernel_specs import PatternBranch
 from millstream.kernels.patterns.pattern_match import PatternMatch, PatternMatches
-from millstream.kernels.patterns.tagged_rows import BRANCH, Branch
+from millstream.kernels.result_types import returned_fields
 from millstream.kernels.specs import PatternSpec
-from millstream.kernels.udas.compiled_machine import returned_fields
 
 ROWS, REPEATS = 2_000_000, 7
-ALONE, CODED, SHARED = "by itself", "partitions and columns", "answers too"
-WAYS = (ALONE, CODED, SHARED)
+ALONE, TOGETHER = "by itself", "together"
+WAYS = (ALONE, TOGETHER)
 COUNTS = (4, 8)
 
 
@@ -85,24 +84,21 @@ PATTERNS = {
         ),
     ),
 }
-"""The key, and patterns of which some ask the same, and some what follows from what others ask."""
+"""The key and the patterns of each stream."""
 
 ABOUT = f"""\
-Patterns over one stream, {streams.PARTITIONS} partitions, batches of {AT_ONCE:,}, in the kernels alone: to
-pack, ship and order tuples, which a stage does once in any case, is not in these figures. *{ALONE}*: a kernel
-for each pattern, which numbers the partitions and encodes the columns for itself. *{CODED}*: that
-is done once for all. *{SHARED}*: what one search has found out about a tuple need not be asked in the
-next, if it is the same or follows. The ways are run in turn; of all runs the fastest counts, in time of the
-processor. Each way finds the same matches, which is checked."""
+Patterns over one stream, {streams.PARTITIONS} partitions, batches of {AT_ONCE:,}, in the kernels alone. A
+stage packs, ships and orders tuples once in any case, and these figures leave that out. *{ALONE}*: a kernel
+for each pattern, which numbers the partitions and encodes the columns for itself. *{TOGETHER}*: one kernel
+does that once for all patterns. The ways run in turn, and the fastest run counts, in processor time. Both
+have the same matches, which is checked."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """Of each way: questions and nanoseconds for a tuple."""
+    """Nanoseconds per tuple by way, and the number of matches."""
 
-    patterns: int
     matches: int
-    questions: dict[str, float]
     times: dict[str, float]
 
 
@@ -113,12 +109,11 @@ def measure(size: Size, directory: Path) -> Section:
         for count in COUNTS:
             measured[stream, count] = _measured(table, key, scripts[:count], size.repeats)
     rows = [["for a tuple", "patterns", "matches"]]
-    rows[0] += [f"asked, {way}" for way in WAYS[1:]] + [f"ns, {way}" for way in WAYS]
+    rows[0] += [f"ns, {way}" for way in WAYS]
     for (stream, count), one in measured.items():
-        figures = [f"{one.questions[way]:.2f}" for way in WAYS[1:]]
-        figures += [f"{one.times[way]:,.0f}" for way in WAYS]
+        figures = [f"{one.times[way]:,.0f}" for way in WAYS]
         rows.append([stream, str(count), f"{one.matches:,}", *figures])
-    title = "Several patterns: what they have in common"
+    title = "Several patterns in one kernel"
     return Section(title, ABOUT, _claims(list(measured.values())), [Figures("", rows)])
 
 
@@ -126,22 +121,13 @@ def _measured(table: pa.Table, key: str, scripts: Sequence[str], repeats: int) -
     forms = [form_of(script) for script in scripts]
     table = table.cast(pa.schema([(field.name, arrow_type(field.type)) for field in forms[0].fields]))
     batches = batches_of(table, np.asarray(table[key]).astype(np.int64))
-    alone, shared = [spec_of(compile_pattern(form)) for form in forms], _sharing(forms)
+    specs = [spec_of(compile_pattern(form)) for form in forms]
     ways: dict[str, Callable[[], list[Kernel]]] = {
-        ALONE: lambda: [PatternMatch(spec) for spec in alone],
-        CODED: lambda: [_together(alone)],
-        SHARED: lambda: [_together(shared)],
+        ALONE: lambda: [PatternMatch(spec) for spec in specs],
+        TOGETHER: lambda: [_together(specs)],
     }
-    questions = {}
-    for way, counting in (
-        (CODED, [spec_of(compile_pattern(form, counted=True)) for form in forms]),
-        (SHARED, _sharing(forms, counted=True)),
-    ):
-        kernel = _together(counting)
-        _found([kernel], batches)
-        questions[way] = kernel.asked / len(table)
     for make in ways.values():
-        _found(make(), batches[-1:])  # what is compiled is compiled now
+        _found(make(), batches[-1:])  # compile before the clock starts
     seconds: dict[str, list[float]] = {way: [] for way in WAYS}
     found = []
     for _ in range(repeats):
@@ -154,22 +140,12 @@ def _measured(table: pa.Table, key: str, scripts: Sequence[str], repeats: int) -
     if not all(np.array_equal(found[0], matches) for matches in found):
         raise AssertionError(f"not all ways find the same matches: {[len(m) for m in found]}")
     times = {way: min(of_way) / len(table) * 1e9 for way, of_way in seconds.items()}
-    return Measured(len(forms), len(found[0]), questions, times)
-
-
-def _sharing(forms: Sequence[Pattern], *, counted: bool = False) -> list[PatternSpec]:
-    """As a stage does it: who has nothing in common with others is searched for as by itself."""
-    sharing = [compile_shared_pattern(form, counted=counted) for form in forms]
-    places = shared_conditions([own.questions for own in sharing])
-    return [
-        spec_of(compile_pattern(form, counted=counted)) if place is None else spec_of(own.program, place)
-        for form, own, place in zip(forms, sharing, places, strict=True)
-    ]
+    return Measured(len(found[0]), times)
 
 
 def _together(specs: Sequence[PatternSpec]) -> PatternMatches:
     outputs = [pa.schema(returned_fields(spec.program, spec.results)) for spec in specs]
-    return PatternMatches(tuple(Branch(spec, out) for spec, out in zip(specs, outputs, strict=True)))
+    return PatternMatches(tuple(PatternBranch(spec, out) for spec, out in zip(specs, outputs, strict=True)))
 
 
 def _found(kernels: Sequence[Kernel], batches: Sequence[tuple[Tuples, Frontier]]) -> np.ndarray:
@@ -186,18 +162,11 @@ def _found(kernels: Sequence[Kernel], batches: Sequence[tuple[Tuples, Frontier]]
 
 
 def _claims(cases: Sequence[Measured]) -> list[Claim]:
-    fewer = [one.questions[CODED] / one.questions[SHARED] for one in cases]
-    coded, shared = ([one.times[ALONE] / one.times[way] for one in cases] for way in (CODED, SHARED))
+    ratios = [one.times[ALONE] / one.times[TOGETHER] for one in cases]
     return [
         Claim(
-            "patterns with answers in common ask less than they ask by themselves",
-            f"from {min(fewer):.2f} to {max(fewer):.2f} times fewer questions",
-            all(ratio > 1 for ratio in fewer),
-        ),
-        Claim(
             "patterns together cost less than by themselves",
-            f"with partitions and columns in common from {min(coded):.2f} to {max(coded):.2f} times less, "
-            f"with answers from {min(shared):.2f} to {max(shared):.2f} times",
-            all(ratio > 1 for ratio in shared),
+            f"from {min(ratios):.2f} to {max(ratios):.2f} times less",
+            all(ratio > 1 for ratio in ratios),
         ),
     ]

@@ -63,7 +63,7 @@ def prices(rows: int, trend: float = 2.0) -> pa.Table:
 
 
 def letters(rows: int) -> pa.Table:
-    """What is looked for nearly everywhere, with one letter of twenty changed."""
+    """Draw the searched text nearly everywhere, with one letter of twenty changed."""
     random, number = np.random.default_rng(16), np.arange(rows)
     text = np.array(list("abcabcac"))[number % 8]
     others = random.random(rows) < 0.05

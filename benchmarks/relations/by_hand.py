@@ -73,7 +73,7 @@ def _join(
     results: Integers,
     state: Integers,
 ) -> int:
-    """As far as there is certainly room for results; gives how far that is."""
+    """Join while there is certainly room for results; return the position reached."""
     for i in range(done, len(left)):
         if state[3] + 2 * size >= results.shape[1]:
             return i

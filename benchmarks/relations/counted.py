@@ -17,7 +17,7 @@ from benchmarks.relations.waves import CYCLES, Batches, Cost, arrivals, cost, ra
 
 ROWS, REPEATS = SESSIONS, 1
 TENTHS = (1, 2, 5, 10, 50, 100)
-"""Sizes of windows, in tenths of what comes in a cycle: 1,000 to 100,000 at the paper's size."""
+"""Sizes of windows, in tenths of the tuples of a cycle: 1,000 to 100,000 at the paper's size."""
 PARTITIONS = 5
 BATCHES = 5
 ABOUT = f"""\
@@ -83,7 +83,7 @@ def _cost(name: str, count: int, rate: int, repeats: int, *, per_protocol: bool 
 
 
 def _compile(name: str, window: Window, trace: pa.Table) -> None:
-    """What is compiled is compiled now."""
+    """Compile the kernels before the measurement."""
     operator = MAINTAINED[name](window)
     few = sides_of(operator, trace.slice(0, 40))
     for batch in arrivals(few, 10):

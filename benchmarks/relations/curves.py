@@ -1,4 +1,4 @@
-"""Costs against what is varied: as tables, as pictures, and how they grow."""
+"""Costs against a varied parameter: tables, pictures and growth."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from benchmarks.experiments.section import Claim, Figures
 from benchmarks.relations.waves import Cost
 
 Costs = Mapping[str, Mapping[int, Cost]]
-"""By operator, and by what is varied."""
+"""Costs by operator and by the varied parameter."""
 
 LINEAR = 1.25
 """What grows by at most so many times more than the size does is said to be linear."""
@@ -38,7 +38,7 @@ def growth(costs: Mapping[int, Cost]) -> tuple[float, float]:
 
 
 def linear(text: str, costs: Costs) -> Claim:
-    """Whether no operator grows more than what is varied."""
+    """Return whether no operator grows more than the varied parameter."""
     grown = {name: growth(of_operator) for name, of_operator in costs.items()}
     said = ", ".join(f"{name} {times:.1f}" for name, (_, times) in grown.items())
     size = next(iter(grown.values()))[0]
@@ -49,7 +49,7 @@ def linear(text: str, costs: Costs) -> Claim:
 
 
 def dearest(text: str, costs: Costs, wanted: str) -> Claim:
-    """Whether an operator costs most, at the last point."""
+    """Return whether an operator costs most, at the last point."""
     last = {name: list(of_operator.values())[-1].operator for name, of_operator in costs.items()}
     return Claim(text, listed(last), max(last, key=lambda name: last[name]) == wanted)
 

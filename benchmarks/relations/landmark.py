@@ -1,4 +1,4 @@
-"""Figures 12 and 13: what operators over landmark windows cost and keep, as the window grows."""
+"""Figures 12 and 13: cost and state of operators over landmark windows, as the window grows."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def measure(size: Size, directory: Path) -> Section:
     trace = first_sessions(rate * CYCLES)
     found = {}
     for name in IN_TIME:
-        _grow(name, first_sessions(40), 5)  # what is compiled is compiled now
+        _grow(name, first_sessions(40), 5)  # compile before the measurement
         found[name] = _grow(name, trace, rate)
     table = [["", "tuples", "seconds", "rows of state", "bytes of state", "results", "bytes of results"]]
     for name, snapshots in found.items():
@@ -118,7 +118,7 @@ def _claims(found: dict[str, list[Snapshot]]) -> list[Claim]:
 
 
 def _later(snapshots: list[Snapshot]) -> float:
-    """What a tuple costs between the last two snapshots, beside one before the first."""
+    """Return the ratio of the cost of a tuple between the last two snapshots to that before the first."""
     (before, last), first = snapshots[-2:], snapshots[0]
     late = (last.seconds - before.seconds) / (last.tuples - before.tuples)
     return late / (first.seconds / first.tuples)

@@ -19,13 +19,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from benchmarks.relations.traces import PROTOCOLS, SCHEMA, Integers
-from millstream.kernels.core.kernel import KEY, Change, Frontier, Kernel, Tuples
+from millstream.kernels.column_names import KEY, SIDE
+from millstream.kernels.core.kernel import Change, Frontier, Kernel, Tuples
 from millstream.kernels.core.reorder import Reorder
 from millstream.kernels.relational.append_only_groups import AppendOnlyGroups
 from millstream.kernels.relational.append_only_join import AppendOnlyJoin
 from millstream.kernels.relational.changelog import RowChangelog
 from millstream.kernels.relational.group_aggregate import GroupAggregate
-from millstream.kernels.relational.incremental_relation import SIDE
 from millstream.kernels.relational.inner_join import InnerJoin
 from millstream.kernels.relational.lifetimes import Lifetime, RowLifetime, SlideInstants
 from millstream.kernels.relational.set_operations import SetOperation
@@ -37,8 +37,7 @@ from millstream.kernels.specs import (
     SetOperationSpec,
     WindowSpec,
 )
-from millstream.kernels.windows.landmark_assigner import LandmarkWindows
-from millstream.kernels.windows.sliding_assigner import SlidingWindows
+from millstream.kernels.window_specs import LandmarkWindows, SlidingWindows
 from millstream.kernels.windows.window_aggregate import WindowAggregate
 
 HOSTS = ("protocol", "local_host", "remote_host")
@@ -62,7 +61,7 @@ class Window:
         return (self.stay.slides,) if self.stay is not None and self.stay.slides is not None else ()
 
     def front(self) -> list[Kernel]:
-        """What comes before an operator."""
+        """Return the kernels before an operator."""
         if self.rows is None:
             return [Reorder()]
         return [Reorder(), RowChangelog(self.rows, self.columns)]
@@ -89,10 +88,10 @@ class Clock:
     results: int = 0
     result_bytes: int = 0
     watch: Callable[[Kernel, Change], None] = lambda kernel, change: None
-    """Is told what of the state of a kernel has changed."""
+    """Receives the changed state of a kernel."""
 
     def run(self, kernels: Sequence[Kernel], tuples: Tuples, frontier: Frontier, which: str) -> Tuples:
-        """With what a stage does after a batch: it asks what of the state has changed."""
+        """Process a batch as a stage does, including the snapshot of changed state."""
         begun = time.perf_counter()
         for kernel in kernels:
             tuples = kernel.process(tuples, frontier)
@@ -106,7 +105,7 @@ class Clock:
 
 @dataclass
 class Operator:
-    """Takes batches of a trace, or of two, and times what it does with them."""
+    """Processes batches of one or two traces, and measures the time."""
 
     window: Window
     kernels: list[Kernel]
@@ -182,7 +181,7 @@ def distinct(window: Window) -> Operator:
 
 
 def aggregate(function: str, window: Window) -> Operator:
-    """As changes: a row for each group that has changed (SELECT ISTREAM)."""
+    """Return an aggregate as changes: a row for each group that has changed (SELECT ISTREAM)."""
     lasts = window.stay is not None and window.stay.reach is None
     kind = AppendOnlyGroups if lasts else GroupAggregate
     kernel = kind(GroupSpec(("local_host",), (AGGREGATES[function],)), window.stay, window.slides)
@@ -190,7 +189,7 @@ def aggregate(function: str, window: Window) -> Operator:
 
 
 def whole(function: str, window: Window) -> Operator:
-    """All groups at every slide, which is what a query with SLIDE gives unless it says something else."""
+    """Return all groups at every slide, the default of a query with SLIDE."""
     assert window.stay is not None
     slide = window.stay.slides.step if window.stay.slides else 1
     reach = window.stay.reach

@@ -16,13 +16,13 @@ from benchmarks.relations.by_hand import JoinByHand, worth
 from benchmarks.relations.operators import Operator, join, rows
 from benchmarks.relations.traces import REMOTE_HOSTS, SESSIONS, Integers, first_sessions, halves
 from benchmarks.relations.waves import CYCLES, arrivals, rate_of
+from millstream.kernels.column_names import OP
 from millstream.kernels.core.kernel import Tuples
 from millstream.kernels.relational.changelog import Changelog
-from millstream.kernels.relational.incremental_relation import OP
 
 ROWS, REPEATS = SESSIONS, 1
 TENTHS = (1, 5, 10, 20, 50, 100)
-"""Sizes of windows, in tenths of what comes in a cycle: 1,000 to 100,000 at the paper's size."""
+"""Sizes of windows, in tenths of the tuples of a cycle: 1,000 to 100,000 at the paper's size."""
 BATCHES = 2
 ENGINE, ORDERED, NEGATIVE = (
     "Millstream: by identity",
@@ -45,7 +45,7 @@ the same result, which is checked."""
 def measure(size: Size, directory: Path) -> Section:
     rate = rate_of(size.rows)
     sizes = [max(rate * tenths // 10, 1) for tenths in TENTHS]
-    _compare(10, 20, 1)  # what is compiled is compiled now
+    _compare(10, 20, 1)  # compile before the measurement
     found = {count: _compare(count, rate, size.repeats) for count in sizes}
     table = [
         ["tuples of a window", "results", *(f"{way}, ms" for way in WAYS), "negative / Millstream", "/ order"]
@@ -87,7 +87,7 @@ def _claims(found: dict[int, tuple[int, dict[str, float]]]) -> list[Claim]:
 
 
 def _compare(count: int, rate: int, repeats: int) -> tuple[int, dict[str, float]]:
-    """How many results there are at the end, and the median seconds of a cycle for each way."""
+    """Return the number of results at the end, and the median seconds of a cycle for each algorithm."""
     cycles = -(-count // rate)
     trace = first_sessions(2 * rate * (cycles + BATCHES))
     left, right = (

@@ -63,7 +63,7 @@ def measure(size: Size, directory: Path) -> Section:
 
 def _along(what: str, name: str, points: tuple[int, ...], rate: int, size: Size) -> dict[int, Cost]:
     make = IN_TIME[name]
-    _cost(make, 2, 1, max(rate // 10, 1), 1)  # what is compiled is compiled now
+    _cost(make, 2, 1, max(rate // 10, 1), 1)  # compile before the measurement
     if what == "slide":
         return {slide: _cost(make, EXTENT, slide, rate, size.repeats) for slide in points}
     return {extent: _cost(make, extent, 1, rate, size.repeats) for extent in points}

@@ -1,4 +1,4 @@
-"""What joins and DISTINCT keep after ten minutes of stream time, and after an hour."""
+"""State of joins and DISTINCT after ten minutes of stream time, and after an hour."""
 
 from __future__ import annotations
 

@@ -37,10 +37,10 @@ Integers = npt.NDArray[np.int64]
 
 
 def sessions(count: int = SESSIONS, seed: int = SEED) -> pa.Table:
-    """So many connections in the order of their timestamps (seconds); durations are in milliseconds.
+    """Draw connections in the order of their timestamps (seconds); durations are in milliseconds.
 
-    What was sent is NULL where a connection was not ended as it should be. Hosts are numbered at random, so
-    that a number that is frequent among local hosts is as rare as any among remote ones.
+    The sent bytes are NULL if a connection did not end properly. Hosts are numbered at random, so that a
+    number that is frequent among local hosts is as rare as any among remote ones.
 
     >>> sessions(3).column_names == list(SCHEMA.names)
     True

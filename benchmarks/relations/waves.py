@@ -39,7 +39,7 @@ def sides_of(operator: Operator, trace: pa.Table) -> Sequence[pa.Table]:
 
 
 def waves(sides: Sequence[pa.Table], rate: int, cycles: int) -> Batches:
-    """So many cycles at a time: all tuples of a cycle have its number as their time."""
+    """Return batches of ``cycles`` cycles: all tuples of a cycle have its number as their time."""
     step = rate * cycles
     for start in range(0, len(sides[0]) - step + 1, step):
         times = np.arange(start, start + step) // rate

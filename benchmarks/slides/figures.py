@@ -1,4 +1,4 @@
-"""What is measured, and the two figures."""
+"""Measurements and the two figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kernel alone: what it keeps, and how many tuples it takes in a second."""
+"""The kernel alone: its state, and its tuples a second."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ AT_ONCE = 100_000
 def measure(rows: int, repeats: int) -> list[Point]:
     """With panes for each slide, and as if there were none: every tuple is kept and slid over."""
     batches = _batches(rows)
-    _run(batches[:1], 10)  # what is compiled is compiled now
+    _run(batches[:1], 10)  # compile before the measurement
     points = []
     for slide in SLIDES:
         paned = [_run(batches, slide) for _ in range(repeats)]

@@ -1,4 +1,4 @@
-"""What the window-id paper compares itself with, and itself as it is printed: plain loops, compiled.
+"""The algorithms of the window-id paper and its baseline as printed: plain loops, compiled.
 
 Row windows [RANGE r ROWS SLIDE s ROWS], each with its maximum, over tuples that come in batches. Both give
 one maximum for each window that is complete, the partial ones of the beginning included.

@@ -12,7 +12,7 @@ import pyarrow as pa
 from millstream.kernels.core.kernel import Frontier, Kernel, Tuples
 
 AT_ONCE = 100_000
-"""Tuples of a batch: about what a micro-batch gives to a shard."""
+"""Tuples of a batch: about as many as a shard gets in a micro-batch."""
 
 Batch = tuple[Tuples, Frontier]
 
@@ -37,7 +37,7 @@ def process(chain: Sequence[Kernel], batch: Batch) -> Tuples:
 
 
 def timed(chain: Sequence[Kernel], some: Iterable[Batch]) -> float:
-    """Seconds for all of them, with what a stage does after each batch: it asks what of the state changed."""
+    """Return the seconds for all of them, including the snapshot of changed state after each batch."""
     start = time.perf_counter()
     for batch in some:
         process(chain, batch)

@@ -1,4 +1,4 @@
-"""Experiment 1 of the window-id paper: what windows cost, against buffering and against a scan."""
+"""Experiment 1 of the window-id paper: the cost of windows, against buffering and against a scan."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from benchmarks.windows.buffering import Buckets, Buffering, Doubles
 from benchmarks.windows.chains import AT_ONCE
 from millstream.kernels.core.kernel import Frontier, Tuples
 from millstream.kernels.specs import AggregateSpec, WindowSpec
-from millstream.kernels.windows.row_assigner import RowWindows
+from millstream.kernels.window_specs import RowWindows
 from millstream.kernels.windows.window_aggregate import WindowAggregate
 
 ROWS, REPEATS = 1_000_000, 3
@@ -37,7 +37,7 @@ def measure(size: Size, directory: Path) -> Section:
     with tempfile.TemporaryDirectory(prefix="windows-") as scratch:
         path = _write(size.rows, Path(scratch))
         for way in WAYS:
-            list(_contender(way, 10)(path))  # what is compiled is compiled now
+            list(_contender(way, 10)(path))  # compile before the measurement
         scans = [_timed(_scan, path)[0] for _ in range(size.repeats)]
         seconds = {slide: _compare(slide, path, size.repeats) for slide in SLIDES}
     scan = statistics.median(scans)

@@ -1,4 +1,4 @@
-"""The two disorders of the window-id paper (sections 7.1 and 8.1), made anew.
+"""The two kinds of disorder of the window-id paper (sections 7.1 and 8.1), reproduced.
 
 Times are microseconds. Every tuple has a timestamp, and an instant at which it arrives, by a clock that goes
 as the timestamps do: so a latency is a difference of two instants of the stream's time.
@@ -63,7 +63,7 @@ BLOCK = 490 * SECOND
 
 
 def blocks(rows: int, per_second: int = 50) -> Disordered:
-    """Block-sorted disorder: a router that gives out what it has seen in a block of time, in no order.
+    """Block-sorted disorder: a router that emits the tuples of a block of time in no order.
 
     Segments of equal length on the timestamp, and random positions within each. A block is sent while the
     next one is recorded, at the rate at which it came in.

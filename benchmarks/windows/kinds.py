@@ -1,4 +1,4 @@
-"""What a tuple costs against the size of its window, for every kind of window: it should be flat."""
+"""Cost of a tuple against the size of its window, for every kind of window: it should be flat."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ from millstream.kernels.core.kernel import Kernel
 from millstream.kernels.core.reorder import Reorder
 from millstream.kernels.over.over_aggregate import OverAggregate
 from millstream.kernels.specs import AggregateSpec, OverSpec, SlideSpec, WindowSpec
-from millstream.kernels.windows.landmark_assigner import LandmarkWindows
-from millstream.kernels.windows.row_assigner import RowWindows
-from millstream.kernels.windows.session_predicate_assigner import SessionPredicateWindows
-from millstream.kernels.windows.sliding_assigner import SlidingWindows
-from millstream.kernels.windows.tuple_slide_assigner import TupleSlideWindows
+from millstream.kernels.window_specs import (
+    LandmarkWindows,
+    RowWindows,
+    SessionPredicateWindows,
+    SlidingWindows,
+    TupleSlideWindows,
+)
 from millstream.kernels.windows.window_aggregate import WindowAggregate
 from millstream.kernels.windows.window_assigner import WindowAssigner
 
@@ -84,7 +86,7 @@ def measure(size: Size, directory: Path) -> Section:
     for function in AGGREGATES:
         rows = size.rows // SLOWER.get(function, 1)
         for kind in KINDS:
-            _run(kind, function, SIZES[0], 2 * AT_ONCE)  # what is compiled is compiled now
+            _run(kind, function, SIZES[0], 2 * AT_ONCE)  # compile before the measurement
             runs = [[_run(kind, function, tuples, rows) for tuples in SIZES] for _ in range(size.repeats)]
             seconds[kind, function] = [
                 statistics.median(of_size) / rows for of_size in zip(*runs, strict=True)

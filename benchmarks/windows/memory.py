@@ -16,8 +16,7 @@ from millstream.kernels.core.kernel import Kernel
 from millstream.kernels.core.reorder import Reorder
 from millstream.kernels.over.over_aggregate import OverAggregate
 from millstream.kernels.specs import AggregateSpec, OverSpec, SlideSpec, WindowSpec
-from millstream.kernels.windows.row_assigner import RowWindows
-from millstream.kernels.windows.sliding_assigner import SlidingWindows
+from millstream.kernels.window_specs import RowWindows, SlidingWindows
 from millstream.kernels.windows.window_aggregate import WindowAggregate
 
 ROWS, REPEATS = 500_000, 1

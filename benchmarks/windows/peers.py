@@ -88,7 +88,7 @@ def run_all(size: Size) -> Results:
 
 
 def _shape(rows: int) -> Shape:
-    """The engine benchmark's rate, over whole windows: what the end cuts off, peers see differently."""
+    """Return the engine benchmark's rate, over whole windows: peers differ on one that the end cuts off."""
     seconds = math.ceil(rows * 3600 / ROWS_PER_HOUR / WINDOW_SECONDS) * WINDOW_SECONDS
     return Shape(rows, KEYS, seconds)
 

@@ -1,4 +1,4 @@
-"""The same SLIDE, and a RANGE of 4 to 4,000 slides: whole queries on Spark, beside Spark's own window()."""
+"""Constant SLIDE, and a RANGE of 4 to 4,000 slides: whole queries on Spark, beside Spark's own window()."""
 
 from __future__ import annotations
 

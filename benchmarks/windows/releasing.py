@@ -1,7 +1,7 @@
-"""When windows over a disordered stream come out, and how wrong they are.
+"""Latency and error of windows over a disordered stream.
 
-The engine's own parts decide: a tracker judges the tuples and makes promises, the kernel of windows takes
-what the tracker lets through. Both give the same however tuples are batched, so all go in at once.
+The engine's own parts decide: a tracker classifies the tuples and makes promises, the kernel of windows takes
+the tuples that the tracker passes. Neither depends on batches, so all tuples go in at once.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ import pyarrow as pa
 from benchmarks.windows.disorder import Disordered, Integers
 from millstream.kernels.core.kernel import Frontier, Tuples
 from millstream.kernels.specs import AggregateSpec, WindowSpec
-from millstream.kernels.windows.sliding_assigner import SlidingWindows
+from millstream.kernels.window_specs import SlidingWindows
 from millstream.kernels.windows.window_aggregate import WindowAggregate
 from millstream.progress.disorder_clauses import InOrder, Promises, Punctuated
-from millstream.progress.watermark_tracker import Piece, Tracker
+from millstream.progress.piece import Piece
+from millstream.progress.watermark_tracker import Tracker
 
 LEAST = np.iinfo(np.int64).min
 AGGREGATES = (AggregateSpec("count", None, "n", pa.int64()), AggregateSpec("avg", "v", "mean", pa.float64()))
@@ -27,7 +28,7 @@ AGGREGATES = (AggregateSpec("count", None, "n", pa.int64()), AggregateSpec("avg"
 
 @dataclass(frozen=True)
 class Quality:
-    """Of one way to deal with disorder. Latencies are means over the windows, in seconds of stream time."""
+    """Quality of one treatment of disorder. Latencies are means over the windows, in stream seconds."""
 
     way: str
     slack: float | None
@@ -68,7 +69,7 @@ class Trial:
     """The largest slack that is tried."""
 
     def __post_init__(self) -> None:
-        """What is right: all tuples, none of them late."""
+        """Compute the reference results: all tuples, none of them late."""
         truth = self._answers(np.zeros(len(self.stream), np.bool_), None)
         last = int(self.stream.ts.max()) - self.margin
         chosen = (truth.ends >= self.range) & (truth.ends <= last)
@@ -83,7 +84,7 @@ class Trial:
         tracker = Tracker(Promises((InOrder(slack),), generous))
         verdict = tracker.show(Piece(stream.ts))
         answers = self._answers(verdict.late, verdict.promised if generous else None)
-        # What had been promised after each tuple is what had been promised before the next.
+        # The promise after each tuple is the promise before the next.
         after = np.append(verdict.promised[1:], tracker.promised)
         at = np.searchsorted(after, self.truth.ends)
         name = "generous slack" if generous else "consistent slack"
@@ -103,7 +104,7 @@ class Trial:
         return self._quality("external punctuation", None, answers, np.asarray(instants)[at])
 
     def _answers(self, late: npt.NDArray[np.bool_], promised: Integers | None) -> Answers:
-        """What the kernel makes of it; late tuples count only where a promise is given (GENEROUS)."""
+        """Return the kernel's results; late tuples count only if ``promised`` is passed (GENEROUS)."""
         stream = self.stream
         hold = None if promised is None else np.where(late, promised, LEAST)
         kept = np.flatnonzero(~late) if hold is None else np.arange(len(stream))
@@ -122,7 +123,7 @@ class Trial:
         return Answers(*(np.asarray(results[name]) for name in ("window_end", "n", "mean")))
 
     def _complete(self) -> Integers:
-        """When the last tuple of each window has arrived."""
+        """Return the arrival of the last tuple of each window."""
         by_time = np.argsort(self.stream.ts, kind="stable")
         ts, arrival = self.stream.ts[by_time], self.stream.arrival[by_time]
         first = np.searchsorted(ts, self.truth.ends - self.range)

@@ -1,1 +1,1 @@
-"""Sequence patterns by their definition: every attempt, one after the other."""
+"""Sequence patterns by definition: every attempt, one after the other."""

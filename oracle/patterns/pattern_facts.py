@@ -1,9 +1,9 @@
 """Expressions of a pattern query, as functions of the tuples that the elements of an attempt have taken.
 
-What it says of the pattern (``Y.previous.price``, ``FIRST(Y).price``, ``count(*Y)``) are facts about an
-attempt. Each is put into the expression as a column of its own; the rest is an expression like any other. An
-aggregate is that of all tuples that its star has taken so far, the one in question included: so a running
-aggregate has a value with every tuple, and when the star is complete that is the final one.
+References to the pattern (``Y.previous.price``, ``FIRST(Y).price``, ``count(*Y)``) are facts about an
+attempt. Each is put into the expression as a column of its own; the rest is an ordinary expression. An
+aggregate is over all tuples that its star has taken so far, including the present one: so a running aggregate
+has a value with every tuple, and when the star is complete that is the final one.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from oracle.values.values import Value
 class Taken:
     """The tuples of a partition that each element has taken, by their positions in its history.
 
-    While an attempt goes on, the last element is the one that is to take a tuple, and has it already.
-    ``beside`` is the row of the tables that a match is joined with.
+    During an attempt, the last element already has the tuple that it is to take. ``beside`` is the row of the
+    tables that a match is joined with.
     """
 
     history: Sequence[Record]
@@ -41,11 +41,11 @@ class Taken:
 
 Fact = Callable[[Taken], Value]
 OfTuple = Callable[[Sequence[Record], int], Value]
-"""A value of the tuple at a position of a history, or of one before it."""
+"""Returns a value of the tuple at a position of a history, or of one before it."""
 
 
 class _Row(Sequence[Value]):
-    """Facts as a row, each computed when it is asked for: it may be guarded by what stands before it."""
+    """Facts as a row, each computed on demand: a condition before it may guard it."""
 
     def __init__(self, facts: Sequence[Fact], taken: Taken) -> None:
         self._facts, self._taken = facts, taken
@@ -58,13 +58,13 @@ class _Row(Sequence[Value]):
 
 
 class Facts:
-    """Compiles the expressions of one pattern query.
+    """Compiler of the expressions of one pattern query.
 
     Args:
         clause: The pattern.
         columns: The columns of the stream or table that is searched.
-        beside: The columns of what a match is joined with.
-        catalog: Where aggregates of the user's are described.
+        beside: The columns of the tables that a match is joined with.
+        catalog: Definitions of user-defined aggregates.
     """
 
     def __init__(
@@ -81,16 +81,16 @@ class Facts:
         self._catalog = catalog
 
     def compiled(self, expr: Expr) -> Fact:
-        """The value of an expression for an attempt or a match."""
+        """Return the value of an expression for an attempt or a match."""
         assert expr.tree is not None
         schema: list[ColumnRef] = []
         facts: list[Fact] = []
 
         def with_holes(node: exp.Expr) -> exp.Expr:
-            found = self._fact(node)
-            if found is None:
+            typed = self._fact(node)
+            if typed is None:
                 return node
-            type_, fact = found
+            type_, fact = typed
             schema.append(ColumnRef("", f"fact{len(facts)}", type_))
             facts.append(fact)
             return exp.column(schema[-1].name)
@@ -100,19 +100,19 @@ class Facts:
         return lambda taken: value(_Row(facts, taken))
 
     def holds(self, condition: Expr) -> Callable[[Taken], bool]:
-        """Whether a condition is true; NULL is not."""
+        """Return whether a condition is true; NULL is not."""
         value = self.compiled(condition)
         return lambda taken: value(taken) is True
 
     def has_aggregate(self, expr: Expr) -> bool:
-        """Whether an expression depends on more of a star than its first and its last tuple."""
+        """Return whether an expression depends on more of a star than its first and its last tuple."""
         assert expr.tree is not None
         return any(self._is_aggregate(node) for node in expr.tree.walk())
 
     # ------------------------------------------------------------ facts
 
     def _fact(self, node: exp.Expr) -> tuple[Type, Fact] | None:
-        """What stands at a node, if that is about the pattern or about a table beside it."""
+        """Return the fact at a node, if it concerns the pattern or a table beside it."""
         base, path = _path(node)
         if isinstance(base, exp.Column):
             return self._column([part.name for part in base.parts] + path)
@@ -130,7 +130,7 @@ class Facts:
             type_, value = self._of_tuple(names[1:])
             return type_, lambda taken: value(taken.history, taken.elements[element][-1])
         if len(names) == 1 and names[0].lower() in self._partition_by:
-            # It is the same in all tuples of a match.
+            # It is equal in all tuples of a match.
             type_, value = self._of_tuple(names)
             return type_, lambda taken: value(taken.history, taken.elements[0][0])
         beside = [[column.relation.lower(), column.name.lower()] for column in self._beside]
@@ -141,31 +141,31 @@ class Facts:
         return self._beside[place].type, lambda taken: taken.beside[place]
 
     def _end(self, node: exp.Expr, path: list[str]) -> tuple[Type, Fact]:
-        """``FIRST(Y).price`` and ``LAST(Y).price``."""
+        """Evaluate ``FIRST(Y).price`` and ``LAST(Y).price``."""
         element, at = self._element(node), 0 if node.name.lower() == ENDS[0] else -1
         type_, value = self._of_tuple(path)
         return type_, lambda taken: value(taken.history, taken.elements[element][at])
 
     def _aggregate(self, node: exp.Expr, path: list[str]) -> tuple[Type, Fact]:
         element = self._element(node)
-        found: Measure = measure(node, self._of_argument, self._catalog)
+        aggregate: Measure = measure(node, self._of_argument, self._catalog)
         if not path:
-            return found.type, lambda taken: found.of(taken.history, taken.elements[element])
-        fields = [field.name.lower() for field in found.type.fields]
+            return aggregate.type, lambda taken: aggregate.of(taken.history, taken.elements[element])
+        fields = [field.name.lower() for field in aggregate.type.fields]
         if len(path) > 1 or path[0].lower() not in fields:
-            raise NotInterpreted(f"a part of {found.type}")
+            raise NotInterpreted(f"a part of {aggregate.type}")
         at = fields.index(path[0].lower())
 
         def part(taken: Taken) -> Value:
-            row = found.of(taken.history, taken.elements[element])
+            row = aggregate.of(taken.history, taken.elements[element])
             return None if row is None else row[at]
 
-        return found.type.fields[at].type, part
+        return aggregate.type.fields[at].type, part
 
     # ------------------------------------------------------------ tuples
 
     def _of_tuple(self, path: list[str]) -> tuple[Type, OfTuple]:
-        """A column of a tuple, or of the one so many before it; NULL where there is none."""
+        """Return a column of a tuple, or of an earlier one; NULL if there is none."""
         back = 0
         while path and path[0].lower() == PREVIOUS and (len(path) > 1 or self._position(PREVIOUS) is None):
             back, path = back + 1, path[1:]
@@ -180,7 +180,7 @@ class Facts:
         ].type, lambda history, at: history[at - back].values[place] if at >= back else None
 
     def _of_argument(self, node: exp.Expr) -> tuple[Type, OfTuple] | None:
-        """What stands at a node of an aggregate's argument, of each tuple that the star takes."""
+        """Return the value at a node of an aggregate's argument, for each tuple that the star takes."""
         base, path = _path(node)
         if not isinstance(base, exp.Column):
             return None
@@ -198,7 +198,7 @@ class Facts:
     # ------------------------------------------------------------ kinds of nodes
 
     def _is_end(self, node: exp.Expr) -> bool:
-        """Whether this is FIRST or LAST of a whole star."""
+        """Return whether this is FIRST or LAST of a whole star."""
         if not isinstance(node, exp.Anonymous) or node.name.lower() not in ENDS or len(node.expressions) != 1:
             return False
         (argument,) = node.expressions
@@ -210,13 +210,13 @@ class Facts:
         return is_aggregate(node, self._catalog) and not self._is_end(node)
 
     def _element(self, node: exp.Expr) -> int:
-        """The element that an aggregate is about."""
+        """Return the element that an aggregate refers to."""
         heads = (column.parts[0].name.lower() for column in node.find_all(exp.Column))
         return next(self._variables.index(head) for head in heads if head in self._variables)
 
 
 def _path(node: exp.Expr) -> tuple[exp.Expr, list[str]]:
-    """What a chain of names begins with, and the names behind that."""
+    """Return the root of a chain of names, and the names after it."""
     if not isinstance(node, exp.Dot):
         return node, []
     base, path = _path(node.this)

@@ -1,4 +1,4 @@
-"""Aggregates of the tuples that a star has taken: computed anew from all of them, or from the last few."""
+"""Aggregates of the tuples that a star has taken, recomputed from all of them, or from the last few."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from millstream.analysis.patterns.pattern_names import RUNNING
 from millstream.analysis.queries.aggregate_calls import aggregate_call
 from millstream.analysis.queries.call_nodes import AggregateCall, Frame, OverCall
 from millstream.analysis.queries.name_resolver import Resolver, aggregate_name
 from millstream.analysis.queries.resolved_expression import ColumnRef
 from millstream.analysis.queries.scope import Scope, ScopeRelation
 from millstream.catalog import Catalog
+from millstream.catalog.builtin_aggregates import RUNNING_NAMES
 from millstream.errors import Source
 from millstream.ir.python_aggregate import PythonBody
 from millstream.quantity import Rows
@@ -30,9 +30,9 @@ from oracle.values.expressions import Function, compiled, holds
 from oracle.values.values import Value, same_key
 
 OfTuple = Callable[[Sequence[Record], int], Value]
-"""A value of the tuple at a position of a history."""
+"""Returns a value of the tuple at a position of a history."""
 Argument = Callable[[exp.Expr], tuple[Type, OfTuple] | None]
-"""The value of a node of an argument; None where it has to be computed from its parts."""
+"""Returns the value of a node of an argument; None if it is computed from its parts."""
 
 WHOLE_TUPLE = struct()
 """The type of ``Y`` itself, which can only be counted."""
@@ -40,20 +40,20 @@ WHOLE_TUPLE = struct()
 
 @dataclass(frozen=True)
 class Measure:
-    """An aggregate; ``values`` are those of a tuple that its arguments are computed from."""
+    """An aggregate; ``values`` are the values of a tuple that its arguments need."""
 
     type: Type
     values: Sequence[OfTuple]
     compute: Callable[[list[Record]], Value]
 
     def of(self, history: Sequence[Record], positions: range) -> Value:
-        """The aggregate of the tuples at these positions of a history."""
+        """Return the aggregate of the tuples at these positions of a history."""
         content = [tuple(value(history, at) for value in self.values) for at in positions]
         return self.compute([Record(values, None, ()) for values in content])
 
 
 def measure(node: exp.Expr, argument: Argument, catalog: Catalog) -> Measure:
-    """A call of an aggregate over a star, with or without a moving window."""
+    """Return a call of an aggregate over a star, with or without a moving window."""
     written = node.this if isinstance(node, exp.Window) else node
     fields: list[Field] = []
     values: list[OfTuple] = []
@@ -62,11 +62,11 @@ def measure(node: exp.Expr, argument: Argument, catalog: Catalog) -> Measure:
         if isinstance(part, nodes.Starred):
             inside: exp.Expr = part.this.transform(with_holes)
             return inside
-        found = argument(part)
-        if found is None:
+        typed = argument(part)
+        if typed is None:
             return part
-        fields.append(Field(f"value{len(values)}", found[0]))
-        values.append(found[1])
+        fields.append(Field(f"value{len(values)}", typed[0]))
+        values.append(typed[1])
         return exp.column(fields[-1].name)
 
     call = _call(written.transform(with_holes), tuple(fields), catalog)
@@ -77,7 +77,7 @@ def measure(node: exp.Expr, argument: Argument, catalog: Catalog) -> Measure:
 
 
 def _frame(node: exp.Expr) -> Frame | None:
-    """A moving window, which begins with the star at the earliest; None for all of the star."""
+    """Return the moving window, which begins with the star at the earliest; None for all of the star."""
     if not isinstance(node, exp.Window):
         return None
     start = node.args["spec"].args["start"]
@@ -86,9 +86,9 @@ def _frame(node: exp.Expr) -> Frame | None:
 
 def _call(node: exp.Expr, fields: tuple[Field, ...], catalog: Catalog) -> AggregateCall:
     name = aggregate_name(node)
-    if name.lower() in RUNNING and not catalog.has_aggregate(name):
+    if name.lower() in RUNNING_NAMES and not catalog.has_aggregate(name):
         function = next(part for part in node.walk() if isinstance(part, exp.Anonymous))
-        function.set("this", RUNNING[name.lower()])
+        function.set("this", RUNNING_NAMES[name.lower()])
     text = to_sql(node)
     scope = Scope([ScopeRelation("", fields)])
     resolver = Resolver(scope, catalog, Source("<pattern>", text), on_subquery=_no_queries)
@@ -129,7 +129,7 @@ def _computation(
 def _of_some(
     call: AggregateCall, schema: Sequence[ColumnRef], frame: Frame | None
 ) -> Callable[[list[Record]], Value]:
-    """An aggregate of the user's that does not see all tuples is that of those that it sees."""
+    """Return a user-defined aggregate of the tuples that pass FILTER and DISTINCT."""
     of_those = _computation(replace(call, filter=None, distinct=False), schema, None)
     counts = None if call.filter is None else holds(call.filter, schema)
     arguments = [compiled(argument, schema) for argument in call.arguments]
@@ -149,12 +149,12 @@ def _of_some(
 
 
 def _last(returned: Sequence[Value]) -> Value:
-    """An aggregate in an expression has one value: of several rows that it returns the last, else NULL."""
+    """Return the single value of an aggregate in an expression: that of the last row, else NULL."""
     return returned[-1] if returned else None
 
 
 def _moving(over: OverCall, content: list[Record], schema: Sequence[ColumnRef]) -> list[tuple[Value, ...]]:
-    """What the version that runs over such a window returns for the last tuple."""
+    """Return the rows of the window version for the last tuple."""
     reach = over.frame.preceding
     size = reach.count if isinstance(reach, Rows) else len(content)
     return over_results(over, content, schema, lambda j, i: j < i - size)[-1]

@@ -1,8 +1,8 @@
 """Sequence patterns (semantics, section 5): every attempt is made, one after the other, on whole histories.
 
-A match is a record like its last tuple: it has that tuple's timestamp and place, also where a trailing star
-was completed by a tuple that came much later. Until then nobody knows of it, and so nothing is promised about
-matches beyond the tuples that may still be the last of one.
+A match has the timestamp and place of its last tuple, even if a trailing star was completed by a much later
+tuple. It is unknown until then, and so nothing is promised about matches beyond the tuples that may still be
+the last of one.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from oracle.relations import (
 from oracle.values.values import order_key, same_key
 
 MATCH = ColumnRef("", "match")
-"""The column of what is found: the tuples that the elements have taken."""
+"""The column of matches: the tuples that the elements have taken."""
 
 Condition = Callable[[Taken], bool]
 
 
 def matches(node: nodes.PatternMatch, relation: Relation, catalog: Catalog) -> Relation:
-    """The matches in a stream or a table, as records of one column."""
+    """Return the matches in a stream or a table, as records of one column."""
     tuples = _sequence(node, relation)
     facts = Facts(node.pattern, relation.schema, (), catalog)
     search = _Search(
@@ -47,23 +47,23 @@ def matches(node: nodes.PatternMatch, relation: Relation, catalog: Catalog) -> R
         ],
         [facts.holds(c) for c in node.pattern.elements[0].per_tuple if not facts.has_aggregate(c)],
     )
-    found: list[tuple[int, Taken]] = []
+    placed: list[tuple[int, Taken]] = []
     waiting: list[Record] = []
     before_the_end = relation.before_end()
     for positions in _partitions(node, tuples, relation):
         history = [tuples[i] for i in positions]
         taken, _ = search.run(history, ended=relation.ended)
-        found += [(positions[match.elements[-1][-1]], match) for match in taken]
+        placed += [(positions[match.elements[-1][-1]], match) for match in taken]
         if relation.time_type is not None:
             known = [record for record in history if is_final(record, before_the_end)]
             _, possible = search.run(known, ended=False)
             waiting += [known[i] for i in possible]
-    records = [replace(tuples[i], values=(match,)) for i, match in sorted(found, key=lambda one: one[0])]
+    records = [replace(tuples[i], values=(match,)) for i, match in sorted(placed, key=lambda one: one[0])]
     return relation.promising(()).held_back(waiting).changed(records, (MATCH,))
 
 
 def returned(node: nodes.PatternMatch, relation: Relation, catalog: Catalog) -> Relation:
-    """What a query returns of its matches, which may have been joined with tables."""
+    """Return the outputs of matches, which may have been joined with tables."""
     place = relation.schema.index(MATCH)
     searched = next(below for below in node.input.walk() if is_searched(below, node))
     facts = Facts(node.pattern, searched.schema, relation.schema, catalog)
@@ -81,7 +81,7 @@ def returned(node: nodes.PatternMatch, relation: Relation, catalog: Catalog) -> 
 
 
 def _sequence(node: nodes.PatternMatch, relation: Relation) -> list[Record]:
-    """The tuples in the order in which they are searched; rows of a table that tie stay as they are."""
+    """Return the tuples in the order of the search; rows of a table that tie stay in place."""
     if relation.time_type is not None:
         return [r for r in in_order(relation) if not r.is_late and is_final(r, relation)]
     tuples = list(relation.records)
@@ -94,12 +94,12 @@ def _sequence(node: nodes.PatternMatch, relation: Relation) -> list[Record]:
 def _partitions(
     node: nodes.PatternMatch, tuples: Sequence[Record], relation: Relation
 ) -> Iterable[list[int]]:
-    """The positions of tuples by partition."""
+    """Return the positions of tuples by partition."""
     columns = [relation.column(name) for name in node.pattern.partition_by]
-    found: dict[object, list[int]] = defaultdict(list)
+    partitions: dict[object, list[int]] = defaultdict(list)
     for i, record in enumerate(tuples):
-        found[same_key(record.values[column] for column in columns)].append(i)
-    return found.values()
+        partitions[same_key(record.values[column] for column in columns)].append(i)
+    return partitions.values()
 
 
 # ---------------------------------------------------------------- the search
@@ -116,23 +116,23 @@ class _Outcome(Enum):
     MATCH = "match"
     FAILED = "failed"
     OPEN = "open"
-    """Tuples that are still to come decide."""
+    """Outcome that depends on tuples that are still to come."""
 
 
 @dataclass(frozen=True)
 class _Search:
-    """Attempts by the definition; ``before`` is what a tuple before a leading star may not satisfy."""
+    """Attempts by definition; ``before`` must not hold for a tuple before a leading star."""
 
     elements: Sequence[_Element]
     before: Sequence[Condition]
 
     def run(self, history: Sequence[Record], *, ended: bool) -> tuple[list[Taken], list[int]]:
-        """The matches in a partition, and the positions of tuples that may still be the last of one.
+        """Return the matches in a partition, and the positions of tuples that may still be the last of one.
 
-        As long as an attempt is open nobody knows what is found after it. But all that can be found there in
-        the tuples that have come is what there is if it fails.
+        While an attempt is open, later matches are unknown. But the candidates among the present tuples are
+        those that exist if it fails.
         """
-        found: list[Taken] = []
+        complete: list[Taken] = []
         possible: list[int] = []
         start = consumed = 0
         is_open = False
@@ -145,14 +145,14 @@ class _Search:
             if outcome is not _Outcome.FAILED:
                 possible += last[-1:] if is_open else []
             if outcome is _Outcome.MATCH:
-                found += [] if is_open else [taken]
+                complete += [] if is_open else [taken]
                 start = consumed = last.stop
             else:
                 start += 1
-        return found, possible
+        return complete, possible
 
     def _goes_on(self, history: Sequence[Record], start: int) -> bool:
-        """Whether a leading star that starts here is not maximal on the left."""
+        """Return whether a leading star that starts here is not maximal on the left."""
         before = Taken(history, (range(start - 1, start),))
         return self.elements[0].star and all(condition(before) for condition in self.before)
 
@@ -170,7 +170,7 @@ class _Search:
 
 
 def _positions(element: _Element, before: Taken, start: int) -> range:
-    """The positions that an element takes, after those that were taken before it."""
+    """Return the positions that an element takes, after those taken before it."""
     stop = start
     while stop < len(before.history) and (element.star or stop == start):
         with_it = Taken(before.history, (*before.elements, range(start, stop + 1)))

@@ -1,1 +1,1 @@
-"""Values and functions by their definitions: arithmetic, casts, text, aggregates."""
+"""Values and functions by definition: arithmetic, casts, text, aggregates."""

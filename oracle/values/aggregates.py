@@ -1,8 +1,8 @@
-"""Aggregates by their definitions: a function of all values of a window, computed anew each time.
+"""Aggregates by definition: a function of all values of a window, recomputed each time.
 
-What Spark leaves open is settled here: of equal values `min_by` and `max_by` take the last in the order of
-the stream, as Spark does with rows in order; `mode` takes the smallest; `collect_set` keeps values in the
-order in which they occur first; `any_value` takes the first; approximations are exact.
+Cases that Spark leaves open are settled here: of equal values `min_by` and `max_by` take the last in the
+order of the stream, as Spark does with rows in order; `mode` takes the smallest; `collect_set` keeps values
+in the order of first occurrence; `any_value` takes the first; approximations are exact.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from functools import partial
 
 from millstream.analysis.queries.call_nodes import AggregateCall
 from millstream.analysis.queries.resolved_expression import ColumnRef
-from millstream.analysis.types.expression_types import OF_GROUP
+from millstream.catalog.builtin_aggregates import Within, within
 from millstream.ir.python_aggregate import EXPIRE, PythonBody
 from millstream.types import BOOLEAN, DOUBLE, STRING, Kind, Type
 from oracle.errors import NotInterpreted, Overflow
@@ -35,7 +35,7 @@ Compute = Callable[[Rows, AggregateCall], Value]
 
 @dataclass(frozen=True)
 class Aggregation:
-    """A call, ready to be applied to the content of a window, which comes in stream order."""
+    """A call, ready to be applied to the content of a window in stream order."""
 
     call: AggregateCall
     arguments: tuple[Function, ...]
@@ -43,7 +43,7 @@ class Aggregation:
     condition: Callable[[Sequence[Value]], bool] | None
     compute: Compute
     needed: Sequence[int]
-    """The arguments of which none may be NULL, for a tuple to count."""
+    """The arguments that must not be NULL for a tuple to count."""
 
     def of(self, content: Sequence[Record]) -> Value:
         tuples = [record.values for record in content]
@@ -64,7 +64,7 @@ class Aggregation:
 
 
 def aggregation(call: AggregateCall, schema: Sequence[ColumnRef]) -> Aggregation:
-    """A call over rows with these columns, or NotInterpreted with its name."""
+    """Return a call over rows with these columns, or raise NotInterpreted with its name."""
     body = None if call.bodies is None else call.bodies.base or call.bodies.window
     if isinstance(body, PythonBody) and body.python.way != EXPIRE and len(body.returns) == 1:
         arguments = tuple(compiled(argument, schema) for argument in call.arguments)
@@ -77,10 +77,11 @@ def aggregation(call: AggregateCall, schema: Sequence[ColumnRef]) -> Aggregation
         raise NotInterpreted(f"'{call.name}' without an argument")
     condition = None if call.filter is None else holds(call.filter, schema)
     arguments = tuple(compiled(argument, schema) for argument in call.arguments)
-    # What WITHIN GROUP orders by is the first argument of percentiles, and stands behind those of others.
+    # The key of WITHIN GROUP is the first argument of percentiles, and the last of other aggregates.
     count = len(call.within)
-    order = arguments[:count] if call.name in OF_GROUP else arguments[len(arguments) - count :]
-    if call.name not in OF_GROUP:
+    is_first = within(call.name) is Within.FIRST
+    order = arguments[:count] if is_first else arguments[len(arguments) - count :]
+    if not is_first:
         arguments = arguments[: len(arguments) - count]
     return Aggregation(call, arguments, order, condition, _FUNCTIONS[call.name], _needed(call))
 
@@ -103,16 +104,16 @@ def _needed(call: AggregateCall) -> Sequence[int]:
         return [0] if call.ignore_nulls else []
     if call.name in ("min_by", "max_by"):
         return [1]
-    # A separator may be NULL, and percentages and flags are the same for all tuples.
+    # A separator may be NULL, and percentages and flags are equal for all tuples.
     return range(len(call.arguments)) if call.name in _OF_ALL_ARGUMENTS else [0]
 
 
 def _distinct(rows: Rows) -> Rows:
-    """One of each, in the order in which they occur first."""
-    kept: dict[Value, tuple[Value, ...]] = {}
+    """Return one of each, in the order of first occurrence."""
+    first: dict[Value, tuple[Value, ...]] = {}
     for row in rows:
-        kept.setdefault(same_key(row), row)
-    return list(kept.values())
+        first.setdefault(same_key(row), row)
+    return list(first.values())
 
 
 def _type(call: AggregateCall, argument: int = 0) -> Type:
@@ -162,7 +163,7 @@ def _avg(rows: Rows, call: AggregateCall) -> Value:
 
 
 def _tried(compute: Compute) -> Compute:
-    """NULL where another aggregate fails."""
+    """Return NULL where another aggregate fails."""
 
     def of(rows: Rows, call: AggregateCall) -> Value:
         try:
@@ -196,8 +197,8 @@ def _by(extreme: Callable[..., Value]) -> Compute:
     def of(rows: Rows, call: AggregateCall) -> Value:
         if len(call.arguments) > 2:
             raise NotInterpreted(f"{call.name} with a number of values")
-        found = extreme((order_key(by) for _, by in rows), default=None)
-        return next((value for value, by in reversed(rows) if order_key(by) == found), None)
+        best = extreme((order_key(by) for _, by in rows), default=None)
+        return next((value for value, by in reversed(rows) if order_key(by) == best), None)
 
     return of
 
@@ -247,7 +248,7 @@ def _percentile(rows: Rows, call: AggregateCall) -> Value:
     ]
     if not values:
         return None
-    # Along values in descending order it is as far from the other end.
+    # On values in descending order it is as far from the other end.
     return _per_percentage(rows, call, lambda p: interpolated(values, 1 - p if _descends(call) else p))
 
 

@@ -1,7 +1,6 @@
-"""``+ - * / % div``, minus and abs, with the meaning that Spark gives them in ANSI mode.
+"""``+ - * / % div``, minus and abs, with Spark's meaning in ANSI mode.
 
-The type of a result is not decided here: it is what analysis says, and a value that does not fit it is an
-Overflow.
+Analysis determines the type of a result, and a value that does not fit it is an Overflow.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""CAST, written or implied: one type's values as another's, by Spark's ANSI rules."""
+"""CAST, explicit or implicit, by Spark's ANSI rules."""
 
 from __future__ import annotations
 
@@ -23,31 +23,31 @@ from oracle.values.values import (
 )
 
 
-def cast(value: Value, given: Type, wanted: Type) -> Value:
-    """A value of one type as the value of another, or a Failure.
+def cast(value: Value, source: Type, target: Type) -> Value:
+    """Convert a value of one type to another, or raise a Failure.
 
     >>> from millstream.types import DOUBLE, INT
     >>> cast(-1.9, DOUBLE, INT)
     -1
     """
-    if value is None or given.kind is Kind.NULL:
+    if value is None or source.kind is Kind.NULL:
         return None
-    if not (given.is_known and wanted.is_known):
+    if not (source.is_known and target.is_known):
         raise NotInterpreted("a value of unknown type")
-    if wanted == given or (wanted.kind is given.kind and wanted.kind is not Kind.DECIMAL):
+    if target == source or (target.kind is source.kind and target.kind is not Kind.DECIMAL):
         return value
-    if wanted.kind is Kind.STRING:
-        return to_text(value, given)
-    if given.kind is Kind.STRING:
-        value = from_text(value, wanted)
-        return value if wanted.kind is Kind.DOUBLE else fitted(value, wanted, f"'{value}'")
-    if wanted.is_numeric:
-        return _to_number(value, given, wanted)
-    match given.kind, wanted.kind:
-        case _, Kind.BOOLEAN if given.is_numeric:
+    if target.kind is Kind.STRING:
+        return to_text(value, source)
+    if source.kind is Kind.STRING:
+        value = from_text(value, target)
+        return value if target.kind is Kind.DOUBLE else fitted(value, target, f"'{value}'")
+    if target.is_numeric:
+        return _to_number(value, source, target)
+    match source.kind, target.kind:
+        case _, Kind.BOOLEAN if source.is_numeric:
             return bool(value != 0)
         case Kind.DATE, (Kind.TIMESTAMP | Kind.TIMESTAMP_NTZ):
-            zone = UTC if wanted.kind is Kind.TIMESTAMP else None
+            zone = UTC if target.kind is Kind.TIMESTAMP else None
             return datetime(value.year, value.month, value.day, tzinfo=zone)
         case Kind.TIMESTAMP, Kind.DATE:
             return value.astimezone(UTC).date()
@@ -57,40 +57,40 @@ def cast(value: Value, given: Type, wanted: Type) -> Value:
             return value.astimezone(UTC).replace(tzinfo=None)
         case Kind.TIMESTAMP_NTZ, Kind.TIMESTAMP:
             return value.replace(tzinfo=UTC)
-        case _, Kind.TIMESTAMP if given.is_numeric:
+        case _, Kind.TIMESTAMP if source.is_numeric:
             return _to_timestamp(value)
-    raise NotInterpreted(f"CAST of {given} to {wanted}")
+    raise NotInterpreted(f"CAST of {source} to {target}")
 
 
-def try_cast(value: Value, given: Type, wanted: Type) -> Value:
-    """TRY_CAST: NULL where CAST fails."""
+def try_cast(value: Value, source: Type, target: Type) -> Value:
+    """Return NULL where CAST fails: TRY_CAST."""
     try:
-        return cast(value, given, wanted)
+        return cast(value, source, target)
     except Failure:
         return None
 
 
-def _to_number(value: Value, given: Type, wanted: Type) -> Value:
-    if given.kind is Kind.BOOLEAN:
+def _to_number(value: Value, source: Type, target: Type) -> Value:
+    if source.kind is Kind.BOOLEAN:
         value = int(value)
-    elif given.kind is Kind.TIMESTAMP:
-        value = _seconds(value, wanted)
-    elif not given.is_numeric:
-        raise NotInterpreted(f"CAST of {given} to {wanted}")
-    what = f"{value} as {wanted}"
-    match wanted.kind:
+    elif source.kind is Kind.TIMESTAMP:
+        value = _seconds(value, target)
+    elif not source.is_numeric:
+        raise NotInterpreted(f"CAST of {source} to {target}")
+    what = f"{value} as {target}"
+    match target.kind:
         case kind if kind in BITS:
-            return fitted(_whole(value, what), wanted, what)
+            return fitted(_whole(value, what), target, what)
         case Kind.DECIMAL:
             if isinstance(value, float):
                 if not math.isfinite(value):
-                    raise Overflow(f"{what} does not fit its type {wanted}")
-                # As it is written, not as it is: 0.1 becomes 0.1.
+                    raise Overflow(f"{what} does not fit its type {target}")
+                # By its decimal text, not by its binary value: 0.1 becomes 0.1.
                 value = Decimal(repr(value))
-            return fitted_decimal(value, wanted, what)
+            return fitted_decimal(value, target, what)
         case _:
             number = value if isinstance(value, float) else nearest_double(Fraction(value))
-            return single(number) if wanted.kind is Kind.FLOAT else number
+            return single(number) if target.kind is Kind.FLOAT else number
 
 
 def _whole(value: Value, what: str) -> int:
@@ -103,11 +103,11 @@ def _whole(value: Value, what: str) -> int:
     return int(value)
 
 
-def _seconds(value: datetime, wanted: Type) -> Value:
+def _seconds(value: datetime, target: Type) -> Value:
     microseconds = (value - EPOCH) // MICROSECOND
-    if wanted.kind in BITS:
+    if target.kind in BITS:
         return microseconds // 1_000_000
-    return Decimal(microseconds) / 1_000_000 if wanted.kind is Kind.DECIMAL else microseconds / 1_000_000
+    return Decimal(microseconds) / 1_000_000 if target.kind is Kind.DECIMAL else microseconds / 1_000_000
 
 
 def _to_timestamp(value: Value) -> datetime:

@@ -1,7 +1,7 @@
 """Scalar expressions: from text to a function of a row.
 
-An expression is parsed again from its text (its tree is gone once something has been substituted), typed by
-the analysis, and turned into a function step by step. What is not in the tables below is refused by name.
+An expression is parsed again from its text (substitution discards its tree), typed by the analysis, and
+turned into a function step by step. A node that is not in the tables below is refused by name.
 """
 
 from __future__ import annotations
@@ -31,25 +31,25 @@ Function = Callable[[Row], Value]
 
 
 def compiled(expr: Expr, schema: Sequence[ColumnRef]) -> Function:
-    """The value of an expression as a function of a row with these columns."""
+    """Return the value of an expression as a function of a row with these columns."""
     return _Compiler(schema).function(parse_expression(expr.sql))
 
 
 def holds(condition: Expr, schema: Sequence[ColumnRef]) -> Callable[[Row], bool]:
-    """Whether a condition is true for a row; NULL is not."""
+    """Return whether a condition is true for a row; NULL is not."""
     value = compiled(condition, schema)
     return lambda row: value(row) is True
 
 
 def constant(text: str, type_: Type) -> Value:
-    """A constant expression as a value of a type."""
+    """Return a constant expression as a value of a type."""
     compiler = _Compiler(())
     tree = parse_expression(text)
     return cast(compiler.function(tree)(()), compiler.type_of(tree), type_)
 
 
 def column_key(column: ColumnRef) -> tuple[str, str]:
-    """Names are case-insensitive."""
+    """Return the key of a column; names are case-insensitive."""
     return column.relation.lower(), column.name.lower()
 
 
@@ -71,15 +71,15 @@ class _Compiler:
     def type_of(self, node: exp.Expr) -> Type:
         return self._typer.type_of(node)
 
-    def converted(self, node: exp.Expr, wanted: Type) -> Function:
-        """The value of a part, in the type that its neighbours want."""
-        value, given = self.function(node), self.type_of(node)
-        return value if given == wanted else lambda row: cast(value(row), given, wanted)
+    def converted(self, node: exp.Expr, target: Type) -> Function:
+        """Return the value of a part, in the type that its neighbours require."""
+        value, source = self.function(node), self.type_of(node)
+        return value if source == target else lambda row: cast(value(row), source, target)
 
     def together(self, *nodes: exp.Expr) -> list[Function]:
-        """Several parts in their common type, to be compared."""
+        """Return several parts in their common type, for a comparison."""
         types = [self.type_of(node) for node in nodes]
-        # Decimals of different scale are compared as the numbers they are.
+        # Decimals of different scale are compared as numbers.
         if all(type_.kind is Kind.DECIMAL or type_.is_integral for type_ in types):
             return [self.function(node) for node in nodes]
         common = common_type_of(types)
@@ -102,7 +102,7 @@ class _Compiler:
 
     def literal(self, node: exp.Literal) -> Function:
         type_ = self.type_of(node)
-        # The absolute value of the smallest integer has no type of its own: it is left to the minus.
+        # The absolute value of the smallest integer fits no type by itself: the minus is applied with it.
         text = node.name
         value = text if node.is_string else int(text) if type_.is_integral else cast(text, STRING, type_)
         return lambda row: value
@@ -116,9 +116,9 @@ class _Compiler:
         return lambda row: value
 
     def cast(self, node: exp.Cast) -> Function:
-        value, given, wanted = self.function(node.this), self.type_of(node.this), from_datatype(node.to)
+        value, source, target = self.function(node.this), self.type_of(node.this), from_datatype(node.to)
         convert = try_cast if isinstance(node, exp.TryCast) else cast
-        return lambda row: convert(value(row), given, wanted)
+        return lambda row: convert(value(row), source, target)
 
     def inside(self, node: exp.Paren) -> Function:
         return self.function(node.this)
@@ -139,7 +139,7 @@ class _Compiler:
 
     def conjunction(self, node: exp.And) -> Function:
         a, b = self.converted(node.left, BOOLEAN), self.converted(node.right, BOOLEAN)
-        # What stands behind a false condition is not computed: it may be what the condition guards against.
+        # The operand after a false condition is not evaluated: the condition may guard against its error.
         return lambda row: False if (first := a(row)) is False else both(first, b(row))
 
     def disjunction(self, node: exp.Or) -> Function:
@@ -154,8 +154,8 @@ class _Compiler:
         if isinstance(node.expression, exp.Null):
             value = self.function(node.this)
             return lambda row: value(row) is None
-        value, wanted = self.converted(node.this, BOOLEAN), bool(node.expression.this)
-        return lambda row: value(row) is wanted
+        value, expected = self.converted(node.this, BOOLEAN), bool(node.expression.this)
+        return lambda row: value(row) is expected
 
     def between(self, node: exp.Between) -> Function:
         ends = node.args["low"], node.args["high"]
@@ -216,7 +216,7 @@ class _Compiler:
         values = [self.converted(argument, result) for argument in node.expressions]
 
         def first(row: Row) -> Value:
-            return next((found for value in values if (found := value(row)) is not None), None)
+            return next((result for value in values if (result := value(row)) is not None), None)
 
         return first
 
@@ -234,7 +234,7 @@ class _Compiler:
 
     def text(self, change: Callable[[str], Value], node: exp.Anonymous) -> Function:
         value = self.converted(node.expressions[0], STRING)
-        return lambda row: None if (found := value(row)) is None else change(found)
+        return lambda row: None if (result := value(row)) is None else change(result)
 
     def moved(self, node: exp.Anonymous) -> Function:
         unit, amount, time = self._with_unit(node)
@@ -252,8 +252,8 @@ class _Compiler:
             # Spark refuses it when the first row comes.
             raise NotInterpreted(f"the function '{node.name}' in days of the year")
         # Spark counts on timestamps of the session's zone, which is UTC.
-        wanted = TIMESTAMP_NTZ if all(self.type_of(t) == TIMESTAMP_NTZ for t in times) else TIMESTAMP
-        first, last = (self.converted(time, wanted) for time in times)
+        target = TIMESTAMP_NTZ if all(self.type_of(t) == TIMESTAMP_NTZ for t in times) else TIMESTAMP
+        first, last = (self.converted(time, target) for time in times)
 
         def units(row: Row) -> Value:
             a, b = first(row), last(row)

@@ -1,4 +1,4 @@
-"""SQL's logic of three values, in which None is unknown, and its comparisons."""
+"""SQL's three-valued logic, in which None is unknown, and its comparisons."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COMPARISONS: dict[type[exp.Expr], Test] = {
     exp.NullSafeEQ: lambda a, b: bool(a == b),
     exp.NullSafeNEQ: lambda a, b: bool(a != b),
 }
-"""Of values by their places in the order of their type."""
+"""Comparisons of values by their places in the order of their type."""
 
 
 def negation(value: bool | None) -> bool | None:
@@ -53,6 +53,6 @@ def equal(a: Value, b: Value) -> bool | None:
 
 
 def is_among(value: Value, elements: list[Value]) -> bool | None:
-    """IN: unknown if it might be one of those that are NULL."""
+    """Evaluate IN: unknown if the value might equal an element that is NULL."""
     tests = [equal(value, element) for element in elements]
     return True if True in tests else None if None in tests else False

@@ -1,8 +1,8 @@
-"""Points on the order of a stream: exact numbers, whatever the type of the attribute.
+"""Points on the order of a stream: exact numbers for any type of attribute.
 
 A timestamp or a date is counted in microseconds from the epoch, a number is itself. So windows and promises
-are computed in whole numbers or fractions, without rounding and without limits; only what is shown is turned
-into a value of the attribute's type again.
+are computed in whole numbers or fractions, without rounding and without limits; only displayed values are
+converted to the attribute's type again.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from oracle.values.values import BITS, EPOCH, MICROSECOND, Value, fitted, fitted
 
 Point = int | Fraction
 Instant = tuple[int, Point]
-"""A point, or one of the two ends; these compare as they should."""
+"""A point, or one of the two ends; they compare in order."""
 
 NOTHING: Instant = (-1, 0)
-"""Before every point: what is promised when nothing is."""
+"""Before every point: the promise of nothing."""
 EVERYTHING: Instant = (1, 0)
-"""After every point: the promise that the end of the input makes."""
+"""After every point: the promise made by the end of the input."""
 
 _LAST_WORD = EVERYTHING[0] - NOTHING[0]
 
@@ -37,7 +37,7 @@ def at(point: Point) -> Instant:
 
 
 def last_word(before: Instant) -> Instant:
-    """A promise of everything that comes before the end of the input, and what had been promised before it.
+    """Return a promise of everything before the end of the input, with the promise before it.
 
     >>> last_word(NOTHING) == EVERYTHING
     True
@@ -52,13 +52,15 @@ def is_everything(promise: Instant) -> bool:
 
 
 def before_last_word(promise: Instant) -> Instant:
-    """The promise without a last word."""
+    """Return the promise without a last promise of everything."""
     return (promise[0] - _LAST_WORD, promise[1]) if is_everything(promise) else promise
 
 
 def to_point(value: Value, type_: Type) -> Point | None:
-    """The point of a value; NULL, NaN and infinities have none."""
+    """Return the point of a value; NULL, NaN, infinities and the outermost BIGINTs have none."""
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        return None
+    if type_.kind is Kind.BIGINT and value in (-(2**63), 2**63 - 1):
         return None
     match type_.kind:
         case Kind.TIMESTAMP:
@@ -76,7 +78,7 @@ def to_point(value: Value, type_: Type) -> Point | None:
 
 
 def from_point(point: Point, type_: Type) -> Value:
-    """The value of a point.
+    """Return the value of a point.
 
     >>> from millstream.types import DATE
     >>> from_point(to_point(date(2026, 2, 28), DATE) + _DAY, DATE)
@@ -110,7 +112,7 @@ def from_point(point: Point, type_: Type) -> Value:
 
 
 def length(quantity: Quantity, type_: Type) -> Point:
-    """How far an amount reaches along an attribute; a number is first made one of the attribute's type."""
+    """Return an amount as a distance on an attribute; a number is first converted to the attribute's type."""
     match quantity:
         case Duration(microseconds, 0):
             return microseconds
@@ -123,12 +125,12 @@ def length(quantity: Quantity, type_: Type) -> Point:
 
 
 def written(quantity: Quantity, type_: Type) -> Point:
-    """An amount along an attribute as it is written: on doubles the decimal itself."""
+    """Return an amount on an attribute by its text: on doubles the decimal itself."""
     return Fraction(quantity.value) if isinstance(quantity, Distance) else length(quantity, type_)
 
 
 def rounding(type_: Type) -> Callable[[Point], Point]:
-    """From the exact value of a bound to the nearest that an attribute can have; only doubles have gaps."""
+    """Return the rounding of an exact bound to a value of the attribute; only doubles have gaps."""
     match type_.kind:
         case Kind.DOUBLE:
             return lambda point: _nearest(point, 53, -1074)
@@ -139,7 +141,7 @@ def rounding(type_: Type) -> Callable[[Point], Point]:
 
 
 def _nearest(point: Point, digits: int, least: int) -> Fraction:
-    """The nearest number of so many binary digits, of two the even one, without a largest one."""
+    """Return the nearest number of so many binary digits, ties to even, without a largest one."""
     exact = Fraction(point)
     if exact == 0:
         return exact
@@ -152,7 +154,7 @@ def _nearest(point: Point, digits: int, least: int) -> Fraction:
 
 
 def within(point: Point, type_: Type) -> Point:
-    """A bound or a stamp, or the nearest one that the type of bounds on an attribute can have."""
+    """Return a bound or timestamp, or the nearest one in the range of the bounds' type."""
     match bound_type(type_).kind:
         case Kind.BIGINT | Kind.TIMESTAMP | Kind.TIMESTAMP_NTZ:
             return min(max(point, -(2**63)), 2**63 - 1)
@@ -167,15 +169,19 @@ def within(point: Point, type_: Type) -> Point:
 
 
 def leaving(point: Point, type_: Type) -> Point | None:
-    """The instant at which something leaves, or None behind the last instant that kernels can count."""
+    """Return the instant of an expiry, or None after the last instant that kernels can count."""
+    return point if point <= last_instant(type_) else None
+
+
+def last_instant(type_: Type) -> Point:
+    """Return the last instant that kernels can count; the largest BIGINT is behind it."""
     if type_.kind in (Kind.DOUBLE, Kind.FLOAT):
-        return point
-    last = Fraction(2**63 - 1, 10 ** (type_.scale if type_.kind is Kind.DECIMAL else 0))
-    return point if point <= last else None
+        return 2**1024
+    return Fraction(2**63 - 2, 10 ** (type_.scale if type_.kind is Kind.DECIMAL else 0))
 
 
 def earlier(point: Point, quantity: Quantity, type_: Type) -> Point:
-    """The point so much before another; months are those of the calendar, in UTC."""
+    """Return the point an amount before another; months are those of the calendar, in UTC."""
     if isinstance(quantity, Duration) and quantity.months:
         day = from_point(point - point % _DAY, Type(Kind.TIMESTAMP))
         moved = months_later(day, -quantity.months)
@@ -186,7 +192,7 @@ def earlier(point: Point, quantity: Quantity, type_: Type) -> Point:
 
 
 def months_later(day: datetime, months: int) -> datetime:
-    """The same day and time of another month, or the last day of that month if it is too short.
+    """Return the day and time in another month, or the last day of that month if it is too short.
 
     >>> months_later(datetime(2026, 3, 31), -1)
     datetime.datetime(2026, 2, 28, 0, 0)
@@ -199,5 +205,5 @@ def months_later(day: datetime, months: int) -> datetime:
 
 
 def month_of(day: date, months: int) -> date:
-    """As `months_later`, for dates."""
+    """Apply `months_later` to dates."""
     return months_later(datetime(day.year, day.month, day.day, tzinfo=UTC), months).date()

@@ -1,4 +1,4 @@
-"""Medians and percentiles, and the value that is most frequent."""
+"""Medians, percentiles and modes."""
 
 from __future__ import annotations
 
@@ -11,12 +11,9 @@ from oracle.values.values import Value, order_key
 
 
 def interpolated(values: Sequence[float], percentage: float) -> float:
-    """The value so far along the sorted values, between two neighbours in proportion.
+    """Interpolate at a percentage of the sorted values.
 
-    The counts of Spark's ``percentile`` are those of values that repeat.
-
-    >>> interpolated([10.0, 30.0, 20.0, 40.0], 0.5)
-    25.0
+    The frequencies of Spark's ``percentile`` repeat values.
     """
     ordered = sorted(values, key=order_key)
     position = (len(ordered) - 1) * percentage
@@ -28,7 +25,7 @@ def interpolated(values: Sequence[float], percentage: float) -> float:
 
 
 def discrete(values: Sequence[Value], percentage: float, *, descending: bool = False) -> Value:
-    """The first value that so large a part of the sorted values does not exceed.
+    """Return the first of the sorted values whose cumulative share reaches the percentage.
 
     >>> discrete([10, 30, 20, 40], 0.5), discrete([10, 30, 20, 40], 0.51)
     (20, 30)
@@ -38,7 +35,7 @@ def discrete(values: Sequence[Value], percentage: float, *, descending: bool = F
 
 
 def most_frequent(values: Sequence[Value], *, descending: bool = False) -> Value:
-    """Of several equally frequent values the smallest, or the largest."""
+    """Return the most frequent value; of equally frequent ones the smallest, or the largest."""
     counts: Counter[Any] = Counter(order_key(value) for value in values)
     most = max(counts.values())
     chosen = max if descending else min

@@ -1,7 +1,7 @@
-"""Variances, covariances and the like: from exact sums of powers, rounded once.
+"""Variances, covariances and regressions: from exact sums of powers, rounded once.
 
-Where something would be divided by a sum of squares that is zero the result is NULL, as in Spark; where a NaN
-or an infinity is among the values that are needed it is NaN.
+A division by a sum of squares that is zero gives NULL, as in Spark; a NaN or an infinity among the values
+gives NaN.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ def _mean(values: Sequence[Fraction]) -> Fraction:
 
 
 def _moment(values: Sequence[float], power: int) -> Fraction:
-    """The sum of the powers of the differences from the mean."""
+    """Return the sum of the powers of the differences from the mean."""
     exact = [Fraction(value) for value in values]
     mean = _mean(exact)
     return sum(((value - mean) ** power for value in exact), Fraction())
 
 
 def _product(pairs: Sequence[tuple[float, float]], i: int, j: int) -> Fraction:
-    """The sum of the products of the differences from the means."""
+    """Return the sum of the products of the differences from the means."""
     a, b = ([Fraction(pair[k]) for pair in pairs] for k in (i, j))
     mean_a, mean_b = _mean(a), _mean(b)
     return sum(((x - mean_a) * (y - mean_b) for x, y in zip(a, b, strict=True)), Fraction())
@@ -42,7 +42,7 @@ def _root(square: Fraction, sign: Fraction) -> float:
 
 
 def variance(spare: int, *, root: bool = False) -> Statistic:
-    """VAR_POP and VAR_SAMP, and the standard deviations; ``spare`` tuples are not divided by."""
+    """Return VAR_POP or VAR_SAMP, or the standard deviation; ``spare`` is subtracted from the count."""
 
     def of(values: Sequence[float]) -> float | None:
         if len(values) <= spare:
@@ -65,7 +65,7 @@ def skewness(values: Sequence[float]) -> float | None:
 
 
 def kurtosis(values: Sequence[float]) -> float | None:
-    """The excess kurtosis."""
+    """Return the excess kurtosis."""
     if not values:
         return None
     if not all(map(math.isfinite, values)):
@@ -98,7 +98,7 @@ def correlation(pairs: Sequence[tuple[float, float]]) -> float | None:
 
 
 def regression(part: str) -> PairStatistic:
-    """REGR_SLOPE and the like; the first column is the dependent one, y, and the second is x."""
+    """Return REGR_SLOPE or the like; the first column is the dependent one, y, and the second is x."""
     if part in _SUMS:
         return _SUMS[part]
 

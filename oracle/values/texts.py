@@ -1,4 +1,4 @@
-"""Values as Spark writes them, and texts as it reads them (ANSI mode, session time zone UTC)."""
+"""Conversion of values to Spark's text and back (ANSI mode, session time zone UTC)."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def to_text(value: Value, type_: Type) -> str:
 
 
 def _java(text: str, value: float) -> str:
-    """Java writes a double with an exponent below 10^-3 and from 10^7."""
+    """Format a double as Java does: with an exponent below 10^-3 and from 10^7."""
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     sign, digits, exponent = Decimal(text).as_tuple()
@@ -80,7 +80,7 @@ def _timestamp(value: datetime) -> str:
 
 
 def record_text(values: Sequence[Value], schema: Sequence[Field]) -> str:
-    """A tuple as JSON, without its NULLs: how a bad record is kept."""
+    """Return a tuple as JSON, without its NULLs, as a bad record is stored."""
     record = {
         field.name: _json(value, field.type)
         for value, field in zip(values, schema, strict=True)
@@ -108,7 +108,7 @@ def _json(value: Value, type_: Type) -> str:
 
 
 def from_text(text: str, type_: Type) -> Value:
-    """CAST(text AS type) for every type but the numbers with limits, which come as an int or a Decimal."""
+    """Evaluate CAST(text AS type); bounded numbers are returned as an int or a Decimal."""
     trimmed = text.strip()
     match type_.kind:
         case Kind.BOOLEAN if trimmed.lower() in _TRUE | _FALSE:

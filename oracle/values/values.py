@@ -1,4 +1,4 @@
-"""Values as Spark orders, equates and limits them.
+"""Values with Spark's order, equality and limits.
 
 In Python they are: TIMESTAMP a datetime in UTC, DATE a date, DECIMAL a Decimal, DOUBLE and FLOAT a float, the
 integers an int, STRING a str, BOOLEAN a bool, an interval of days and seconds a timedelta, one of years and
@@ -41,7 +41,7 @@ class Months:
 
 
 def order_key(value: Value) -> tuple[Any, ...]:
-    """A key by which values of one type sort as in Spark: NULL first, NaN last, -0.0 beside 0.0.
+    """Return a sort key with Spark's order: NULL first, NaN last, -0.0 beside 0.0.
 
     >>> sorted([math.nan, 1.0, None, -math.inf], key=order_key)
     [None, -inf, 1.0, nan]
@@ -56,7 +56,7 @@ def order_key(value: Value) -> tuple[Any, ...]:
 
 
 def same_key(values: Iterable[Value]) -> tuple[Any, ...]:
-    """Rows that group together or are DISTINCT from nothing: NULL is NULL, NaN is NaN, -0.0 is 0.0."""
+    """Return a key that is equal for rows of one group: NULL is NULL, NaN is NaN, -0.0 is 0.0."""
     return tuple(order_key(value) for value in values)
 
 
@@ -64,7 +64,7 @@ def same_key(values: Iterable[Value]) -> tuple[Any, ...]:
 
 
 def fitted(value: Value, type_: Type, what: str) -> Value:
-    """A result brought to its type: rounded where the type is inexact, an Overflow where it does not fit."""
+    """Convert a result to its type: round it if the type is inexact, raise Overflow if it does not fit."""
     if value is None:
         return None
     match type_.kind:
@@ -81,7 +81,7 @@ def fitted(value: Value, type_: Type, what: str) -> Value:
 
 
 def fitted_decimal(value: Decimal | Fraction | int, type_: Type, what: str) -> Decimal:
-    """A number rounded half up to the scale of a decimal type.
+    """Round a number half up to the scale of a decimal type.
 
     >>> from millstream.types import decimal
     >>> fitted_decimal(Fraction(-5, 8), decimal(5, 2), "x")
@@ -95,7 +95,7 @@ def fitted_decimal(value: Decimal | Fraction | int, type_: Type, what: str) -> D
 
 
 def half_up(number: Fraction) -> int:
-    """The nearest integer, and of two the one away from zero."""
+    """Return the nearest integer, ties away from zero."""
     units = math.floor(abs(number) + Fraction(1, 2))
     return units if number >= 0 else -units
 
@@ -105,7 +105,7 @@ def truncated(number: Decimal) -> int:
 
 
 def single(value: float) -> float:
-    """A double rounded to single precision."""
+    """Round a double to single precision."""
     try:
         (rounded,) = struct.unpack("f", struct.pack("f", value))
     except OverflowError:
@@ -114,7 +114,7 @@ def single(value: float) -> float:
 
 
 def exact_sum(numbers: Iterable[float]) -> float:
-    """The sum of doubles as if computed exactly and rounded once; infinities and NaN as IEEE adds them.
+    """Return the exact sum of doubles, rounded once; infinities and NaN as IEEE adds them.
 
     >>> exact_sum([1e300, 1.0, -1e300]), exact_sum([math.inf, -math.inf, 1.0])
     (1.0, nan)

@@ -1,7 +1,7 @@
 """Windows over a stream (semantics, section 3).
 
-A windowed stream is each tuple once for every report of a window that it counts in: when the window is
-complete, and with EMIT EVERY as it stands before that. Aggregation then groups by report like by any column.
+A windowed stream has each tuple once for every report of a window that counts it: when the window is
+complete, and with EMIT EVERY before that. Aggregation then groups by report as by any column.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ _IN_ORDER_OF_ARRIVAL = (
     nodes.Project,
     nodes.TableJoin,
 )
-"""Operators that pass tuples on as they arrive."""
+"""Operators that preserve the order of arrival."""
 
 
 def windowed(node: nodes.Windowed, relation: Relation) -> Relation:
-    """Each tuple once for every report of a window that it counts in."""
+    """Return each tuple once for every report of a window that counts it."""
     window = node.window
     _refuse(window, node)
     line = Line(window, relation)
@@ -71,9 +71,9 @@ def windowed(node: nodes.Windowed, relation: Relation) -> Relation:
 
 
 def _ordered(node: nodes.Windowed, line: Line) -> tuple[Relation, Callable[[Record], Record]]:
-    """The content of windows is taken in the order of their attribute; ties keep the order of the stream.
+    """Return the order of a window's content: by its attribute; ties keep the order of the stream.
 
-    Tuples that pass as they were read are in order of arrival, as the rows of a table are.
+    Tuples that pass unchanged are in order of arrival, as the rows of a table are.
     """
     if line.position is None or node.input.schema[line.position] in timestamps(node.input):
         return line.relation, lambda record: record

@@ -1,4 +1,4 @@
-"""Extents: from where to where a window reaches."""
+"""Extents of windows."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ Point = int | Fraction
 """A value of the window's attribute as an exact number."""
 
 Rounding = Callable[[Point], Point]
-"""From the exact value of a bound to the nearest one that the attribute can have."""
+"""Rounds the exact value of a bound to the nearest one that the attribute can have."""
 
 
 def unchanged(bound: Point) -> Point:
-    """Bounds of an attribute that can have any value."""
+    """Return the bound of an attribute that can have any value."""
     return bound
 
 
 def first_above(point: Point, bound: Callable[[int], Point], near: int) -> int:
-    """The first number whose bound is above a point; bounds never fall, and it is looked for from ``near``.
+    """Return the first number whose bound is above a point; bounds never fall. Search from ``near``.
 
     >>> first_above(20, lambda number: 5 * number, near=0)
     5
@@ -41,8 +41,7 @@ def first_above(point: Point, bound: Callable[[int], Point], near: int) -> int:
 class Extent:
     """The points between two bounds; None is no bound.
 
-    A window begins with its start and ends before its end, unless it is said to reach from behind its start
-    or to have its end in it.
+    A window includes its start and excludes its end, unless ``after_start`` or ``with_end`` is set.
 
     >>> 300 in Extent(0, 300), 300 in Extent(0, 300, after_start=True, with_end=True)
     (False, True)

@@ -1,4 +1,4 @@
-"""Landmark windows: one bound stays where it is (Patroumpas and Sellis, section 3.2).
+"""Landmark windows, of which one bound is fixed (Patroumpas and Sellis, section 3.2).
 
 Lower-bounded (START AT x), upper-bounded (END AT y), a fixed band (both) or neither (UNBOUNDED). With SLIDE a
 window ends at every multiple of it from the epoch, and at y; all windows begin at x.
@@ -22,7 +22,7 @@ class Landmark:
     rounded: Rounding = unchanged
 
     def windows(self, points: Iterable[Point]) -> range:
-        """The windows that hold a point, up to the first that ends after the last point.
+        """Return the windows that hold a point, up to the first that ends after the last point.
 
         >>> Landmark(start=5, slide=10).windows([3, 7, 32])
         range(0, 4)
@@ -36,7 +36,7 @@ class Landmark:
         return range(self.ending_after(min(inside)), self.ending_after(max(found)) + 1)
 
     def extent(self, wid: int) -> Extent:
-        """What a window holds.
+        """Return the extent of a window.
 
         >>> [Landmark(5, 25, 10).extent(wid).end for wid in range(3)]
         [10, 20, 25]
@@ -47,13 +47,13 @@ class Landmark:
         return Extent(self.start, end if self.end is None else min(end, self.end))
 
     def wids(self, point: Point, points: Iterable[Point]) -> range:
-        """The windows that hold a point, of those up to the first that ends after the last point."""
+        """Return the windows that hold a point, of those up to the first that ends after the last point."""
         if point not in self.whole:
             return range(0)
         return range(self.ending_after(point), self.windows(points).stop)
 
     def ending_after(self, point: Point) -> int:
-        """The window that ends next after a point; behind the end of all the last one.
+        """Return the window that ends next after a point; after the end of all the last one.
 
         >>> [Landmark(end=25, slide=10).ending_after(point) for point in (9, 10, 24, 25, 99)]
         [0, 1, 2, 2, 2]

@@ -11,11 +11,11 @@ class Now:
     """A window for each instant at which there are tuples; its id is the instant."""
 
     def windows(self, points: Iterable[Point]) -> list[Point]:
-        """The instants, in order."""
+        """Return the instants, in order."""
         return sorted(set(points))
 
     def extent(self, wid: Point) -> Extent:
-        """The instant and nothing else."""
+        """Return the extent of one instant."""
         return Extent(wid, wid, with_end=True)
 
     def wids(self, point: Point) -> list[Point]:

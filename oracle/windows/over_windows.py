@@ -1,13 +1,12 @@
-"""Windows over an aggregate call (semantics, section 2): a result for every tuple, or for every slide.
+"""OVER windows (semantics, section 2): a result for every tuple, or for every slide.
 
-An aggregate of the user's may return any number of rows for a tuple; the tuple comes out with each. ACTIVE
-EXPIRATION also gives a row for each tuple that leaves.
+A user-defined aggregate may return any number of rows for a tuple; the tuple is emitted with each. ACTIVE
+EXPIRATION also emits a row for each tuple that expires.
 """
 
 from __future__ import annotations
 
 import itertools
-import math
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -22,14 +21,17 @@ from oracle.uda_versions import active_results, over_results
 from oracle.uda_versions import results as user_results
 from oracle.values.aggregates import Aggregation, aggregation, is_in_python
 from oracle.values.expressions import Function, compiled
-from oracle.values.points import Point, at, earlier, length
+from oracle.values.points import Point, at, earlier, last_instant, length
 from oracle.values.values import same_key
 
 Partition = tuple[Any, ...]
 
 
-def over_aggregate(node: OverAggregate, relation: Relation) -> Relation:
-    """Each tuple with the aggregates of its windows; late tuples are in none of them."""
+def over_aggregate(node: OverAggregate, relation: Relation, source: int) -> Relation:
+    """Return each tuple with the aggregates of its windows; late tuples are in none of them.
+
+    Expiry rows have a ``source`` of their own, after those of all tuples.
+    """
     if relation.time_type is None:
         raise NotInterpreted("OVER on a table")
     for call in node.calls:
@@ -39,7 +41,7 @@ def over_aggregate(node: OverAggregate, relation: Relation) -> Relation:
     tuples = [record for record in on_time if is_final(record, relation)]
     if call.active_expiration:
         waiting = [record for record in on_time if not is_final(record, relation)]
-        return relation.held_back(waiting).changed(_active(call, tuples, relation), node.schema)
+        return relation.held_back(waiting).changed(_active(call, tuples, relation, source), node.schema)
     columns = [_results(each, tuples, relation) for each in node.calls]
     slots = _slots(call, tuples, relation)
     chosen = [slot.members[-1] for slot in slots if slot.is_over]
@@ -52,7 +54,7 @@ def over_aggregate(node: OverAggregate, relation: Relation) -> Relation:
         records += [replace(tuples[i], values=(*tuples[i].values, *row, *marks), time=time) for row in found]
     waiting = [record for record in on_time if not is_final(record, relation)]
     if not isinstance(call.slide, Rows):
-        # In a slot that counts tuples, those that are there are no yield tuples.
+        # In a slot that counts tuples, the present tuples are not yield tuples.
         waiting += [tuples[i] for slot in slots if not slot.is_over for i in slot.members]
     return relation.held_back(waiting).changed(records, node.schema)
 
@@ -63,7 +65,7 @@ def _check(call: OverCall, other: OverCall) -> None:
 
 
 def _results(call: OverCall, tuples: list[Record], relation: Relation) -> list[list[Any]]:
-    """The results of a call for each tuple, from its window alone."""
+    """Return the results of a call for each tuple, from its window alone."""
     if call.call.user is not None and not is_in_python(call.call):
         return _of_user(call, tuples, relation)
     aggregate: Aggregation = aggregation(call.call, relation.schema)
@@ -91,9 +93,10 @@ def _of_user(call: OverCall, tuples: list[Record], relation: Relation) -> list[l
     return found
 
 
-def _active(call: OverCall, tuples: list[Record], relation: Relation) -> list[Record]:
-    """Each tuple when it comes and when it leaves, which is after the tuples of that instant."""
+def _active(call: OverCall, tuples: list[Record], relation: Relation, source: int) -> list[Record]:
+    """Return each tuple on its arrival and on its expiry, which follows the tuples of that instant."""
     reach = _length(call.frame.preceding or Duration(), relation)
+    assert relation.time_type is not None
     passed, _ = relation.frontier(TIMESTAMP_ITSELF)
     records = []
     for members in _partitions(call, tuples, relation):
@@ -105,9 +108,10 @@ def _active(call: OverCall, tuples: list[Record], relation: Relation) -> list[Re
         else:
             found = _active_builtin(call, history, times, reach, relation)
         for i, record in enumerate(history):
-            leaves = replace(record, time=times[i] + reach, order=(record.order[0], math.inf, *record.order))
+            left = min(times[i] + reach, last_instant(relation.time_type))
+            leaves = replace(record, time=left, order=(source, *record.order))
             happens = [(record, found[0][i])]
-            happens += [(leaves, found[1][i])] if at(times[i] + reach) < passed else []
+            happens += [(leaves, found[1][i])] if at(left) < passed else []
             records += [replace(r, values=(*r.values, value)) for r, values in happens for value in values]
     return records
 
@@ -125,7 +129,7 @@ def _active_builtin(
 
 
 def _partitions(call: OverCall, tuples: list[Record], relation: Relation) -> list[list[int]]:
-    """The positions of tuples by partition."""
+    """Return the positions of tuples by partition."""
     partition_of = _partitioner(call, relation)
     found: dict[Partition, list[int]] = defaultdict(list)
     for i, record in enumerate(tuples):
@@ -134,7 +138,7 @@ def _partitions(call: OverCall, tuples: list[Record], relation: Relation) -> lis
 
 
 def _window(call: OverCall, before: list[Record], relation: Relation) -> list[Record]:
-    """The window of the last tuple of a partition's history: itself, and how far back the frame reaches."""
+    """Return the window of the last tuple of a partition's history, as far back as the frame reaches."""
     reach: Quantity | None = call.frame.preceding
     if reach is None:
         return before
@@ -156,7 +160,7 @@ class _Slot:
 
 
 def _slots(call: OverCall, tuples: list[Record], relation: Relation) -> list[_Slot]:
-    """The slots of all partitions; without SLIDE each tuple is one."""
+    """Return the slots of all partitions; without SLIDE each tuple is one."""
     if call.slide is None:
         return [_Slot([i], True, i) for i in range(len(tuples))]
     partition_of = _partitioner(call, relation)
@@ -179,7 +183,7 @@ def _slots(call: OverCall, tuples: list[Record], relation: Relation) -> list[_Sl
 def _early(
     call: OverCall, slots: list[_Slot], tuples: list[Record], relation: Relation
 ) -> Iterator[tuple[int, Point | None]]:
-    """With EMIT EVERY, which tuples are reported before their slot is over, and when."""
+    """Yield the tuples that EMIT EVERY reports before their slot is over, with the time of the report."""
     if isinstance(call.emit_every, Rows):
         assert isinstance(call.slide, Rows)
         for slot in slots:

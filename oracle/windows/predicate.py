@@ -35,11 +35,11 @@ class Predicate:
         return self.extents(tuples)[wid]
 
     def wids(self, position: int, tuples: Sequence[Satisfies]) -> list[int]:
-        """The window that a tuple is in, if it is in one."""
+        """Return the window of a tuple, if it is in one."""
         return [wid for wid, episode in enumerate(self.extents(tuples)) if position in episode]
 
     def extents(self, tuples: Sequence[Satisfies]) -> list[Episode]:
-        """All windows in order; the last one may still be open.
+        """Return all windows in order; the last one may still be open.
 
         >>> start, end, both, none = (True, False), (False, True), (True, True), (False, False)
         >>> stream = [none, start, start, end, both, end, start, none]

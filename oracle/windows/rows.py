@@ -28,11 +28,11 @@ class RowSliding:
 
     @property
     def on_ranks(self) -> Sliding:
-        """The same as a window on ranks, which count from 0."""
+        """The window on ranks, which count from 0."""
         return Sliding(self.size, self.slide)
 
     def windows(self, partitions: Sequence[Hashable]) -> list[Wid]:
-        """The windows that hold a tuple.
+        """Return the windows that hold a tuple.
 
         >>> RowSliding(2, 1).windows(["a", "b", "a"])
         [(0, 'a'), (1, 'a'), (2, 'a'), (0, 'b'), (1, 'b')]
@@ -46,7 +46,7 @@ class RowSliding:
         ]
 
     def extent(self, wid: Wid, partitions: Sequence[Hashable]) -> list[int]:
-        """The positions in the stream of the tuples that a window holds."""
+        """Return the positions in the stream of the tuples that a window holds."""
         i, partition = wid
         return [
             position
@@ -55,12 +55,12 @@ class RowSliding:
         ]
 
     def wids(self, position: int, partitions: Sequence[Hashable]) -> list[Wid]:
-        """The windows that hold the tuple at a position."""
+        """Return the windows that hold the tuple at a position."""
         partition = partitions[position]
         return [(i, partition) for i in self.on_ranks.wids(ranks(partitions)[position])]
 
     def ranks(self, i: int) -> range:
-        """The ranks that the i-th window of a partition reaches over; the first begin before rank 0."""
+        """Return the ranks in the i-th window of a partition; the first windows begin before rank 0."""
         extent = self.on_ranks.extent(i)
         assert isinstance(extent.start, int)
         assert isinstance(extent.end, int)
@@ -68,7 +68,7 @@ class RowSliding:
 
 
 def ranks(partitions: Sequence[Hashable]) -> list[int]:
-    """How many tuples of the same partition stand before each tuple.
+    """Return the number of tuples of the same partition before each tuple.
 
     >>> ranks(["a", "b", "a", "a", "b"])
     [0, 0, 1, 2, 1]

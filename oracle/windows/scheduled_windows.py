@@ -1,4 +1,4 @@
-"""Windows whose ends are known beforehand: sliding and landmark windows, and NOW (semantics, section 3)."""
+"""Windows with ends that are known in advance: sliding and landmark windows, and NOW (section 3)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from millstream.types import Kind
 from millstream.windows.window_spec import LandmarkWindow, NowWindow, RangeWindow
-from oracle.relations import BEGINNING, Record, Report
+from oracle.relations import Record, Report
 from oracle.values.points import Point, at, is_everything
 from oracle.windows.extent import Extent
 from oracle.windows.landmark import Landmark
@@ -61,8 +61,8 @@ def landmark(window: LandmarkWindow, line: Line) -> Reported:
     contents: Contents = []
     if inside:
         last = max(place for _, place in inside)
-        if window.emit_every is not None and line.reached > at(last):
-            # No result is older than partial results before it.
+        if line.reached > at(last):
+            # No result is older than the progress that was made before it.
             last = line.reached[1]
         if not scheduled and is_everything(line.passed):
             report = Report(0, start, line.value(last), 0, last)
@@ -73,28 +73,26 @@ def landmark(window: LandmarkWindow, line: Line) -> Reported:
         for instant in line.emissions(min(place for _, place in inside)):
             wid = marks.ending_after(instant)
             scheduled_end = marks.extent(wid).end
-            # Where no end is scheduled the window ends now, as far as anybody can tell.
+            # Without a scheduled end the window ends now, as far as is known.
             end = instant if scheduled_end is None else scheduled_end
             if not scheduled or (instant < end and instant != marks.extent(wid - 1).end):
                 report = Report(wid, start, line.value(end), wid, instant, False)
                 contents.append((report, _content(line, inside, Extent(marks.start, instant))))
-    if not scheduled and window.emit_every is None:
-        return Reported(contents, line.type, BEGINNING)
     return Reported(contents, line.type, line.up_to_here(with_end=not scheduled))
 
 
 def _ends(marks: Landmark, line: Line, places: list[Point]) -> list[tuple[int, Point]]:
-    """The ends that punctuation has passed and, once the input has ended, the first after the last tuple."""
+    """Return the ends before the punctuation and, after the input, the first after the last tuple."""
     windows = marks.windows(places)
     reached = line.reached
     stop = max(windows.stop, marks.ending_after(reached[1]) + 1 if reached >= at(max(places)) else 0)
-    found = []
+    ends = []
     for wid in range(windows.start, stop):
         extent = marks.extent(wid)
         assert extent.end is not None
         if at(extent.end) <= reached or (wid < windows.stop and is_everything(line.passed)):
-            found.append((wid, extent.end))
-    return found
+            ends.append((wid, extent.end))
+    return ends
 
 
 def now(window: NowWindow, line: Line) -> Reported:

@@ -1,7 +1,7 @@
-"""Scope functions (Patroumpas and Sellis, section 3): what a window shows at an instant.
+"""Scope functions (Patroumpas and Sellis, section 3): the content of a window at an instant.
 
-Time is counted in whole instants, as in the paper. A logical window's scope is an interval of instants with
-both ends in it, or None where it shows nothing. A physical window's scope is counted in tuples.
+Time is counted in whole instants, as in the paper. The scope of a logical window is an interval of instants
+with both ends included, or None if it is empty. The scope of a physical window is counted in tuples.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ Scope = tuple[int, int] | None
 
 
 def sliding_scope(applied: int, size: int, step: int, now: int) -> Scope:
-    """Of a time-based sliding window that was applied at some instant; it moves by steps from there.
+    """Return the scope of a time-based sliding window that was applied at some instant and moves by steps.
 
     >>> [sliding_scope(0, 5, 2, now) for now in range(8)]
     [(0, 0), (0, 0), (0, 2), (0, 2), (0, 4), (0, 4), (2, 6), (2, 6)]
@@ -25,17 +25,17 @@ def sliding_scope(applied: int, size: int, step: int, now: int) -> Scope:
 
 
 def tumbling_scope(applied: int, size: int, now: int) -> Scope:
-    """Of a time-based tumbling window: it slides by its own size."""
+    """Return the scope of a time-based tumbling window, which slides by its own size."""
     return sliding_scope(applied, size, size, now)
 
 
 def now_scope(now: int) -> Scope:
-    """Of NOW: a sliding window of one instant."""
+    """Return the scope of NOW: a sliding window of one instant."""
     return sliding_scope(now, 1, 1, now)
 
 
 def landmark_scope(applied: int, lower: int | None, upper: int | None, now: int) -> Scope:
-    """Of a landmark window: lower-bounded, upper-bounded (frozen once the bound is reached), or a fixed band.
+    """Return the scope of a landmark window: lower-bounded, upper-bounded (then frozen), or a fixed band.
 
     >>> [landmark_scope(0, 2, 4, now) for now in range(6)]
     [None, None, (2, 2), (2, 3), (2, 4), (2, 4)]
@@ -46,10 +46,10 @@ def landmark_scope(applied: int, lower: int | None, upper: int | None, now: int)
 
 
 def count_scope(size: int, times: Sequence[int], now: int) -> range:
-    """Of a count-based window: the positions of the latest tuples up to an instant, in order of the stream.
+    """Return the scope of a count-based window: the positions of the latest tuples, in stream order.
 
-    Where only some of the tuples of an instant fit, they are the last of them to have arrived; the paper
-    leaves the choice open.
+    If only some of the tuples of an instant fit, they are the last of them to have arrived; the paper leaves
+    the choice open.
 
     >>> count_scope(2, [1, 1, 1, 5], now=4)
     range(1, 3)
@@ -59,7 +59,7 @@ def count_scope(size: int, times: Sequence[int], now: int) -> range:
 
 
 def partitioned_scope(size: int, times: Sequence[int], partitions: Sequence[Hashable], now: int) -> list[int]:
-    """Of a partitioned window: the union of a count-based window on each partition.
+    """Return the scope of a partitioned window: the union of a count-based window on each partition.
 
     >>> partitioned_scope(1, [1, 2, 3, 9], ["a", "b", "a", "b"], now=5)
     [1, 2]

@@ -11,7 +11,7 @@ from oracle.windows.extent import Extent, Point
 
 @dataclass(frozen=True)
 class Session:
-    """SESSION GAP g. Sessions are numbered in order; which there are depends on all points."""
+    """SESSION GAP g. Sessions are numbered in order; they depend on all points."""
 
     gap: Point
 
@@ -22,11 +22,11 @@ class Session:
         return self.extents(points)[wid]
 
     def wids(self, point: Point, points: Iterable[Point]) -> list[int]:
-        """The session that a point is in; none, if it is in a silence."""
+        """Return the session of a point; none, if it is in a gap."""
         return [wid for wid, extent in enumerate(self.extents(points)) if point in extent]
 
     def extents(self, points: Iterable[Point]) -> list[Extent]:
-        """All sessions, each from its first point to its last plus the gap, at which it could still go on.
+        """Return all sessions, each from its first point to its last plus the gap, which can still extend it.
 
         >>> [(e.start, e.end) for e in Session(5).extents([11, 1, 20, 6])]
         [(1, 16), (20, 25)]

@@ -1,4 +1,4 @@
-"""Windows that tuples make by coming: sessions, and START WHEN / END WHEN (semantics, section 3).
+"""Windows defined by the arrival of tuples: sessions, and START WHEN / END WHEN (semantics, section 3).
 
 Late tuples make no window and are in none.
 """
@@ -30,7 +30,7 @@ def session(window: SessionWindow, line: Line) -> Reported:
         for instant in line.emissions(min(places)) if places else ():
             before = [(record, place) for record, place in tuples if place < instant]
             *_, (wid, extent) = enumerate(sessions.extents(place for _, place in before))
-            # It is open until its end is exceeded: at the end itself a tuple could still go on with it.
+            # It is open until its end is exceeded: a tuple at the end itself could still extend it.
             if instant <= _end(extent.end):
                 report = Report(wid, line.value(extent.start), line.value(extent.end), wid, instant, False)
                 contents.append((report, [record for record, place in before if place in extent]))
@@ -38,7 +38,7 @@ def session(window: SessionWindow, line: Line) -> Reported:
 
 
 def predicate(window: PredicateWindow, line: Line) -> Reported:
-    """What the end of the input completes has the largest timestamp of all, as for row windows."""
+    """Report predicate windows; those completed by the end of the input have the largest timestamp of all."""
     assert isinstance(window.start_when, Expr)
     assert isinstance(window.end_when, Expr)
     starts = holds(window.start_when, line.relation.schema)

@@ -1,6 +1,6 @@
 """Sliding windows: RANGE and SLIDE on one attribute (Window-ID paper, section 3; Q1).
 
-Context free: which windows hold a tuple depends on its own attribute only.
+Context free: the windows of a tuple depend on its own attribute only.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from oracle.windows.extent import Extent, Point, Rounding, first_above, unchange
 
 @dataclass(frozen=True)
 class Sliding:
-    """RANGE R SLIDE S on an attribute, aligned at an origin; exact numbers all.
+    """RANGE R SLIDE S on an attribute, aligned at an origin, in exact numbers.
 
-    Bounds are ``rounded`` to what the attribute can have, and a window holds what lies between them then.
+    Bounds are ``rounded`` to values of the attribute, and a window holds the points between the rounded
+    bounds.
 
     >>> from fractions import Fraction
     >>> thirds = Sliding(Fraction(1, 3), Fraction(1, 3), rounded=round)
@@ -29,7 +30,7 @@ class Sliding:
     rounded: Rounding = unchanged
 
     def windows(self, points: Iterable[Point]) -> range:
-        """All windows from the first to the last that may hold one of the points.
+        """Return all windows from the first to the last that may hold one of the points.
 
         >>> Sliding(300, 60).windows([0, 600])
         range(0, 15)
@@ -40,7 +41,7 @@ class Sliding:
         return range(self.wids(min(found)).start, self.wids(max(found)).stop)
 
     def extent(self, wid: int) -> Extent:
-        """What a window holds.
+        """Return the extent of a window.
 
         >>> Sliding(300, 60).extent(10)
         Extent(start=360, end=660, after_start=False, with_end=False)
@@ -48,7 +49,7 @@ class Sliding:
         return Extent(self._start(wid), self._end(wid))
 
     def wids(self, point: Point) -> range:
-        """The windows that hold a point; none, if it falls between windows that do not overlap.
+        """Return the windows that hold a point; none, if it falls between windows that do not overlap.
 
         >>> Sliding(300, 60).wids(600), Sliding(10, 60).wids(600)
         (range(10, 15), range(10, 10))
@@ -57,7 +58,7 @@ class Sliding:
         return range(first, max(first, first_above(point, self._start, first)))
 
     def ending_after(self, point: Point) -> int:
-        """The window that ends next, strictly after a point."""
+        """Return the window that ends next, strictly after a point."""
         return first_above(point, self._end, int((point - self.origin) // self.slide))
 
     def _start(self, wid: int) -> Point:

@@ -15,10 +15,10 @@ from oracle.windows.window_reports import Line, Reported
 
 
 def rows(window: RowWindow, line: Line) -> Reported:
-    """A result has the largest timestamp of its partition up to the tuple that completes it.
+    """Report row windows; a result has the largest timestamp of its partition up to its last tuple.
 
-    What the end of the input completes has the largest of the whole stream, as nothing may be older than what
-    has been promised.
+    Windows completed by the end of the input have the largest of the whole stream, as no result may be older
+    than a promise.
     """
     relation = line.relation
     sizes = RowSliding(window.range.count, window.slide.count)
@@ -45,7 +45,7 @@ def rows(window: RowWindow, line: Line) -> Reported:
 
 
 def _emissions(window: RowWindow, count: int) -> list[int]:
-    """After how many tuples of a partition the next window is reported as it stands."""
+    """Return the numbers of tuples of a partition after which the next window is reported early."""
     if window.emit_every is None:
         return []
     assert isinstance(window.emit_every, Rows)
@@ -56,7 +56,7 @@ def _emissions(window: RowWindow, count: int) -> list[int]:
 def tuple_slide(window: TupleSlideWindow, line: Line) -> Reported:
     sizes = TupleSlide(line.length(window.range), window.every.count, window.by_rank)
     contents = []
-    # Ranks are those of all tuples there are: below the promise no others come.
+    # Ranks are those of all present tuples: below the promise no others come.
     arrived = sorted(line.relation.records, key=lambda record: record.order)
     counted = {id(r) for r in (arrived if window.by_rank or window.every.count == 1 else line.by_arrival())}
     for members in line.partitions(arrived):

@@ -25,7 +25,7 @@ class TupleSlide:
     by_rank: bool = False
 
     def windows(self, points: Sequence[Point | None]) -> list[Point]:
-        """The attributes of the n-th, 2n-th, ... tuple.
+        """Return the attributes of the n-th, 2n-th, ... tuple.
 
         >>> TupleSlide(300, every=2).windows([10, 40, 20, 30])
         [30, 40]
@@ -37,7 +37,7 @@ class TupleSlide:
         return sorted({point for point in chosen if point is not None})
 
     def extent(self, wid: Point) -> Extent:
-        """What a window holds: it ends with the value that is its id.
+        """Return the extent of a window, which ends with the value that is its id.
 
         >>> 0 in TupleSlide(300).extent(300), 1 in TupleSlide(300).extent(300)
         (False, True)
@@ -45,5 +45,5 @@ class TupleSlide:
         return Extent(wid - self.size, wid, after_start=True, with_end=True)
 
     def wids(self, point: Point, points: Sequence[Point | None]) -> list[Point]:
-        """The windows that hold a point: those that end with it, or less than the range after it."""
+        """Return the windows that hold a point: those that end with it, or less than the range after it."""
         return [wid for wid in self.windows(points) if point <= wid < point + self.size]

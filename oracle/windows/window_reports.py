@@ -1,4 +1,4 @@
-"""Windows as they are reported, and what all kinds of windows need to know to say when."""
+"""Reports of windows, and the attribute, tuples and progress that all kinds of windows need."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _TIME_OF_DAY = re.compile(r"'(\d{1,2}:\d{1,2}(:\d{1,2}(\.\d+)?)?)'")
 
 @dataclass(frozen=True)
 class Reported:
-    """All that is reported of the windows of a stream, each with its content, and how far it is final."""
+    """All reports of the windows of a stream, each with its content, and their frontier."""
 
     contents: list[tuple[Report, list[Record]]]
     time_type: Type
@@ -64,7 +64,7 @@ class Reported:
 
 @dataclass(frozen=True)
 class Line:
-    """The attribute along which a window is measured; it may be the timestamp, which need not be selected."""
+    """The attribute of a window; it may be the timestamp, which need not be selected."""
 
     window: Window
     relation: Relation
@@ -73,7 +73,7 @@ class Line:
 
     @property
     def position(self) -> int | None:
-        """Where the attribute stands, or None for the timestamp itself."""
+        """The position of the attribute, or None for the timestamp itself."""
         return None if self.window.attribute is None else self.relation.column(self.window.attribute)
 
     @property
@@ -90,14 +90,14 @@ class Line:
         return to_point(record.values[self.position], self.type)
 
     def placed(self, records: Iterable[Record]) -> list[Placed]:
-        """Those of the records that have a place; NULL is in no window."""
+        """Return the records that have a place; NULL is in no window."""
         return [(record, place) for record in records if (place := self.place(record)) is not None]
 
     def length(self, quantity: Quantity) -> Point:
         return length(quantity, self.type)
 
     def written(self, quantity: Quantity) -> Point:
-        """An amount of windows that lie on a grid."""
+        """Return an amount for windows on a grid."""
         return written(quantity, self.type)
 
     @property
@@ -106,17 +106,17 @@ class Line:
         return rounding(self.type)
 
     def value(self, point: Point | None) -> Any:
-        """A bound as it is shown."""
+        """Return a bound as a value of its type."""
         return None if point is None else from_point(within(point, self.type), bound_type(self.type))
 
     def origin(self, text: str | None) -> Point:
-        """Beginning of a grid, as it is written."""
+        """Return the origin of a grid."""
         if text is not None and self.type.is_numeric:
             return Fraction(Decimal(text.replace(" ", "")))
         return self.instant(text) or 0
 
     def instant(self, text: str | None) -> Point | None:
-        """A constant; a time of day is one on the day of the first tuple."""
+        """Return a constant; a time of day is on the day of the first tuple."""
         if text is None:
             return None
         if self.type.is_numeric:
@@ -135,12 +135,12 @@ class Line:
     # ------------------------------------------------------------ tuples
 
     def on_time(self) -> list[Record]:
-        """What is not late, in the order of the stream, up to where it is final."""
+        """Return the tuples on time, in the order of the stream, as far as they are final."""
         relation = self.relation
         return [r for r in in_order(relation) if not r.is_late and is_final(r, relation)]
 
     def by_arrival(self) -> list[Record]:
-        """What is not late, in order of arrival, up to where nothing can arrive before it.
+        """Return the tuples on time, in order of arrival, as far as no earlier arrival is possible.
 
         Arrivals are counted through one source partition after the other.
         """
@@ -150,7 +150,7 @@ class Line:
         return [record for record in records if record.order[:2] == (records[0].order[0], 0)]
 
     def partitions(self, records: Iterable[Record]) -> list[list[Record]]:
-        """Records by PATTR, each partition in the order in which they come."""
+        """Return records by PATTR, each partition in order."""
         positions = [self.relation.column(name) for name in self.window.partition_by]
         found: dict[Partition, list[Record]] = defaultdict(list)
         for record in records:
@@ -161,17 +161,17 @@ class Line:
 
     @property
     def passed(self) -> Instant:
-        """What is promised; everything, once the input has ended."""
+        """The present promise; everything, once the input has ended."""
         return self._frontier()[0]
 
     @property
     def reached(self) -> Instant:
-        """Promise that stood when the input ended, or when its last word came."""
+        """The promise at the end of the input, or at its last promise of everything."""
         return before_last_word(self.promised)
 
     @property
     def promised(self) -> Instant:
-        """Promises of the input itself, its last word too; the rows of a table come in order."""
+        """The promises of the input itself, including its last; the rows of a table come in order."""
         if self.relation.time_type is None:
             places = [place for _, place in self.placed(self.relation.records)]
             return at(max(places)) if places else NOTHING
@@ -179,9 +179,9 @@ class Line:
         return self.relation.frontiers.get(attribute, BEGINNING)[0]
 
     def closing(self) -> Point | None:
-        """The timestamp of what only the end completes: the largest of all, or what was promised before it.
+        """The timestamp of windows completed by the end: the largest of all, or the promise before it.
 
-        Of latent tuples only some have one.
+        Only some latent tuples have one.
         """
         if self.relation.latent:
             return None
@@ -189,18 +189,18 @@ class Line:
         return newest if self.reached == NOTHING else max(newest, self.reached[1])
 
     def has_passed(self, extent: Extent) -> bool:
-        """Whether a window is over: its end is reached, or (where it belongs to the window) exceeded."""
+        """Return whether a window is over: its end is reached, or exceeded if the window includes it."""
         return _has_passed(self.passed, extent)
 
     def counts(self, record: Record, extent: Extent) -> bool:
-        """Whether a record counts in a window; a late one only if its own source had not passed the end."""
+        """Return whether a window counts a record; a late one only if its source had not passed the end."""
         if record.promised is None:
             return True
         attribute = TIMESTAMP_ITSELF if self.position is None else self._attribute()
         return not _has_passed(record.promised.get(attribute, NOTHING), extent)
 
     def emissions(self, first: Point, origin: Point = 0) -> Iterator[Point]:
-        """The multiples of EMIT EVERY after a point, as far as promises had reached before the end."""
+        """Yield the multiples of EMIT EVERY after a point, up to the promises before the end."""
         every = self.window.emit_every
         if every is None:
             return
@@ -215,8 +215,8 @@ class Line:
             count += 1
 
     def up_to_here(self, *, with_end: bool) -> Frontier:
-        """How far results that are stamped with the ends of their windows are final before the input ends."""
-        # Of half-open windows those that end at the promise are out; of closed ones others may end there.
+        """Return the frontier of results with the timestamps of windows' ends, before the input ends."""
+        # Half-open windows that end at the promise are final; closed ones may not be.
         return (self.promised, () if with_end else (math.inf,))
 
     def _frontier(self) -> Frontier:

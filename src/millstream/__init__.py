@@ -52,7 +52,7 @@ def connect(
     allow_python: bool = True,
     allow: Iterable[str] = (),
 ) -> Mill:
-    """A connection: to embedded local Spark, to a ``master``, or on a Spark session of the caller's.
+    """Return a connection: to embedded local Spark, to a ``master``, or on the caller's Spark session.
 
     Spark is started when it is first needed. ``settings`` are Spark's own. With a ``checkpoint`` directory,
     queries of the same names go on in a later run where they were stopped, or killed, in an earlier one.
@@ -62,12 +62,12 @@ def connect(
     # Imported here so that `import millstream` costs nothing.
     from millstream.runtime.connection import Mill
 
-    kept = Path(checkpoint) if checkpoint else None
+    directory = Path(checkpoint) if checkpoint else None
     return Mill(
         spark,
         master=master,
         settings=settings,
-        checkpoint=kept,
+        checkpoint=directory,
         allow_python=allow_python,
         allow=allow,
     )

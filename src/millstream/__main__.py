@@ -1,4 +1,4 @@
-"""``python -m millstream`` is the command."""
+"""Entry point of ``python -m millstream``."""
 
 from millstream.cli import main
 

@@ -7,6 +7,7 @@ files, which Numba does not look at. It can be deleted at any time.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import fcntl
 import hashlib
@@ -47,7 +48,7 @@ def code_directory() -> Path | None:
 
 
 def is_up_to_date() -> bool:
-    """Tell whether the sources are still those of the digest: a file may be edited while a process runs."""
+    """Return whether the sources are still those of the digest: a file may be edited while a process runs."""
     try:
         return _stamps(tuple(path for path, _ in _sources()[0])) == _sources()[1]
     except OSError:
@@ -55,7 +56,7 @@ def is_up_to_date() -> bool:
 
 
 def is_compiled_source(path: Path) -> bool:
-    """Tell whether the digest depends on a source of the package."""
+    """Return whether the digest depends on a source of the package."""
     return path.resolve() in {source for source, _ in _sources()[0]}
 
 
@@ -145,6 +146,7 @@ def _hold(path: Path) -> None:
     with contextlib.suppress(OSError):
         if path not in _held:
             _held[path] = (path / _USED).open("ab")
+            atexit.register(_held[path].close)
             fcntl.flock(_held[path], fcntl.LOCK_SH | fcntl.LOCK_NB)
         os.utime(path / _USED)
 

@@ -1,8 +1,8 @@
-"""The errors of Millstream: what is wrong, where, and what to do about it.
+"""Errors and warnings of Millstream, each with a message, a place in the source text, and a hint.
 
-Whatever goes wrong in a query, the person who wrote it gets one of these. Code that finds a mistake
-knows a *span* (offsets into the text it was given); whoever holds the text turns the span into a
-*place* (file, line, column) with :meth:`MillstreamError.locate`.
+Every failure of a query reaches its author as one of these errors. Code that detects a mistake knows a *span*
+(offsets into the text it was given); the owner of the text turns the span into a *place* (file, line, column)
+with :meth:`MillstreamError.locate`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True)
 class Source:
-    r"""A text and the name that people know it by.
+    r"""A text and its name in messages.
 
     >>> Source("a.esl", "SELECT x\nFROM s").place((14, 14))
     Place(file='a.esl', line=2, column=6, length=1, text='FROM s')
@@ -37,7 +37,7 @@ class Source:
         line_start = self.text.rfind("\n", 0, start) + 1
         line_end = self.text.find("\n", start)
         line_end = len(self.text) if line_end < 0 else line_end
-        # A span over several lines is underlined to the end of its first.
+        # A span of several lines is underlined to the end of its first line.
         length = max(1, min(span[1] + 1, line_end) - start)
         line = self.text.count("\n", 0, start) + 1
         return Place(self.name, line, start - line_start + 1, length, self.text[line_start:line_end])
@@ -45,7 +45,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Place:
-    """A place in a source, ready to be shown."""
+    """A place in a source, with its line of text."""
 
     file: str
     line: int
@@ -57,21 +57,21 @@ class Place:
         return f"{self.file}:{self.line}:{self.column}"
 
     def underlined(self) -> str:
-        """The line of text, or the part of a very long one, with the place marked under it."""
+        """Return the line of text, or the part of a very long one, with the place marked under it."""
         margin = f"{self.line} | "
         first = max(0, self.column - 1 - _WIDEST // 2) if len(self.text) > _WIDEST else 0
         shown = masked(self.text)[first : first + _WIDEST]
-        # Tabs are kept in the padding so that the marks stand under what they mark.
+        # Tabs stay in the padding, so that the marks stand under the marked text.
         padding = "".join(c if c == "\t" else " " for c in shown[: self.column - 1 - first])
         marks = "^" * max(1, min(self.length, len(shown) - len(padding)))
         return f"  {margin}{shown}\n  {' ' * (len(margin) - 2)}| {padding}{marks}"
 
 
 class MillstreamError(Exception):
-    """Something that a person has to know: a message, a hint on what to do, and a place.
+    """Base class: a message, a hint with the remedy, and a place.
 
-    A text may have several mistakes: these are of the first, :attr:`all` has every one, and ``str(error)`` is
-    the text of all of them.
+    A text may have several mistakes: the attributes describe the first, :attr:`all` has every one, and
+    ``str(error)`` is the text of all of them.
     """
 
     def __init__(self, message: str, *, hint: str | None = None, span: Span | None = None) -> None:
@@ -82,15 +82,15 @@ class MillstreamError(Exception):
         self.span = span
         self.place: Place | None = None
         self.more: tuple[MillstreamError, ...] = ()
-        """Further mistakes of the same text, in its order."""
+        """Further errors of the same text, in its order."""
 
     @property
     def all(self) -> tuple[MillstreamError, ...]:
-        """This error and those that were found with it."""
+        """Return this error and the further errors of its text."""
         return (self, *self.more)
 
     def locate(self, source: Source) -> Self:
-        """Turn spans into places of this source, unless a place is known already."""
+        """Set the places of errors that have a span and no place yet."""
         for error in self.all:
             if error.place is None and error.span is not None:
                 error.place = source.place(error.span)
@@ -100,7 +100,7 @@ class MillstreamError(Exception):
         return "\n".join(error.described() for error in self.all)
 
     def described(self) -> str:
-        """The text of this error alone."""
+        """Return the text of this error alone."""
         lines = [f"{self.place}: {self.message}" if self.place else self.message]
         if self.place and self.place.text.strip():
             lines.append(self.place.underlined())
@@ -110,15 +110,15 @@ class MillstreamError(Exception):
 
 
 class EslSyntaxError(MillstreamError):
-    """The text is not ESL."""
+    """A text that is not ESL."""
 
 
 class AnalysisError(MillstreamError):
-    """The text is ESL, but breaks one of its rules."""
+    """A statement that breaks a rule of ESL."""
 
 
 class UnknownNameError(AnalysisError):
-    """A name is in no catalog: that of a relation, sink, function or aggregate."""
+    """A name of a relation, sink, function or aggregate that is in no catalog."""
 
     def __init__(self, kind: str, name: str, *, span: Span | None, hint: str | None) -> None:
         super().__init__(f"unknown {kind} '{name}'", hint=hint, span=span)
@@ -126,27 +126,27 @@ class UnknownNameError(AnalysisError):
 
 
 class NotExecutableError(MillstreamError):
-    """The query is right, but this version of Millstream cannot run it yet."""
+    """A valid query that this version of Millstream cannot run."""
 
 
 class ExecutionError(MillstreamError):
-    """A query failed while it was running, or could not be started."""
+    """A failure of a query at its start or while it runs."""
 
 
 class MillstreamWarning(UserWarning):
-    """Something that a person may want to know, and that stops nothing."""
+    """Base class of warnings."""
 
 
 class NoteWarning(MillstreamWarning):
-    """A statement is right, but probably not what was meant; ``check`` calls that a note."""
+    """A note of ``check`` on a valid statement that probably does something other than intended."""
 
 
 class RejectedTuplesWarning(MillstreamWarning):
-    """Tuples of a stream were late or bad, and no clause of the stream says where they go."""
+    """A report of late or bad tuples of a stream that has no clause for them."""
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str | None:
-    """A hint that names the known word nearest to a wrong one, if any is near.
+    """Return a hint that names the known word nearest to a wrong one, if any is near.
 
     >>> did_you_mean("prise", ["price", "itemID"])
     "did you mean 'price'?"
@@ -157,7 +157,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str | None:
 
 
 def closest(name: str, known: Iterable[str], cutoff: float) -> str | None:
-    """The known word nearest to a wrong one, in any case, if it is at least so near.
+    """Return the known word nearest to a wrong one, in any case, if their similarity reaches ``cutoff``.
 
     >>> closest("HEDER", ["header", "sep"], cutoff=0.75)
     'header'

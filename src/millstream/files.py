@@ -1,4 +1,4 @@
-"""Files that must be whole, and directories that must be one's own."""
+"""Atomic writes of files, and private directories."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pathlib import Path
 
 
 def write_whole(path: Path, write: Callable[[Path], object], *, durable: bool = True) -> None:
-    """Write a file so that it is seen whole or not at all, by ``write`` under another name.
+    """Write a file atomically: ``write`` fills a file of another name, which is then renamed.
 
-    That name begins with a dot: Spark does not look at such files. A ``durable`` file is also whole, and
-    there, after a loss of power: it is synced before it gets its name, and its directory afterwards.
+    That name begins with a dot, so Spark ignores the file. A ``durable`` file also survives a loss of power:
+    the file is synced before it is renamed, and its directory afterwards.
     """
     unfinished = path.with_name(f".{path.name}.unfinished")
     try:
@@ -28,7 +28,7 @@ def write_whole(path: Path, write: Callable[[Path], object], *, durable: bool = 
 
 
 def sync(path: Path) -> None:
-    """Make the disk keep a file, or the names in a directory."""
+    """Flush a file, or the names in a directory, to the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -37,9 +37,9 @@ def sync(path: Path) -> None:
 
 
 def private_directory(path: Path) -> bool:
-    """Make a directory that only this user can enter; whether it is one now.
+    """Create a directory that only this user can enter, and return whether it is one.
 
-    In a place that all users can write to, another user may have made it first.
+    In a directory that all users can write to, another user may have created it first.
     """
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -53,7 +53,7 @@ def private_directory(path: Path) -> bool:
 
 
 def is_trusted(path: Path) -> bool:
-    """Whether no other user but root can have put something into a directory, or another in its place."""
+    """Return whether only this user or root can write to a directory or replace it."""
     try:
         status, above = path.lstat(), path.parent.stat()
     except OSError:

@@ -12,36 +12,82 @@ import pickle
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from types import FunctionType
 from typing import Any, ParamSpec, TypeVar
 
 import numba
+from numba import types
 from numba.core import caching
+from numba.extending import overload_method
 
 from millstream.code_cache import PACKAGE, code_directory, is_up_to_date, locked
 
 Function = Callable[..., Any]
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T", bound=type)
 
 # Numba says nothing of their types.
 _NUMBA_FILES: Any = caching.CompileResultCacheImpl
 _NUMBA_CACHE: Any = caching.FunctionCache
+_OVERLOAD_METHOD: Any = overload_method
 
 _BROKEN = (OSError, EOFError, ValueError, LookupError, pickle.UnpicklingError)
 """Failures to read a file that is not as it was written."""
 
 
-def njit(*, cache: bool = False, **options: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Compile a function when it is first called; with ``cache``, only the first process does that."""
+_BORROWING = {"_nrt": False}
+"""Numba's option for functions that do not count references to arrays."""
+
+
+def njit(
+    *, cache: bool = False, allocates: bool = True, **options: Any
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Compile a function when it is first called; with ``cache``, only the first process does that.
+
+    A function that neither creates nor returns arrays may say so (``allocates=False``). Numba then does not
+    count references to the arrays of its arguments, which in a loop can take longer than all else.
+    """
 
     def compiled(function: Callable[P, R]) -> Callable[P, R]:
-        dispatcher: Any = numba.njit(**options)(function)
+        chosen: dict[str, Any] = options if allocates else {**options, **_BORROWING}
+        dispatcher: Any = numba.njit(**chosen)(function)
         directory = code_directory() if cache else None
         if directory is not None:
             dispatcher._cache = _Cache(function, directory)
         return dispatcher  # type: ignore[no-any-return]
 
     return compiled
+
+
+_methods: dict[str, dict[type, Function]] = {}
+"""Implementations of each method name by the class of the named tuple."""
+
+
+def compiled_methods(cls: T) -> T:
+    """Let compiled functions call the public methods of a NamedTuple class.
+
+    Numba chooses the method by the type of the tuple when it compiles the caller, so one loop serves many
+    classes and is still read from the cache, which never holds functions that get functions as arguments.
+    Methods of one name have the same parameters in all classes, and none creates or returns arrays.
+    """
+    for name in dir(cls):
+        method = getattr(cls, name)
+        if isinstance(method, FunctionType) and not name.startswith("_"):
+            if name not in _methods:
+                _methods[name] = {}
+                _overload(name, method)
+            _methods[name][cls] = method
+    return cls
+
+
+def _overload(name: str, method: Function) -> None:
+    def chosen(*arguments: Any) -> Function | None:
+        return _methods[name].get(arguments[0].instance_class)
+
+    # Numba reads the names of parameters from it; if strict, it would compare their annotations too.
+    chosen.__signature__ = inspect.signature(method)  # type: ignore[attr-defined]
+    _OVERLOAD_METHOD(types.BaseNamedTuple, name, strict=False, jit_options=_BORROWING)(chosen)
 
 
 class _Place:

@@ -1,7 +1,7 @@
-"""Masks secrets in text that people see: messages, source lines, plans, lists and logs.
+"""Masking of secrets in text shown to people: messages, source lines, plans, lists and logs.
 
-A secret is the user information of an address, or the value of a name that speaks of a password, a token, a
-secret or a key. The mask is as long as the secret: marks under a source line stay where they are.
+A secret is the user information of an address, or the value of a name that contains a word for passwords,
+tokens, secrets or keys. The mask has the length of the secret, so marks under a source line stay aligned.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _SECRET = re.compile(rf"{_QUOTED}|{_PLAIN}|{_USER}", re.IGNORECASE)
 
 
 def masked(text: str) -> str:
-    """A text without its secrets.
+    """Return a text with its secrets masked.
 
     >>> masked("csv 's3a://KEY:abc@bucket/x'")
     "csv 's3a://*******@bucket/x'"
@@ -30,7 +30,7 @@ def masked(text: str) -> str:
     return _SECRET.sub(_mask, text)
 
 
-def _mask(found: re.Match[str]) -> str:
-    group = next((name for name in ("quoted", "plain") if found[name] is not None), 0)
-    start, end = found.start(group) - found.start(), found.end(group) - found.start()
-    return f"{found[0][:start]}{'*' * (end - start)}{found[0][end:]}"
+def _mask(match: re.Match[str]) -> str:
+    group = next((name for name in ("quoted", "plain") if match[name] is not None), 0)
+    start, end = match.start(group) - match.start(), match.end(group) - match.start()
+    return f"{match[0][:start]}{'*' * (end - start)}{match[0][end:]}"

@@ -1,4 +1,4 @@
-"""Amounts by which windows are measured: so many rows, so much time, so far along an attribute."""
+"""Amounts that measure windows: rows, durations, and distances on a numeric attribute."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Duration:
-    """A length of time. Months have no fixed length, so they are kept apart.
+    """A length of time. Months have no fixed length, so they are counted separately.
 
     >>> print(Duration(microseconds=90_000_000), Duration(months=14), Duration(microseconds=86_400_000_000))
     90 SECONDS 14 MONTHS 1 DAY
@@ -44,7 +44,7 @@ class Duration:
     def __str__(self) -> str:
         parts = [_with_unit(self.months, "MONTH")] if self.months else []
         if self.microseconds or not parts:
-            # The largest unit that says it in a whole number.
+            # The largest unit in which the duration is a whole number.
             unit = "SECOND"
             for name in ("DAY", "HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND"):
                 if self.microseconds and self.microseconds % MICROSECONDS[name] == 0:
@@ -78,7 +78,7 @@ def is_positive(quantity: Quantity) -> bool:
 
 
 def size(quantity: Quantity) -> Decimal:
-    """An amount as a number, to compare it with others of its kind; a month counts as 30 days.
+    """Return an amount as a number, to compare it with others of its kind; a month counts as 30 days.
 
     >>> size(Duration(months=1)) < size(Duration(microseconds=31 * MICROSECONDS["DAY"]))
     True

@@ -1,7 +1,7 @@
-"""The temporary directory of this process: everything that is not to outlive it.
+"""The temporary directory of this process.
 
-It belongs to its owner alone (0700) and is held by a lock as long as the process lives. The next process of
-the same user that makes one removes those whose lock is free: their processes were killed.
+Only its owner can enter it (mode 0700), and the process holds a lock on it while it lives. The next process
+of the same user that creates one removes those whose lock is free: their processes were killed.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from typing import IO
 _NAME = re.compile(r"millstream-\d+-\w+")
 _LOCK = "lock"
 _KEPT = "kept"
-"""Names of files that a message has named: they stay when the process ends."""
+"""File that lists the files named in a message, which survive the end of the process."""
 _OUTSIDE = "outside"
-"""Names directories elsewhere, as in shared memory, that go with this one."""
+"""File that lists directories elsewhere, as in shared memory, that are removed with this one."""
 _KEPT_SECONDS = 7 * 86_400.0
 _UNLOCKED_SECONDS = 3600.0
-"""A directory without a lock is still being made, or a killed process never came to lock it."""
+"""Age from which a directory without a lock belongs to a process that was killed before locking it."""
 
 
 @cache
 def scratch() -> Path:
-    """The directory, made when it is first asked for; leftovers of killed processes are removed then."""
+    """Return the directory; its first use creates it and removes the directories of killed processes."""
     directory = Path(tempfile.mkdtemp(prefix=f"millstream-{os.getpid()}-"))
     lock = (directory / _LOCK).open("w")
     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -42,31 +42,31 @@ def scratch() -> Path:
 
 
 def temporary(prefix: str) -> Path:
-    """A new directory inside."""
+    """Create a directory inside."""
     return Path(tempfile.mkdtemp(prefix=prefix, dir=scratch()))
 
 
 def keep(path: Path) -> None:
-    """Let a file stay for a week, because a message names it."""
+    """Keep a file for a week after the process ends, because a message names it."""
     if path.parent == scratch():
         (scratch() / _KEPT).write_text(path.name)
 
 
 def remove_with_scratch(directory: Path) -> None:
-    """Let a directory elsewhere go when this process has ended, however that happens."""
+    """Remove a directory elsewhere when this process has ended, even if it is killed."""
     with (scratch() / _OUTSIDE).open("a") as list_:
         list_.write(f"{directory}\n")
 
 
 def _leave(owner: int, lock: IO[str]) -> None:
-    """Remove the directory at the end of the process that made it, except for what is to be kept."""
+    """Remove the directory at the end of the process that made it, except for files marked by ``keep``."""
     if os.getpid() == owner:
         _remove(scratch())
     lock.close()
 
 
 def sweep(above: Path) -> None:
-    """Remove the directories of processes that are gone, as far as they belong to this user."""
+    """Remove this user's directories of processes that have ended."""
     for directory in above.glob("millstream-*"):
         if not _NAME.fullmatch(directory.name):
             continue
@@ -81,7 +81,7 @@ def sweep(above: Path) -> None:
 
 @contextlib.contextmanager
 def _abandoned(directory: Path) -> Iterator[bool]:
-    """Whether the process of a directory is gone; held such that two sweepers do not meet."""
+    """Yield whether the process of a directory has ended; the lock keeps other sweepers away meanwhile."""
     try:
         lock = (directory / _LOCK).open("r")
     except FileNotFoundError:
@@ -100,12 +100,12 @@ def _remove(directory: Path) -> None:
     with contextlib.suppress(OSError):
         for outside in (directory / _OUTSIDE).read_text().splitlines():
             shutil.rmtree(outside, ignore_errors=True)
-    kept = directory / _KEPT
+    marker = directory / _KEPT
     with contextlib.suppress(OSError):
-        if time.time() - kept.stat().st_mtime < _KEPT_SECONDS:
-            stays = {kept.read_text(), _LOCK, _KEPT}
+        if time.time() - marker.stat().st_mtime < _KEPT_SECONDS:
+            remaining = {marker.read_text(), _LOCK, _KEPT}
             for entry in directory.iterdir():
-                if entry.name not in stays:
+                if entry.name not in remaining:
                     shutil.rmtree(entry, ignore_errors=True)
                     entry.unlink(missing_ok=True)
             return

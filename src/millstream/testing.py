@@ -1,6 +1,6 @@
-"""Helpers for tests of queries: streams and results as little tables.
+"""Helpers for tests of queries: streams and results as small tables.
 
-    streams = Streams(mill, tmp_path)
+    streams = Streams(LocalEngine(), tmp_path)
     streams.add("CREATE STREAM Bid (itemID INT, price DOUBLE, t TIMESTAMP) ORDER BY t", '''
         itemID | price | t
         1      | 10.0  | 2026-01-01 10:00:00
@@ -11,7 +11,8 @@
         1
     ''')
 
-An empty cell is NULL; ``''`` is an empty text.
+An empty cell is NULL; ``''`` is an empty text. The local engine runs a query in milliseconds, without Spark.
+A connection (``millstream.connect()``) in its place runs it on Spark, with the same results.
 """
 
 from __future__ import annotations
@@ -19,16 +20,21 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
+import pyarrow as pa
+
 from millstream.runtime.connection import Mill
+from millstream.runtime.local_engine import LocalEngine, LocalQuery
 from millstream.runtime.queries.running_query import RunningQuery
 from millstream.runtime.results.output_formats import encode
+
+__all__ = ["LocalEngine", "Streams", "table"]
 
 EMPTY_TEXT = "''"
 Rows = list[tuple[str, ...]]
 
 
 def table(text: str) -> Rows:
-    """A little table as rows of texts, the header first.
+    """Parse a small table into rows of texts, the header first.
 
     >>> table('''
     ...     item | price
@@ -42,34 +48,37 @@ def table(text: str) -> Rows:
 
 
 class Streams:
-    """Streams made of little tables, and the results of queries over them."""
+    """Streams made of small tables, and the results of queries over them."""
 
-    def __init__(self, mill: Mill, directory: Path) -> None:
-        self.mill = mill
+    def __init__(self, engine: Mill | LocalEngine, directory: Path) -> None:
+        self.engine = engine
         self._directory = directory
         self._files = 0
 
     def add(self, definition: str, *files: str, clauses: str = "") -> None:
-        """CREATE STREAM or TABLE over files with these rows; a further file is one that arrived later."""
+        """Create a stream or table over files with these rows; later files arrive later."""
         self._files += 1
         directory = self._directory / f"source{self._files}"
         directory.mkdir()
         for number, text in enumerate(files):
             _write(directory / f"part{number}.csv", table(text))
         options = f"(path '{directory}', header 'true')"
-        self.mill.execute(f"{definition} USING csv OPTIONS {options} {clauses}")
+        self.engine.execute(f"{definition} USING csv OPTIONS {options} {clauses}")
 
     def run(self, query: str) -> Rows:
-        """Run a query to the end of its input: the header and the rows, in order, as texts."""
-        return _texts(self.mill.start(query))
+        """Run a query to the end of its input; return the header and the rows, in order, as texts."""
+        if isinstance(self.engine, Mill):
+            return _texts(self.engine.start(query).collect())
+        return self.run_all(query)[0]
 
     def run_all(self, script: str) -> list[Rows]:
-        """The same for all queries of a script, which are started together."""
-        return [_texts(query) for query in self.mill.execute(script)]
+        """Run all queries of a script together, and return the header and the rows of each."""
+        outcomes = self.engine.execute(script)
+        queries = [one for one in outcomes if isinstance(one, RunningQuery | LocalQuery)]
+        return [_texts(one.collect() if isinstance(one, RunningQuery) else one.rows) for one in queries]
 
 
-def _texts(query: RunningQuery) -> Rows:
-    result = query.collect()
+def _texts(result: pa.Table) -> Rows:
     lines = b"".join(encode([result], result.schema, "csv")).decode().splitlines()
     return [tuple(row) for row in csv.reader(lines)]
 

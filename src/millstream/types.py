@@ -1,4 +1,4 @@
-"""The types of ESL, which are Spark's, known without starting Spark."""
+"""The types of ESL, which are Spark's, without Spark."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import Enum
 
 
 class Kind(Enum):
-    """What sort of type; the value is Spark's name for it."""
+    """Kinds of types; the value is Spark's name."""
 
     BOOLEAN = "boolean"
     TINYINT = "tinyint"
@@ -49,7 +49,7 @@ class Type:
     element: Type | None = None
     fields: tuple[Field, ...] = ()
     whole_days: bool = False
-    """Of a day-time interval: it counts days only, so that a date plus it is a date."""
+    """For a day-time interval: it counts whole days, so that a date plus it is a date."""
 
     def __str__(self) -> str:
         match self.kind:
@@ -68,7 +68,7 @@ class Type:
 
     @property
     def is_known(self) -> bool:
-        """False for what only Spark can tell, when the query runs."""
+        """Return False for a type that only Spark can determine, when the query runs."""
         return self.kind is not Kind.UNKNOWN
 
     @property
@@ -81,7 +81,7 @@ class Type:
 
     @property
     def is_time(self) -> bool:
-        """Whether intervals measure distances of this type."""
+        """Return whether intervals measure distances of this type."""
         return self.kind in TIME_KINDS
 
     @property
@@ -90,7 +90,7 @@ class Type:
 
     @property
     def is_ordered(self) -> bool:
-        """Whether a stream may be ordered by it, and a window defined on it."""
+        """Return whether a stream may be ordered by this type, and a window defined on it."""
         return self.is_numeric or self.is_time or not self.is_known
 
 
@@ -106,7 +106,7 @@ class Field:
 
 
 INTEGRAL_KINDS = (Kind.TINYINT, Kind.SMALLINT, Kind.INT, Kind.BIGINT)
-"""From the narrowest to the widest."""
+"""Integral kinds from the narrowest to the widest."""
 NUMERIC_KINDS = frozenset({*INTEGRAL_KINDS, Kind.DECIMAL, Kind.FLOAT, Kind.DOUBLE})
 TIME_KINDS = frozenset({Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMP_NTZ})
 
@@ -131,12 +131,12 @@ UNKNOWN = Type(Kind.UNKNOWN)
 
 
 def decimal(precision: int = 10, scale: int = 0) -> Type:
-    """Spark's DECIMAL; without arguments DECIMAL(10, 0), as in Spark."""
+    """Return Spark's DECIMAL; without arguments DECIMAL(10, 0), as in Spark."""
     return Type(Kind.DECIMAL, precision=precision, scale=scale)
 
 
 def bound_type(attribute: Type) -> Type:
-    """The type of bounds and stamps of windows on an attribute: the widest of its kind.
+    """Return the type of window bounds and timestamps on an attribute: the widest of its kind.
 
     A window may begin before, or end behind, everything that a narrow type can hold.
 
@@ -151,15 +151,12 @@ def bound_type(attribute: Type) -> Type:
 
 
 def array(element: Type) -> Type:
-    """An array of elements."""
     return Type(Kind.ARRAY, element=element)
 
 
 def map_of(key: Type, element: Type) -> Type:
-    """A map of keys to elements."""
     return Type(Kind.MAP, key=key, element=element)
 
 
 def struct(*fields: Field) -> Type:
-    """A struct of named fields."""
     return Type(Kind.STRUCT, fields=fields)

@@ -1,4 +1,4 @@
-"""What the bodies of aggregates may say: each rule has its message."""
+"""Rules for the bodies of aggregates, each with its message."""
 
 from __future__ import annotations
 

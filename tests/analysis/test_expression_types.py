@@ -294,7 +294,7 @@ def test_owner_knows_more_functions_and_nodes() -> None:
     def node(node: exp.Expr) -> Type | None:
         return typer.type_of(node.this) if isinstance(node, Starred) else None
 
-    typer = Typer(column=column_type, call=call, node=node, names=["mine"])
+    typer = Typer(column=column_type, call=call, node=node, names=lambda: ["mine"])
     assert typer.type_of(parse_expression("mine(DISTINCT day)")) == DATE
     assert typer.type_of(parse_expression("sum(i)")) == INT  # asked before the built-ins
     assert typer.type_of(parse_expression("avg(*n)")) == decimal(14, 6)

@@ -140,6 +140,14 @@ def noted(text: str, prelude: Catalog) -> list[str]:
             WEEKS,
         ),
         (
+            "CREATE STREAM c (t TIMESTAMP) USING csv OPTIONS (path 'c', timestampFormat 'yyyy-MM-ddTHH:mm')",
+            "'T' in timestampFormat stands for no part of a time; write yyyy-MM-dd'T'HH:mm",
+        ),
+        (
+            "CREATE STREAM c (d DATE) USING csv OPTIONS (path 'c', dateFormat 'jj.MM.yyyy bb')",
+            "'j' and 'b' in dateFormat stand for no part of a time; write it with yyyy, MM and dd",
+        ),
+        (
             "CREATE FUNCTION f(x INT) : INT LANGUAGE PYTHON AS 'no_module.part:f'",
             "there is no Python module 'no_module.part' here; put it beside the script, or on PYTHONPATH",
         ),

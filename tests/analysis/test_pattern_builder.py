@@ -50,7 +50,7 @@ def measured(measure: Measure, form: Pattern) -> str:
 
 
 def conditions(form: Pattern) -> dict[str, list[str]]:
-    """What is asked of each element; a final condition has a ! before it."""
+    """Return the conditions of each element; a final condition has a ! before it."""
     return {
         ("*" if element.star else "") + element.name: [
             *(shown(condition, form) for condition in element.per_tuple),
@@ -236,6 +236,17 @@ def test_what_cannot_be_run_yet_has_a_reason(condition: str, reason: str) -> Non
     assert clause.unfit is not None
     assert clause.unfit.startswith("in '")
     assert reason in clause.unfit
+
+
+def test_a_function_without_code_is_computed_before_or_refused() -> None:
+    long = "CAST(Y.speed AS DECIMAL(30, 2))"
+    alone = pattern_of(f"SELECT X.speed FROM speed AS (X, *Y) WHERE abs({long}) > 5")
+    assert [output.expr.sql.lower() for output in alone.computed] == [
+        "abs(cast(`speed`.`speed` as decimal(30, 2)))"
+    ]
+    both = pattern_of(f"SELECT X.speed FROM speed AS (X, *Y) WHERE abs({long} - X.stationId) > 5")
+    assert both.unfit is not None
+    assert "the function 'abs' of decimal(31,2) cannot be used in a pattern yet" in both.unfit
 
 
 def test_a_place_is_one_tuple_and_no_more_places_are_there_than_are_named() -> None:

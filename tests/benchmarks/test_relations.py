@@ -16,7 +16,7 @@ from benchmarks.relations.by_hand import JoinByHand
 from benchmarks.relations.operators import join, rows
 from benchmarks.relations.traces import PROTOCOLS, SCHEMA, first_sessions, halves, most_frequent, sessions
 from benchmarks.relations.waves import arrivals, sides_of
-from millstream.kernels.relational.incremental_relation import OP
+from millstream.kernels.column_names import OP
 
 
 def test_a_trace_is_the_same_whenever_it_is_made() -> None:

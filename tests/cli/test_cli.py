@@ -9,7 +9,7 @@ import pytest
 
 from millstream import __version__
 from millstream.cli import main
-from millstream.cli.demo_command import DEMOS
+from millstream.demo.bundle import DEMOS
 
 SCRIPT = """\
 CREATE STREAM Bid (itemID INT, price DOUBLE, t TIMESTAMP) ORDER BY t USING csv OPTIONS (path 'bids.csv');
@@ -57,7 +57,7 @@ def test_check_says_that_all_is_well_and_what_cannot_be_run_yet(millstream: Comm
     assert done.out == ""
     note, summary = done.err.splitlines()
     assert note.startswith(
-        "auction.esl:5:1: note: the aggregate 'hll_sketch_agg' over a window cannot be run by this"
+        "auction.esl:5:8: note: the aggregate 'hll_sketch_agg' over a window cannot be run: its result"
     )
     assert summary == "auction.esl: 5 statements, 3 queries, no mistakes"
 
@@ -130,26 +130,28 @@ def test_the_version_can_be_asked_for(millstream: Command, arguments: tuple[str,
 def test_help_has_an_example_that_is_right_and_names_documents_that_exist(millstream: Command) -> None:
     done = millstream("--help")
     text = " ".join(done.out.split())
-    example = text[text.index("CREATE STREAM") : text.index("Documents")]
+    example = text[text.index("CREATE STREAM") : text.index("Then millstream check")]
     assert millstream("check", "example.esl", example=example).code == 0
     documents = re.findall(r"\w+\.md", text)
     assert documents
     assert all((Path(__file__).parents[2] / "docs" / name).exists() for name in documents)
 
 
-def test_help_names_the_demos(millstream: Command) -> None:
-    for name in DEMOS:
-        assert name in millstream("demo", "--help").out
+def test_help_and_a_list_name_the_demos(millstream: Command) -> None:
+    lines = millstream("demo", "--list").out.splitlines()
+    assert [line.split(" ")[0] for line in lines] == list(DEMOS)
+    assert all(len(line) <= 110 for line in lines)
+    assert all(name in millstream("demo", "--help").out for name in DEMOS)
 
 
-@pytest.mark.parametrize("command", ["check", "explain"])
+@pytest.mark.parametrize("command", ["check", "explain", "explain --physical"])
 def test_check_and_explain_do_not_even_load_spark(tmp_path: Path, command: str) -> None:
     (tmp_path / "auction.esl").write_text(SCRIPT)
     program = (
         "import contextlib, sys; from millstream.cli import main\n"
-        f"sys.argv = ['millstream', '{command}', 'auction.esl']\n"
+        f"sys.argv = ['millstream', *'{command}'.split(), 'auction.esl']\n"
         "with contextlib.suppress(SystemExit): main()\n"
-        "sys.exit('pyspark' in sys.modules)"
+        "sys.exit('pyspark' in sys.modules or 'numba' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True, capture_output=True)
 
@@ -178,8 +180,7 @@ def test_run_refuses_before_it_starts_spark_what_it_cannot_run(millstream: Comma
     done = millstream("run", "auction.esl", auction=SCRIPT)
     assert done.code == 1
     assert (
-        "auction.esl:5:1: the aggregate 'hll_sketch_agg' over a window cannot be run by this version"
-        in done.err
+        "auction.esl:5:8: the aggregate 'hll_sketch_agg' over a window cannot be run: its result" in done.err
     )
 
 
@@ -208,3 +209,44 @@ def test_a_script_that_is_no_text(millstream: Command, tmp_path: Path) -> None:
 
 def test_an_empty_script_is_no_mistake(millstream: Command) -> None:
     assert millstream("check", "empty.esl", empty="-- nothing\n").code == 0
+
+
+LOCAL = """\
+CREATE STREAM Bid (itemID INT, price DOUBLE, t TIMESTAMP) ORDER BY t USING csv OPTIONS (path 'bids.csv');
+SELECT itemID, sum(price) OVER (PARTITION BY itemID ROWS 1 PRECEDING) AS s FROM Bid;
+"""
+
+
+def test_the_local_engine_prints_results_and_warnings(millstream: Command, tmp_path: Path) -> None:
+    (tmp_path / "bids.csv").write_text("1,10,2026-01-01\n1,5,2026-01-02\n1,x,2026-01-03\n2,1,2025-12-31\n")
+    done = millstream("run", "--engine", "local", "--format", "csv", "bids.esl", bids=LOCAL)
+    assert done.code == 0
+    assert done.out == "itemID,s\n1,10.0\n1,15.0\n"
+    assert "local engine: one process, bounded input, no checkpoints" in done.err
+    assert "1 bad record" in done.err
+    assert "1 late tuple" in done.err
+
+
+def test_the_local_engine_writes_files(millstream: Command, tmp_path: Path) -> None:
+    (tmp_path / "bids.csv").write_text("1,10,2026-01-01\n")
+    done = millstream("run", "--engine", "local", "--out", "results", "bids.esl", bids=LOCAL)
+    assert done.code == 0
+    assert (tmp_path / "results" / "q1.csv").read_text() == "itemID,s\n1,10.0\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "script", "message"),
+    [
+        (["--checkpoint", "c"], LOCAL, "--checkpoint is for Spark, which the local engine does not start"),
+        ([], LOCAL.replace("sum(price)", "sum(rand())"), "the function 'rand' cannot be used"),
+        ([], LOCAL + "CREATE SINK d USING csv OPTIONS (path 'o'); INSERT INTO d SELECT itemID FROM Bid;",
+         "bids.esl:3:"),
+    ],
+)  # fmt: skip
+def test_the_local_engine_refuses_by_name(
+    millstream: Command, tmp_path: Path, options: list[str], script: str, message: str
+) -> None:
+    (tmp_path / "bids.csv").write_text("1,10,2026-01-01\n")
+    done = millstream("run", "--engine", "local", *options, "bids.esl", bids=script)
+    assert done.code == 1
+    assert message in done.err

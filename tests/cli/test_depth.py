@@ -74,7 +74,7 @@ def test_a_plan_that_is_too_deep_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
         raise RecursionError
 
     monkeypatch.setattr("millstream.plan.planner.optimize", too_deep)
-    with pytest.raises(AnalysisError, match="too many streams and subqueries"):
+    with pytest.raises(AnalysisError, match="too many derived streams and subqueries"):
         check_script(f"{PRELUDE}SELECT a FROM s;", "deep.esl")
 
 
@@ -84,7 +84,7 @@ def test_a_plan_that_is_too_deep_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
         (in_body("m + x"), "# aggregate  g(x int)"),
         ("EXPLAIN CODE SELECT X.a FROM s AS (X, *Y) WHERE Y.a > X.a", "# pattern    "),
         ("EXPLAIN CODE SELECT a FROM s", "this query has neither aggregates of your own nor patterns"),
-        ("EXPLAIN PHYSICAL SELECT a FROM s", "-- the physical plan needs Spark: millstream run prints it"),
+        ("EXPLAIN PHYSICAL SELECT a FROM s", "Output  order by time\n└─ Compute  a := c0"),
     ],
 )
 def test_explain_without_spark(statement: str, shown: str, capsys: pytest.CaptureFixture[str]) -> None:

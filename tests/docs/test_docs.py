@@ -1,4 +1,4 @@
-"""What the documents show is true: every block of them is checked, run or compared, and so is every example.
+"""Documents against the code: every block is checked, run or compared, and so is every example.
 
 The word after the three backticks says what a block is; words behind it say more.
 
@@ -46,7 +46,7 @@ from millstream.cli.app import run_app
 from millstream.errors import MillstreamError
 from millstream.plan.builder import build
 from millstream.plan.optimize import optimize
-from millstream.plan.refusals import why_not
+from millstream.plan.refusals import Refusal, why_not
 from millstream.runtime.connection import Mill
 from millstream.syntax import nodes, parse_script
 
@@ -165,7 +165,7 @@ def _anchors(document: Path) -> set[str]:
 
 @dataclass
 class Checked:
-    """What became of the ESL of a document: mistakes by line, and the queries of each block."""
+    """Results of the ESL of a document: mistakes by line, and the queries of each block."""
 
     errors: dict[int, MillstreamError] = field(default_factory=dict)
     statements: dict[int, list[AnalysedStatement]] = field(default_factory=dict)
@@ -205,7 +205,7 @@ def _queries(statements: list[AnalysedStatement]) -> Iterator[Query]:
             yield statement.meaning.query
 
 
-def _refusals(statements: list[AnalysedStatement]) -> list[str | None]:
+def _refusals(statements: list[AnalysedStatement]) -> list[Refusal | None]:
     return [why_not(optimize(build(query))) for query in _queries(statements)]
 
 

@@ -145,13 +145,6 @@ class Chain:
     names: tuple[str, ...]
 
     @property
-    def is_settled(self) -> bool:
-        """Whether the order of ties is defined: not between expiries of one side of a union and the other."""
-        expiring = "over active" in self.names
-        later = self.names[self.names.index("over active") + 1 :] if expiring else ()
-        return not any(name in UNIONS for name in later)
-
-    @property
     def definitions(self) -> str:
         return "".join(f"CREATE STREAM d{i} AS {text};\n" for i, text in enumerate(self.derived))
 

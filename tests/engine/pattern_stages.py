@@ -10,19 +10,22 @@ from functools import partial
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import types as T  # noqa: N812 (Spark's own custom)
 
 from millstream.analysis.queries.resolved_expression import ColumnRef, Expr
+from millstream.kernels.column_names import BRANCH, KEY
 from millstream.kernels.core.arrow_types import arrow_type
-from millstream.kernels.core.kernel import KEY, Kernel
-from millstream.kernels.core.reorder import Reorder
-from millstream.kernels.patterns.pattern_match import PatternMatch, PatternMatches
-from millstream.kernels.patterns.tagged_rows import BRANCH, Branch, branch_name, branched_schema
+from millstream.kernels.kernel_specs import KernelSpec, PatternBranch, PatternGroupSpec, ReorderSpec
+from millstream.kernels.patterns.tagged_rows import branch_name, branched_schema
+from millstream.kernels.specs import PatternSpec
+from millstream.physical.disorder import promises_of
+from millstream.physical.node import schema_of
+from millstream.physical.nodes import SearchedPattern
+from millstream.physical.operators.pattern import pattern_spec
+from millstream.physical.operators.pattern_group import group_patterns
+from millstream.physical.operators.udas import returned_columns
+from millstream.physical.programs import Programs
 from millstream.plan import nodes
 from millstream.plan.pattern_parts import PatternSearch, taken_apart
-from millstream.spark.planning.pattern_group import group_patterns
-from millstream.spark.planning.pattern_stage import PatternStage, pattern_stage
-from millstream.spark.planning.stream_disorder import promises_of
 from millstream.stage.pipeline import Input, Pipeline
 from millstream.types import TIMESTAMP, Type
 from oracle import Arrivals
@@ -34,12 +37,17 @@ RowValues = Sequence[Any]
 
 @dataclass(frozen=True)
 class PatternQuery:
-    """A search, and what Catalyst would make of its matches, which the oracle evaluates."""
+    """A search, and the expressions over its matches, which the oracle evaluates instead of Catalyst."""
 
     node: PatternSearch
-    search: PatternStage
+    search: tuple[SearchedPattern, PatternSpec]
     conditions: tuple[Callable[[RowValues], bool], ...]
     outputs: tuple[Callable[[RowValues], Any], ...]
+
+    @property
+    def output(self) -> pa.Schema:
+        spec = self.search[1]
+        return schema_of(tuple(returned_columns(spec.program, spec.results)))
 
     def results(self, found: Iterable[Sequence[Any]]) -> list[tuple[Any, ...]]:
         """Timestamp and columns of every result."""
@@ -62,7 +70,7 @@ def pattern_query(plan: nodes.Node) -> PatternQuery:
         conditions += [node.condition] if isinstance(node, nodes.Filter) else []
     return PatternQuery(
         search,
-        pattern_stage(search),
+        pattern_spec(search, Programs()),
         tuple(holds(condition, search.schema) for condition in conditions),
         tuple(compiled(output, search.schema) for output in outputs),
     )
@@ -72,9 +80,8 @@ def run(
     query: PatternQuery, given: Arrivals, chance: random.Random, *, ended: bool = True
 ) -> list[tuple[Any, ...]]:
     """The results of one query; batches, tasks, shards and failures are left to chance."""
-    search = query.search
-    kernel = partial(PatternMatch, search.spec)
-    stage = _stage(query.node, search.values, kernel, pa.schema(search.results))
+    search, spec = query.search
+    stage = _stage(query.node, search.values, spec, query.output)
     return query.results(stage.run(given, chance, ended=ended))
 
 
@@ -84,11 +91,10 @@ def run_together(
     """The results of several queries that search in the same partitions, as one stage."""
     whole = group_patterns([query.search for query in queries])
     branches = tuple(
-        Branch(spec, pa.schema(query.search.results))
-        for spec, query in zip(whole.specs, queries, strict=True)
+        PatternBranch(spec, query.output) for spec, query in zip(whole.specs, queries, strict=True)
     )
     schema = branched_schema([branch.output for branch in branches])
-    stage = _stage(queries[0].node, whole.values, partial(PatternMatches, branches), schema)
+    stage = _stage(queries[0].node, whole.values, PatternGroupSpec(branches), schema)
     found: list[list[Sequence[Any]]] = [[] for _ in queries]
     for time, *row in stage.run(given, chance, ended=ended):
         values = dict(zip(schema.names, row, strict=True))
@@ -101,12 +107,12 @@ def run_together(
 def _stage(
     node: PatternSearch,
     values: Mapping[str, tuple[Expr, Type]],
-    kernel: Callable[[], Kernel],
+    kernel: KernelSpec,
     output: pa.Schema,
 ) -> Stage:
     scan = node.input
     assert isinstance(scan, nodes.StreamScan)
-    keys = pattern_stage(node).keys
+    keys = pattern_spec(node, Programs())[0].keys
     shipped: dict[str, Value] = {name: compiled(value, scan.schema) for name, (value, _) in values.items()}
     fields = [pa.field(name, arrow_type(type_)) for name, (_, type_) in values.items()]
     if keys:
@@ -116,15 +122,14 @@ def _stage(
         shipped["one"] = lambda row: True
         fields.append(pa.field("one", pa.bool_()))
     time = arrow_type(TIMESTAMP)
-    promises = promises_of(scan.stream, T.TimestampType())
+    promises = promises_of(scan.stream, TIMESTAMP)
     source = Input(scan.stream.name, pa.schema(fields), time, promises).without_generosity()
-    kernels: list[Callable[[], Any]] = [Reorder, kernel]
-    pipeline = Pipeline((source,), lambda: [make() for make in kernels], output, time)
+    pipeline = Pipeline((source,), (ReorderSpec(), kernel), output, time)
     return Stage(pipeline, scan.stream, shipped, tuple(output.names), bool(keys))
 
 
 def _identity(places: Sequence[int], row: RowValues) -> int:
-    """What tells partitions apart; Spark hashes too."""
+    """Return an identity of a partition; Spark hashes too."""
     return zlib.crc32(repr([row[place] for place in places]).encode())
 
 

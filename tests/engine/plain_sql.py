@@ -91,7 +91,7 @@ class Database:
 
 
 def folded(changes: Iterable[tuple[Any, ...]]) -> Iterator[Counter[tuple[Any, ...]]]:
-    """Yield what changes (time, '+' or '-', columns) have made of an empty relation at every instant."""
+    """Yield the relation at every instant, from its changes (time, '+' or '-', columns)."""
     content: Counter[tuple[Any, ...]] = Counter()
     waiting = sorted(changes, key=lambda change: change[0])
     for now in INSTANTS:

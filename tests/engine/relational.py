@@ -33,7 +33,7 @@ _STREAMS = ("", "", "ISTREAM", "DSTREAM", "RSTREAM", "CHANGES", "CHANGES")
 
 @dataclass(frozen=True)
 class Relation:
-    """Something in FROM: its text, and its columns, the key first."""
+    """A relation in FROM: its text, and its columns, the key first."""
 
     text: str
     columns: tuple[str, ...]
@@ -53,7 +53,7 @@ class Drawing:
 
     def declarations(self) -> tuple[StreamDeclaration | TableDeclaration, ...]:
         slacks = [self.chance.choice(_SLACKS).format(self.amount(2)) for _ in "ab"]
-        other = {"INT": "BIGINT"}.get(self.key, self.key)  # keys are compared, whatever their types
+        other = {"INT": "BIGINT"}.get(self.key, self.key)  # keys of different types are compared
         columns = (
             f"k {self.key}, v {self.value}, t {self.time}",
             f"k {other}, v {self.value}, w INT, t {self.time}",
@@ -153,7 +153,7 @@ class Drawing:
     # ------------------------------------------------------------ queries
 
     def query(self) -> str:
-        """A whole query, and what becomes of its result."""
+        """Draw a whole query, and the conversion of its result."""
         text, _ = self._select(2, self.chance.choice(_STREAMS))
         return text
 
@@ -247,7 +247,7 @@ class Drawing:
         return text, columns, f"WHERE {' AND '.join(conditions)}" if conditions else ""
 
     def _conditions(self, left: Sequence[str], right: Sequence[str]) -> list[str]:
-        """What pairs must meet: mostly equal keys, sometimes more, sometimes something else."""
+        """Draw the conditions on pairs: mostly equal keys, sometimes more, sometimes others."""
         pairs = [(x, y) for x in left for y in right if x.split(".")[1] == y.split(".")[1]]
         keys = [pair for pair in pairs if pair[0].endswith(".k")]
         found = []
@@ -300,7 +300,7 @@ def _joined(*parts: str) -> str:
 
 
 def drawn(chance: random.Random) -> Case:
-    """A script with one query, and what arrives in its streams."""
+    """A script with one query, and the arrivals of its streams."""
     one = Drawing(
         chance, chance.choice(TIMES), chance.choice([*KEYS, "INT", "INT"]), chance.choice([*VALUES, "INT"])
     )

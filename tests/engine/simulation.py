@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from millstream.stage.input_progress import ENDED, HEARTBEAT, Blob
+from millstream.stage.blob import ENDED, HEARTBEAT, Blob
 from millstream.stage.packer import FULL_ROWS, Packer, note, pack
 from millstream.stage.pipeline import MARK, PARTITION, SEGMENT, Pipeline
 from millstream.stage.shard import Shard
@@ -35,7 +35,7 @@ Arrival = tuple[int, int, dict[str, Any]] | Beat
 
 @dataclass
 class Store:
-    """What Spark would keep of a shard."""
+    """The stored state of a shard."""
 
     meta: bytes | None = None
     chunks: dict[str, bytes] = field(default_factory=dict)
@@ -53,7 +53,7 @@ class Hosted:
     _memory: dict[int, Shard] = field(default_factory=dict)
 
     def process(self, blobs: Sequence[tuple[int, Blob]]) -> list[pa.Table]:
-        """What the shards make of a batch, reports included."""
+        """Return the results of the shards for a batch, reports included."""
         results = []
         for name in range(self.shards):
             mine = [blob for shard, blob in blobs if shard == name]
@@ -72,7 +72,7 @@ class Hosted:
         return results
 
     def restart(self) -> None:
-        """Lose all workers: what goes on is what was written."""
+        """Lose all workers: only stored state survives."""
         self._memory.clear()
 
     def _shard(self, store: Store, name: int) -> Shard:
@@ -151,7 +151,7 @@ def _without_reports(table: pa.Table) -> pa.Table:
 
 
 def blobs_in(packed: Any) -> list[tuple[int, Blob]]:
-    """Of what packers give: shards, and blobs for them."""
+    """Return the shards, and their blobs, in the output of packers."""
     return [
         (row["shard"], Blob.of(row["head"], row["tuples"], row["all"]))
         for batch in packed

@@ -77,7 +77,7 @@ class Source:
 
     @property
     def schema(self) -> pa.Schema:
-        """Of what is packed."""
+        """Return the schema of the packed rows."""
         fields = [
             ("k", pa.int32()),
             ("v", VALUES[self.value_type][0]),

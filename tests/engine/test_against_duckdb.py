@@ -1,4 +1,4 @@
-"""Random queries give what DuckDB gives for the same rows, asked in plain SQL."""
+"""Random queries agree with DuckDB's results for the same rows in plain SQL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which tuples are late, in a stage: never a matter of micro-batches, tasks or shards."""
+"""Late tuples in a stage, independent of micro-batches, tasks and shards."""
 
 from __future__ import annotations
 
@@ -14,17 +14,13 @@ from tests.engine.simulation import Simulation
 from tests.engine.streams import Source, sources
 
 
-def _no_kernels() -> list[object]:
-    return []
-
-
 def pipeline(*inputs: Source, late: bool = False) -> Pipeline:
     shipped = pa.schema([inputs[0].schema.field(name) for name in ("k", "v", "t", "__ms_key")])
     described = tuple(
         Input(f"s{i}", shipped, pa.int64(), s.promises, partitions=s.partitions) for i, s in enumerate(inputs)
     )
     output = pa.schema([shipped.field(name) for name in ("k", "v", "t")])
-    return Pipeline(described, _no_kernels, output, pa.int64(), late)  # type: ignore[arg-type]
+    return Pipeline(described, (), output, pa.int64(), late)
 
 
 def rows(table: pa.Table) -> list[str]:

@@ -57,7 +57,7 @@ def declared(clause: str) -> str:
 
 
 def calls(class_: str) -> list[str]:
-    """What stands for a class of aggregates."""
+    """Return the calls that represent a class of aggregates."""
     return re.findall(r"\w+\([^`]*\)", tables()["Aggregates"][class_]["such as"])
 
 
@@ -71,7 +71,7 @@ REFUSED = tables()["What is refused"]
 
 
 def script(window: str, asked: list[str], clause: str, *, grouped: bool = False) -> str:
-    """Some calls over a window, with all that can be told about the window."""
+    """Calls over a window, with all columns of the window."""
     shown = ["complete"] if "EMIT" in window else []
     if window.startswith("OVER"):
         outputs = ["k", "v", "t", *shown, *(f"{call} {window} AS r{i}" for i, call in enumerate(asked))]
@@ -84,7 +84,7 @@ def script(window: str, asked: list[str], clause: str, *, grouped: bool = False)
 
 
 def stream(clause: str, partitions: int, chance: random.Random) -> Arrivals:
-    """Rows in a little disorder, some of them too late; with punctuations or heartbeats, where asked."""
+    """Draw rows in a little disorder, some of them late, with punctuations or heartbeats on request."""
     return Arrivals([_partition(clause, chance) for _ in range(partitions)])
 
 
@@ -129,7 +129,7 @@ Rows = list[tuple[Any, ...]]
 
 @cache
 def outcome(window: str, clause: str) -> tuple[Rows, Rows]:
-    """What the engine and what the oracle make of the calls of all classes, with timestamps."""
+    """Return the results of the engine and of the oracle for the calls of all classes, with timestamps."""
     chance = random.Random(f"{window} {clause}")
     asked = [call for class_ in CLASSES for call in calls(class_)]
     text = script(window, asked, clause, grouped=chance.random() < 0.5)
@@ -177,7 +177,7 @@ def test_active_expiration(class_: str, clause: str) -> None:
 
 
 def _of_class(class_: str, rows: Rows) -> Rows:
-    """What is about the window, and the results of a class, which stand behind it."""
+    """Return the columns of the window, and the results of a class after them."""
     of_each = [len(calls(name)) for name in CLASSES]
     place = CLASSES.index(class_)
     first = sum(of_each[:place]) - sum(of_each)
@@ -217,14 +217,15 @@ def test_what_is_refused_says_why(what: str) -> None:
 
 def _refusal(text: str) -> tuple[str | None, str]:
     try:
-        return why_not(planned(text)), "not yet"
+        reason = why_not(planned(text))
+        return None if reason is None else reason.what, "not yet"
     except AnalysisError as error:
         return error.message, "no meaning"
 
 
 @pytest.mark.parametrize(("window", "clause"), listed(*itertools.product(WINDOWS, CLAUSES)))
 def test_late_tuples_are_counted_where_the_page_says(window: str, clause: str) -> None:
-    """There, and only there, the engine is asked to: what it does with them the cells have shown."""
+    """Late tuples are counted in these windows only; the cells above check the values."""
     stage = staged(planned(script(window, ["count(*)"], clause)))
     by_time = window.startswith(("[RANGE", "[TUMBLE", "[LANDMARK", "[UNBOUNDED")) and "ROW" not in window
     row = tables()["Disorder"][clause]

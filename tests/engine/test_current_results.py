@@ -1,4 +1,4 @@
-"""The current result of a query, kept as views keep it, is what the oracle computes, at every instant.
+"""The materialized result of a query agrees with the oracle at every instant.
 
 Changes come out of the engine's own plan, lowering and kernels, through several shards; rows that leave are
 found again by their identities. A row that took the identity of another one would be lost.
@@ -18,8 +18,8 @@ import pytest
 
 from millstream.analysis.definitions.statement_analyzer import RunQuery, analyse
 from millstream.catalog import Catalog
+from millstream.kernels.column_names import ID, ID2, OP
 from millstream.kernels.core import state_chunks
-from millstream.kernels.relational.incremental_relation import ID, ID2, OP
 from millstream.plan import nodes
 from millstream.plan.optimize import optimize
 from millstream.plan.refusals import why_not
@@ -48,7 +48,7 @@ def compare(
     chance: random.Random,
     course: simulated.Course | None = None,
 ) -> None:
-    """Folds the changes of a view, and compares what is there after each instant."""
+    """Applies the changes of a view, and compares the result after each instant."""
     asked = interpreted(replace(view, kind=CHANGES), inputs)
     changes = simulated.changes(optimize(view) if chance.random() < 0.6 else view, inputs, chance, course)
     kept = MaterializedResult(

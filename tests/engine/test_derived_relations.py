@@ -1,4 +1,4 @@
-"""Streams derived from results that are maintained: windows, OVER and joins over what enters and leaves.
+"""Streams derived from maintained results: windows, OVER and joins over insertions and deletions.
 
 A row has the instant at which it enters, which no column has, and rows of one instant are in the order of
 their values.

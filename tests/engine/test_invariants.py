@@ -8,22 +8,17 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millstream.kernels.core.kernel import Kernel
 from millstream.kernels.core.kernel_errors import KernelError
-from millstream.kernels.core.reorder import Reorder
-from millstream.kernels.over.over_aggregate import OverAggregate
+from millstream.kernels.kernel_specs import KernelSpec, OverAggregatesSpec, ReorderSpec
 from millstream.kernels.specs import AggregateSpec, OverSpec, SlideSpec, WindowSpec
-from millstream.kernels.windows.sliding_assigner import SlidingWindows
-from millstream.kernels.windows.window_aggregate import WindowAggregate
+from millstream.kernels.window_specs import SlidingWindows
 from millstream.stage.pipeline import Input, Pipeline
 from oracle import Overflow, answer
 from tests.engine.simulation import Simulation
@@ -92,15 +87,11 @@ def over_calls(
     return found
 
 
-def made(kernels: list[Callable[[], Kernel]]) -> list[Kernel]:
-    return [make() for make in kernels]
-
-
-def stage(source: Source, kernels: list[Callable[[], Kernel]], output: pa.Schema, keyed: bool) -> Pipeline:
+def stage(source: Source, kernels: tuple[KernelSpec, ...], output: pa.Schema, keyed: bool) -> Pipeline:
     names = ("k", "v", "t", "__ms_key") if keyed else ("k", "v", "t")
     shipped = pa.schema([source.schema.field(name) for name in names])
     described = Input("s", shipped, pa.int64(), source.promises, partitions=source.partitions)
-    return Pipeline((described,), partial(made, kernels), output, pa.int64())
+    return Pipeline((described,), kernels, output, pa.int64())
 
 
 def same(found: list[tuple[Any, ...]], expected: list[tuple[Any, ...]]) -> None:
@@ -138,7 +129,7 @@ def test_over(query, cuts, shards, seed):
     source, script, specs, partitioned, slide = query
     added = [pa.field(spec.aggregate.result, spec.aggregate.type) for spec in specs]
     output = pa.schema([*(source.schema.field(name) for name in ("k", "v", "t")), *added])
-    kernels = [Reorder, partial(OverAggregate, tuple(specs), slide)]
+    kernels = (ReorderSpec(), OverAggregatesSpec(tuple(specs), slide))
     simulation = Simulation(
         stage(source, kernels, output, partitioned),
         [source.schema],
@@ -153,7 +144,7 @@ def test_over(query, cuts, shards, seed):
             simulation.run(source.for_the_engine(), cuts)
         except KernelError:
             return
-        # The oracle also minds what no yield tuple says.
+        # The oracle also considers tuples that are not yield tuples.
         assert slide is not None, "an overflow went unnoticed"
         return
     table = simulation.run(source.for_the_engine(), cuts).select(output.names)
@@ -189,7 +180,7 @@ def test_windows(query, cuts, shards, seed):
     keys = [source.schema.field(name) for name in spec.group_by]
     output = pa.schema([*keys, *edges, *(pa.field(a.result, a.type) for a in spec.aggregates)])
     simulation = Simulation(
-        stage(source, [partial(WindowAggregate, spec)], output, bool(keys)),
+        stage(source, (spec,), output, bool(keys)),
         [source.schema],
         shards if keys else 1,
         random.Random(seed),

@@ -1,4 +1,4 @@
-"""Punctuation without a timestamp ends a stream before its input ends, whatever stands above.
+"""Punctuation without a timestamp ends a stream before its input ends, under any operator.
 
 A window above was told that everything is through, and lost what only the end completes.
 """
@@ -95,6 +95,15 @@ def test_a_promise_before_the_last_word_slides_windows_on() -> None:
     assert found == [(5, 1), (10, 2), (15, 2), (20, 2)]
 
 
+@pytest.mark.parametrize(("kind", "of"), [("INT", int), ("BIGINT", int), ("DOUBLE", float)])
+def test_punctuation_without_a_time_is_the_last_word_for_timestamps_of_any_type(kind: str, of: type) -> None:
+    """NULL counted as an instant where the timestamp was a BIGINT."""
+    stream = A.format(per="").replace("t INT", f"t {kind}")
+    rows = [(*others, None if time is None else of(time)) for *others, time in LATE]
+    found = _as_interpreted(f"{stream} SELECT count(*) AS n FROM a [UNBOUNDED SLIDE 5];", {"a": [rows]})
+    assert found == [(5, 1), (10, 2), (15, 2), (20, 2)]
+
+
 @pytest.mark.parametrize("window", SLIDING)
 @pytest.mark.parametrize("last", [len(LATE), len(LATE) - 2])
 @pytest.mark.parametrize("side", ["SELECT n FROM a", "SELECT count(*) AS n FROM a [TUMBLE 1]"])
@@ -139,7 +148,7 @@ def test_all_of_a_window_comes_at_every_slide_that_progress_has_reached(window: 
 def _as_interpreted(
     script: str, given: dict[str, list[list[tuple[object, ...]]]]
 ) -> list[tuple[object, ...]]:
-    """Results as the interpreter has them, which the engine must have in whatever micro-batches."""
+    """Results of the interpreter, which the engine must reproduce with any micro-batches."""
     plan = planned(script)
     inputs = {
         name: Arrivals([[Row(dict(zip("knpt", row, strict=True))) for row in part] for part in partitions])

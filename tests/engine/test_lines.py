@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -13,15 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millstream.kernels.core.kernel import Kernel
-from millstream.kernels.core.partition_state import WHOLE
-from millstream.kernels.core.reorder import Reorder
+from millstream.kernels.column_names import PLACED, WHOLE
+from millstream.kernels.kernel_specs import ArrivalNumbersSpec, KernelSpec, ReorderSpec
 from millstream.kernels.specs import AggregateSpec, WindowSpec
-from millstream.kernels.windows.arrival_numbers import PLACED, ArrivalNumbers
-from millstream.kernels.windows.session_predicate_assigner import SessionPredicateWindows
-from millstream.kernels.windows.sliding_assigner import SlidingWindows
-from millstream.kernels.windows.tuple_slide_assigner import TupleSlideWindows
-from millstream.kernels.windows.window_aggregate import WindowAggregate
+from millstream.kernels.window_specs import SessionPredicateWindows, SlidingWindows, TupleSlideWindows
 from millstream.progress.disorder_clauses import Heartbeats, Promises
 from millstream.stage.pipeline import (
     KEEP,
@@ -37,7 +30,7 @@ from millstream.stage.pipeline import (
 from oracle import Arrivals, Row, answer
 from tests.engine.simulation import Arrival, Beat, Simulation
 from tests.engine.streams import CLAUSES
-from tests.engine.test_invariants import made, same
+from tests.engine.test_invariants import same
 
 Rows = list[tuple[int, dict[str, Any]]]
 LONG = pa.int64()
@@ -108,7 +101,7 @@ class Source:
         return pa.schema(fields)
 
     def input(self, on: str, *names: str) -> Input:
-        """What a stage is told, whose windows are on t or on a."""
+        """Return the input of a stage with windows on t or on a."""
         shipped = pa.schema([self.schema(on).field(name) for name in names])
         on_time, beside = self.promises
         if on == "t":
@@ -154,10 +147,6 @@ def sources(draw: st.DrawFn, partitions: int = 2) -> Source:
 cuts = st.lists(st.integers(0, 25), max_size=4)
 
 
-def no_kernels() -> list[Kernel]:
-    return []
-
-
 @given(sources(), st.sampled_from("ta"), cuts, st.integers(1, 3), st.integers())
 @settings(max_examples=150, deadline=None)
 def test_a_tuple_is_late_if_it_breaks_any_promise(source, on, cuts, shards, seed):
@@ -166,7 +155,7 @@ def test_a_tuple_is_late_if_it_breaks_any_promise(source, on, cuts, shards, seed
     late = sorted((row[:4] for row in expected.late["s"] if row[3] is not None or on == "t"), key=str)
     whole = source.input(on, "k", "v", "t", "a", "__ms_key")
     output = pa.schema([whole.columns.field(name) for name in "kvta"])
-    pipeline = Pipeline((whole,), no_kernels, output, LONG, late=True)
+    pipeline = Pipeline((whole,), (), output, LONG, late=True)
     simulation = Simulation(pipeline, [source.schema(on)], shards, random.Random(seed), forgetful=True)
     table = simulation.run(source.for_the_engine(on), cuts)
     assert sorted((tuple(row.values()) for row in table.select(list("kvta")).to_pylist()), key=str) == late
@@ -175,7 +164,7 @@ def test_a_tuple_is_late_if_it_breaks_any_promise(source, on, cuts, shards, seed
 def run(
     source: Source,
     on: str,
-    kernels: list[Callable[[], Kernel]],
+    kernels: tuple[KernelSpec, ...],
     keys: list[str],
     cuts: list[int],
     shards: int,
@@ -183,13 +172,13 @@ def run(
     generous: bool,
 ) -> list[tuple[Any, ...]]:
     """The results of windows on an attribute, with their ends."""
-    placed = [PLACED] if any(kernel.func is ArrivalNumbers for kernel in kernels) else []  # type: ignore[attr-defined]
+    placed = [PLACED] if any(isinstance(kernel, ArrivalNumbersSpec) for kernel in kernels) else []
     given_ = source.input(on, *keys, "v", *(["__ms_key"] if keys else []), *placed)
     given_ = given_ if generous else given_.without_generosity()
     columns = [*(pa.field(key, pa.int32()) for key in keys), pa.field("window_end", LONG)]
     output = pa.schema([*columns, *(pa.field(spec.result, spec.type) for spec in AGGREGATES)])
     simulation = Simulation(
-        Pipeline((given_,), partial(made, kernels), output, LONG),
+        Pipeline((given_,), kernels, output, LONG),
         [source.schema(on)],
         shards,
         random.Random(seed),
@@ -217,7 +206,7 @@ def test_sliding_windows_on_any_attribute(source, on, grouped, reach, slide, cut
     grouping = "GROUP BY k" if grouped else ""
     query = f"SELECT {shown} FROM s [RANGE {reach} SLIDE {slide} WATTR {on}] {grouping};"
     spec = WindowSpec(SlidingWindows(reach, slide), LONG, tuple(keys), AGGREGATES)
-    kernels = [partial(WindowAggregate, spec)]
+    kernels = (spec,)
     found = run(source, on, kernels, keys, cuts, shards if grouped else 1, seed, generous=True)
     same(found, answer(f"{source.declared} {query}", source.for_the_oracle).values)
 
@@ -227,7 +216,7 @@ def test_sliding_windows_on_any_attribute(source, on, grouped, reach, slide, cut
 def test_sessions_on_any_attribute(source, on, gap, cuts, seed):
     query = f"SELECT window_end, {CALLS} FROM s [SESSION GAP {gap} WATTR {on}];"
     spec = WindowSpec(SessionPredicateWindows(gap, None, WHOLE, True), LONG, (), AGGREGATES)
-    kernels = [partial(Reorder), partial(WindowAggregate, spec)]
+    kernels = (ReorderSpec(), spec)
     found = run(source, on, kernels, [], cuts, 1, seed, generous=False)
     same(found, answer(f"{source.declared} {query}", source.for_the_oracle).values)
 
@@ -239,7 +228,7 @@ def test_every_so_many_arrivals_end_a_window_and_those_without_a_place_count(
 ):
     query = f"SELECT window_end, {CALLS} FROM s [RANGE {reach} RATTR a SLIDE {every} ROWS SATTR row_num];"
     spec = WindowSpec(TupleSlideWindows(reach, every, False, WHOLE), LONG, (), AGGREGATES)
-    kernels = [partial(ArrivalNumbers, every, WHOLE), partial(Reorder), partial(WindowAggregate, spec)]
+    kernels = (ArrivalNumbersSpec(every, WHOLE), ReorderSpec(), spec)
     found = run(source, "a", kernels, [], cuts, 1, seed, generous=False)
     same(found, answer(f"{source.declared} {query}", source.for_the_oracle).values)
 
@@ -251,9 +240,7 @@ def test_a_heartbeat_is_about_the_attribute_that_it_names(on, closed):
     source = Source(("", "SLACK 100 ON a"), (beats, beats), rows)
     spec = WindowSpec(SlidingWindows(10, 10), LONG, (), AGGREGATES)
     output = pa.schema([("window_end", LONG), *((a.result, a.type) for a in AGGREGATES)])
-    pipeline = Pipeline(
-        (source.input("a", "v"),), partial(made, [partial(WindowAggregate, spec)]), output, LONG
-    )
+    pipeline = Pipeline((source.input("a", "v"),), (spec,), output, LONG)
     simulation = Simulation(pipeline, [source.schema("a")])
     arrivals = [*source.for_the_engine("a"), Beat(0, 15, on)]
     assert simulation.run(arrivals, ended=False).column("window_end").to_pylist() == closed

@@ -1,4 +1,4 @@
-"""What is maintained on Spark is what the oracle gives, which computes it anew at every instant."""
+"""Maintained relations on Spark against the oracle, which recomputes them at every instant."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queries over the contents of windows, drawn at random, give what the oracle gives.
+"""Queries over the contents of windows, drawn at random, agree with the oracle.
 
 They are planned, optimized or not, and lowered as on Spark; micro-batches, tasks, shards, and state that is
 written and read back are drawn too. A few of them run on Spark.
@@ -51,7 +51,7 @@ def planned(script: str) -> nodes.Node:
 
 @cache
 def runnable(seed: int) -> tuple[Case, nodes.Node] | None:
-    """What a seed draws, if it makes sense and can be run."""
+    """Return the case of a seed, if it is valid and can be run."""
     one = drawn(random.Random(seed))
     try:
         plan = planned(one.script)
@@ -80,7 +80,7 @@ def compare(case: Case, plan: nodes.Node, chance: random.Random) -> None:
     same(simulated.run(better, case.inputs, chance), expected)
 
 
-# ---------------------------------------------------------------- what was wrong once
+# ---------------------------------------------------------------- former errors
 
 STREAMS = (
     StreamDeclaration("a", "k INT, v INT, t INT", "ORDER BY t", "SLACK 2"),
@@ -92,7 +92,7 @@ FOUND = (
     "SELECT DISTINCT a.v, b.v FROM a [RANGE 3] LEFT JOIN b [RANGE 3] ON a.k = b.k",
     "SELECT v, v + 1 AS v FROM a [RANGE 3] UNION ALL SELECT v, w FROM b [RANGE 3]",
     "SELECT CHANGES count(*) AS n FROM (SELECT DISTINCT a.v, b.v FROM a [RANGE 3] JOIN b [NOW] ON a.k = b.k)",
-    # An aggregate alone over a landmark window took in what was before it.
+    # An aggregate alone over a landmark window included tuples before it.
     "SELECT CHANGES k, count(*) AS n, sum(v) AS s FROM a [LANDMARK START AT 3 END AT 8] GROUP BY k",
     "SELECT k, count(*) AS n FROM a [LANDMARK START AT 3] GROUP BY k EXCEPT SELECT k, w FROM b [RANGE 2]",
     # A Boolean literal as the whole of ON was skipped.
@@ -102,7 +102,7 @@ FOUND = (
     "SELECT CHANGES a.v FROM a [RANGE 3] LEFT SEMI JOIN b [RANGE 3] ON false",
     "SELECT CHANGES a.v FROM a [RANGE 3] LEFT ANTI JOIN b [RANGE 3] ON false",
     "SELECT CHANGES a.v FROM a [RANGE 3] LEFT ANTI JOIN b [RANGE 3] ON true",
-    # Pairs of which no column is asked for had no rows when they were written.
+    # Pairs without required columns had no rows when they were written.
     "SELECT CHANGES count(*) FROM a [RANGE 3] JOIN b [RANGE 3] ON a.k = b.k",
     "SELECT CHANGES count(*) FROM a [UNBOUNDED], b [LANDMARK START AT 2]",
     "SELECT count(*) FROM a [RANGE 4 SLIDE 2], b [RANGE 3]",

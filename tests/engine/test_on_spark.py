@@ -1,4 +1,4 @@
-"""A sample of the invariants end to end: generated scripts on Spark give what the oracle gives."""
+"""A sample of the invariants end to end: generated scripts on Spark agree with the oracle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random sequence patterns end to end, on streams and tables: Spark gives what the oracle gives."""
+"""Random sequence patterns end to end, on streams and tables: Spark agrees with the oracle."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 import millstream as ms
+from millstream.physical.nodes import Output
+from millstream.physical.sharing import SharedPlan, share
 from millstream.plan.refusals import why_not
-from millstream.spark.planning.pattern_sharing import PatternBundle, bundles
-from millstream.spark.planning.stage_builder import StageRequest
 from oracle import Arrivals, Failure, NotInterpreted, Row, answers
 from tests.engine.on_spark import Rows, run, without_heartbeats
 from tests.engine.test_invariants import same
@@ -42,7 +42,7 @@ Drawn = TypeVar("Drawn")
 def richest(
     strategy: st.SearchStrategy[Drawn], case_of: Callable[[Drawn], Case], among: int, wanted: int
 ) -> list[Drawn]:
-    """Of what is drawn, always the same, that which has most to show: most patterns never match."""
+    """Draw deterministically, and return the cases with the most matches: most patterns never match."""
     found: list[tuple[tuple[int, int], int, Drawn]] = []
 
     @given(strategy)
@@ -67,7 +67,7 @@ def richest(
 
 
 def expected(case: Case) -> Mapping[str, Rows]:
-    """What the oracle finds; nothing if it does not know, or if the query cannot be run."""
+    """Return the matches of the oracle; nothing if it refuses the query, or the query cannot be run."""
     try:
         found = answers(case.script, without_heartbeats(case))
     except (Failure, NotInterpreted):
@@ -119,12 +119,12 @@ def test_several_random_patterns_over_one_stream(spark: SparkSession) -> None:
     drawn = pattern_query(SOURCE, "", everything=True).map(lambda query: query[0])
     together: list[int] = []
 
-    def noted(wanted: Sequence[StageRequest]) -> list[PatternBundle]:
-        made = bundles(wanted)
-        together.extend(len(bundle.members) for bundle in made)
+    def noted(plans: Sequence[Output]) -> SharedPlan:
+        made = share(plans)
+        together.extend(len(stage.members) for stage in made.stages)
         return made
 
-    with mock.patch("millstream.spark.lowering.shared_scan.bundles", noted):
+    with mock.patch("millstream.runtime.queries.query_starter.share", noted):
         check(spark, case_of(*richest(drawn, case_of, among=300, wanted=5)), [4, 9])
     assert len(together) > 1
     assert max(together) > 1

@@ -1,4 +1,4 @@
-"""Several aggregates of the user's over one window share its tuples, and each gives what it gives alone."""
+"""User-defined aggregates over one window share its tuples, and each agrees with its result alone."""
 
 from __future__ import annotations
 

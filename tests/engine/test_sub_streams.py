@@ -1,10 +1,9 @@
-"""Where sub-streams make promises of their own, their groups need not wait for the others."""
+"""Groups of sub-streams with promises of their own, which need not wait for the others."""
 
 from __future__ import annotations
 
 import random
 from dataclasses import replace
-from functools import partial
 
 import pyarrow as pa
 import pytest
@@ -12,14 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from millstream.kernels.specs import WindowSpec
-from millstream.kernels.windows.sliding_assigner import SlidingWindows
-from millstream.kernels.windows.substream_assigner import SubstreamWindows
-from millstream.kernels.windows.window_aggregate import WindowAggregate
+from millstream.kernels.window_specs import SlidingWindows, SubstreamWindows
 from millstream.progress.disorder_clauses import Heartbeats, OrderedPer, Promises, Punctuated
 from millstream.stage.pipeline import Pipeline
 from oracle import answer
 from tests.engine.simulation import Simulation
-from tests.engine.test_invariants import made, same
+from tests.engine.test_invariants import same
 from tests.engine.test_lines import AGGREGATES, CALLS, LONG, Source, cuts, sources
 
 PER = [("ORDERED PER (k)", OrderedPer()), ("PUNCTUATED BY (p) PER (k)", Punctuated(per=True))]
@@ -30,8 +27,7 @@ def simulated(source: Source, window: SlidingWindows, shards: int = 1, seed: int
     spec = WindowSpec(SubstreamWindows(window), LONG, ("k",), AGGREGATES)
     bounds = [pa.field("k", pa.int32()), pa.field("window_end", LONG)]
     output = pa.schema([*bounds, *(pa.field(a.result, a.type) for a in AGGREGATES)])
-    kernels = partial(made, [partial(WindowAggregate, spec)])
-    pipeline = Pipeline((whole,), kernels, output, LONG)
+    pipeline = Pipeline((whole,), (spec,), output, LONG)
     return Simulation(pipeline, [source.schema("t")], shards, random.Random(seed), forgetful=True)
 
 

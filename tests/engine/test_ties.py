@@ -42,9 +42,18 @@ IN_ORDER = """
     y 1 3
 """
 
+DISORDERED = """
+    y 3 1
+    x 2 3
+    z 1 2
+    y 4 3
+    x 5 4
+"""
+
 SCRIPT = """
 CREATE STREAM a (k STRING, n BIGINT, t INT) ORDER BY t ORDERED PER (k);
 CREATE STREAM b (k STRING, n BIGINT, t INT) ORDER BY t;
+CREATE STREAM c (k STRING, n BIGINT, t INT) ORDER BY t SLACK 1;
 """
 DERIVED = {
     # Windows of z are complete, while those of others with the same end are not.
@@ -56,7 +65,21 @@ DERIVED = {
     "expiries": "SELECT k, count(*) OVER (PARTITION BY k RANGE 2 PRECEDING ACTIVE EXPIRATION) AS n FROM b",
     "expiries of expiries": "SELECT k, sum(n) OVER (PARTITION BY k RANGE 1 PRECEDING ACTIVE EXPIRATION) AS n "
     "FROM (SELECT k, count(*) OVER (PARTITION BY k RANGE 2 PRECEDING ACTIVE EXPIRATION) AS n FROM b)",
+    # The left side comes first, with what leaves it, and then the right side.
+    "expiries on the left": "SELECT k, count(*) OVER (RANGE 2 PRECEDING ACTIVE EXPIRATION) AS n "
+    "FROM b UNION ALL SELECT k, n FROM c",
+    "expiries on the right": "SELECT k, n FROM c UNION ALL "
+    "SELECT k, count(*) OVER (PARTITION BY k RANGE 2 PRECEDING ACTIVE EXPIRATION) AS n FROM b",
+    "expiries of a union": "SELECT k, count(*) OVER (PARTITION BY k RANGE 1 PRECEDING ACTIVE EXPIRATION) AS n"
+    " FROM (SELECT k, n FROM b UNION ALL SELECT k, n FROM c)",
+    "a union in a union": "SELECT k, sum(n) OVER (ROWS 1 PRECEDING) AS n "
+    "FROM (SELECT k, n FROM b UNION ALL SELECT k, n FROM c) UNION ALL SELECT k, n + 5 FROM b",
+    # A match is known later than an equal tuple of the right side, and stands before it.
+    "distinct matches": "SELECT Y.k AS k, Y.n AS n FROM c AS (X, Y) WHERE Y.n > 3 UNION SELECT k, n FROM c",
     "results that vary": "SELECT DISTINCT k, n FROM b [RANGE 2]",
+    "lists": "SELECT RSTREAM array(10 - n, 1) AS l, k, n FROM b [RANGE 3 SLIDE 2]",
+    "groups of lists": "SELECT array(-n) AS l, max(k) AS k, sum(n) AS n FROM b [TUMBLE 4] GROUP BY array(-n)",
+    "NaN": "SELECT RSTREAM CAST(IF(n = 1, 'NaN', '5') AS DOUBLE) AS d, k, n FROM b [RANGE 3]",
     "matches": "SELECT X.k AS k, Y.n AS n FROM b PARTITION BY k AS (X, Y) WHERE Y.n > X.n",
 }
 ABOVE = (
@@ -78,7 +101,7 @@ def arrivals(table: str) -> Arrivals:
 @pytest.mark.parametrize("query", ABOVE)
 @pytest.mark.parametrize("name", DERIVED)
 def test_ties_that_come_in_several_micro_batches(name: str, query: str) -> None:
-    inputs = {"a": arrivals(PER_KEY), "b": arrivals(IN_ORDER)}
+    inputs = {"a": arrivals(PER_KEY), "b": arrivals(IN_ORDER), "c": arrivals(DISORDERED)}
     plan = planned(f"{SCRIPT}CREATE STREAM d AS {DERIVED[name]};\n{query};")
     expected = [(row.time, *row.values) for row in interpreted(plan, inputs).rows]
     for seed in range(4):

@@ -1,4 +1,4 @@
-"""UNION of derived streams: each is a stream, whatever it was made of, and all are merged by timestamp.
+"""UNION of derived streams: each is a stream, and all are merged by timestamp.
 
 The rows are worked out by hand. The engine gives them without Spark, optimized or not, and so does the oracle
 where it knows the operators.

@@ -1,4 +1,4 @@
-"""Aggregates with random bodies in random windows: the engine gives what the definition gives.
+"""Aggregates with random bodies in random windows: the engine agrees with the definition.
 
 Which version of an aggregate runs is the table of section 4 of the semantics; the oracle goes by it without
 compiling, sharing or deriving anything.

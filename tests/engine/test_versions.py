@@ -1,7 +1,7 @@
-"""Which version of an aggregate runs: the table of section 4 of the semantics, cell by cell.
+"""Version of an aggregate that runs: the table of section 4 of the semantics, cell by cell.
 
-The base version says 100 more than the sum, the window version 1000 more: so an answer tells who gave it, and
-of panes also what they were combined by.
+The base version returns 100 more than the sum, the window version 1000 more: so a result shows the version,
+and for panes also the version that combined them.
 """
 
 from __future__ import annotations

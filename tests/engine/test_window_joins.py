@@ -1,4 +1,4 @@
-"""Joins of windows on Spark give what the oracle gives, which joins their contents anew at every instant."""
+"""Joins of windows on Spark agree with the oracle, which recomputes them at every instant."""
 
 from __future__ import annotations
 

@@ -9,62 +9,50 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, cast
 
 import pyarrow as pa
-from pyspark.sql import types as T  # noqa: N812 (Spark's own custom)
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from millstream.analysis.definitions.statement_analyzer import RunQuery, analyse
 from millstream.analysis.queries.call_nodes import AggregateCall, OverCall
 from millstream.analysis.queries.resolved_expression import ColumnRef, Expr
 from millstream.catalog import Catalog
+from millstream.catalog.builtin_aggregates import Arguments, builtin_aggregate, function_of
 from millstream.catalog.entries import PunctuationPromise, Stream
+from millstream.codegen.udas.uda_compiler import CONTENT
 from millstream.ir.typed_nodes import Body
-from millstream.kernels.core.kernel import Kernel
-from millstream.kernels.core.partition_state import WHOLE, Columns
-from millstream.kernels.core.reorder import Reorder
+from millstream.kernels.column_names import ENDS, PARTITIONS, STARTS, WHOLE
+from millstream.kernels.core.arrow_types import arrow_type
+from millstream.kernels.kernel_specs import KernelSpec, ReorderSpec
 from millstream.kernels.specs import (
     AggregateSpec,
-    Function,
     OverSpec,
     OverUdaSpec,
-    SlideSpec,
     UdaSpec,
     WindowSpec,
 )
-from millstream.kernels.windows.session_predicate_assigner import ENDS, STARTS, SessionPredicateWindows
-from millstream.kernels.windows.window_aggregate import WindowAggregate
+from millstream.physical.disorder import promises_of
+from millstream.physical.node import arrow_of, schema_of
+from millstream.physical.operators.over import OverPlanner
+from millstream.physical.operators.udas import content_spec
+from millstream.physical.operators.window_assigners import AssignerPlanner
+from millstream.physical.programs import Programs
 from millstream.plan import nodes
 from millstream.plan.aggregate_strategies import constants
 from millstream.plan.builder import build
 from millstream.plan.optimize import optimize
-from millstream.quantity import Rows
-from millstream.spark.planning.over_stage import content_spec, over_kernels, over_spec, user_over_spec
-from millstream.spark.planning.stream_disorder import promises_of, units
-from millstream.spark.planning.window_stage import WindowPlacement, WindowPlanner, is_contextual, partitioning
-from millstream.spark.session.spark_types import to_spark_type
 from millstream.stage.pipeline import KEEP, PROMISE, SUBSTREAM, TIME, Input, Pipeline
 from millstream.syntax import parse_script
 from millstream.types import DOUBLE, TIMESTAMP, Type
-from millstream.windows.window_spec import PredicateWindow, Window
+from millstream.windows.window_properties import is_contextual, partitioning
+from millstream.windows.window_spec import PredicateWindow
 from oracle import Arrivals, Heartbeat, Row
-from oracle.values.expressions import constant, holds
+from oracle.values.expressions import holds
 from oracle.values.points import to_point
 from tests.engine.simulation import Arrival, Beat, Simulation
 
 RowValues = Sequence[Any]
 Value = Callable[[RowValues], Any]
-
-_NAMES = {
-    "any_value": "first",
-    "variance": "var_samp",
-    "stddev": "stddev_samp",
-    "median": "percentile",
-    "array_agg": "collect_list",
-}
-_OF_DOUBLES = frozenset({"var_samp", "stddev_samp", "corr", "percentile"})
 
 
 def planned(script: str) -> nodes.Node:
@@ -80,7 +68,7 @@ def planned(script: str) -> nodes.Node:
 
 @dataclass(frozen=True)
 class Stage:
-    """The stage of a query, what it ships of every row, and which of its columns are wanted."""
+    """The stage of a query, its packed columns, and its required output columns."""
 
     pipeline: Pipeline
     stream: Stream
@@ -92,8 +80,8 @@ class Stage:
 
     @property
     def sorts(self) -> bool:
-        """Whether tuples are put in order before anything is done with them."""
-        return any(isinstance(kernel, Reorder) for kernel in self.pipeline.make_kernels())
+        """Return whether tuples are put in order before anything is done with them."""
+        return ReorderSpec() in self.pipeline.kernels
 
     def run(self, given: Arrivals, chance: random.Random, *, ended: bool = True) -> list[tuple[Any, ...]]:
         """Timestamp and columns of every result; batches, tasks, shards and failures are left to chance."""
@@ -112,7 +100,7 @@ class Stage:
         return [tuple(row[name] for name in (TIME, *self.columns)) for row in self._put_together(rows)]
 
     def _put_together(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """The results of users' aggregates, as Spark makes them of what kernels give."""
+        """Return the results of user-defined aggregates, as Spark computes them from the kernels' output."""
         for call, spec, name in self.apart:
             rows = [{**row, name: _result(call, [row[column] for column in spec.results])} for row in rows]
         for call, name in self.listed:
@@ -183,11 +171,12 @@ class _Made:
 
 
 class _Making:
-    """Makes the stage over a scan; ``shipped`` fills with what it needs."""
+    """Builds the stage over a scan; ``shipped`` collects the columns that it needs."""
 
     def __init__(self, scan: nodes.StreamScan) -> None:
         self._scan = scan
-        self._time_type = T.TimestampType()
+        self._time_type = TIMESTAMP
+        self._over = OverPlanner(Programs(), TIMESTAMP)
         self.shipped: dict[str, Value] = {}
         self._types: dict[str, pa.DataType] = {}
 
@@ -200,14 +189,16 @@ class _Making:
         for i, ref in enumerate(refs):
             self._ship(f"g{i}", ref)
         specs = tuple(self._aggregate(call, i) for i, call in enumerate(node.aggregates))
-        per = partitioning(window, [ref.name for ref in refs])
-        placement = _Places(None, self._time_type).of(window, per, numbered=True)  # type: ignore[arg-type]
+        per = PARTITIONS[partitioning(window, [ref.name for ref in refs])]
+        placement = AssignerPlanner(self._time_type).of(window, per)
         if isinstance(window, PredicateWindow):
             for name, condition in ((STARTS, window.start_when), (ENDS, window.end_when)):
                 self.shipped[name] = holds(cast(Expr, condition), windowed.input.schema)
                 self._types[name] = pa.bool_()
         groups = tuple(f"g{i}" for i in range(len(refs)))
-        spec = WindowSpec(placement.placing, placement.edge_type, groups, specs, placement.wid_type)
+        spec = WindowSpec(
+            placement.assigner, arrow_of(placement.edge), groups, specs, arrow_of(placement.wid)
+        )
         bounds = {"window_start": spec.edge_type, "window_end": spec.edge_type, "wid": spec.wid_type}
         if window.emit_every:
             bounds["complete"] = pa.bool_()
@@ -220,7 +211,7 @@ class _Making:
         named |= {call.result: f"r{i}" for i, call in enumerate(node.aggregates)}
         return _Made(
             self._pipeline(
-                [*placement.before, partial(WindowAggregate, spec)],
+                [*placement.before, spec],
                 [*(pa.field(name, self._types[name]) for name in groups), *added],
                 key="g0" if refs else None,
                 generous=placement.generous,
@@ -236,8 +227,10 @@ class _Making:
             self._ship(f"c{i}", ref)
         first = node.calls[0]
         specs = [self._over_spec(call, i) for i, call in enumerate(node.calls)]
-        made = over_kernels(node.calls, specs, self._slide(first))
-        results = list(made.added)
+        complete = "complete" if first.emit_every else None
+        types = {f"r{i}": call.call.type for i, call in enumerate(node.calls)}
+        made = self._over.kernels(node.calls, specs, self._over.slide(first, complete), types)
+        results = list(schema_of(made.added))
         named = {ref: f"c{i}" for i, ref in enumerate(refs)}
         named |= {call.call.result: f"r{i}" for i, call in enumerate(node.calls)}
         if first.emit_every:
@@ -250,23 +243,13 @@ class _Making:
         return _Made(pipeline, named, bool(partition), made.apart, made.listed)
 
     def _over_spec(self, over: OverCall, number: int) -> OverSpec | OverUdaSpec:
-        measured = partial(units, kind=self._time_type)
         if over.call.user is None:
-            return over_spec(over, self._aggregate(over.call, number), measured)
-        body, spec = user_over_spec(over, measured, f"a{number}", f"r{number}")
+            return self._over.builtin(over, self._aggregate(over.call, number))
+        body, spec = self._over.uda(over, f"a{number}", f"r{number}")
         self._ship_arguments(over.call, body, number)
         return spec
 
-    def _slide(self, over: OverCall) -> SlideSpec | None:
-        emit = None if over.emit_every is None else int(units(over.emit_every, self._time_type))
-        complete = None if emit is None else "complete"
-        if over.slide is None:
-            return None
-        if isinstance(over.slide, Rows):
-            return SlideSpec(rows=over.slide.count, emit=emit, complete=complete)
-        return SlideSpec(time=int(units(over.slide, self._time_type)), emit=emit, complete=complete)
-
-    # ------------------------------------------------------------ what is shipped
+    # ------------------------------------------------------------ packed columns
 
     def _column(self, ref: ColumnRef | None) -> ColumnRef:
         """A column of the stream, by its name."""
@@ -288,36 +271,36 @@ class _Making:
             self._ship(f"a{number}_{i}", self._column(argument.column))
 
     def _aggregate(self, call: AggregateCall, number: int) -> AggregateSpec:
-        name = call.name.lower()
         if call.user is not None:
             assert call.bodies is not None
             body = call.bodies.base or call.bodies.window
             assert body is not None
             self._ship_arguments(call, body, number)
-            return content_spec(call, body, f"a{number}", f"r{number}")
-        function = _NAMES.get(name, name)
+            program = self._over.programs.program(body, CONTENT)
+            return content_spec(call, body, program, f"a{number}", f"r{number}")
+        row = builtin_aggregate(call.name)
+        assert row is not None
+        assert call.constants is not None
+        is_double = row.arguments in (Arguments.DOUBLES, Arguments.NUMBER)
         fixed = constants(call)
-        parameters = [constant(argument.sql, DOUBLE) for argument in fixed]
-        if name == "median":
-            parameters = [0.5]
         arguments = [a.column for a in call.arguments if a.column is not None and a not in fixed]
         names = [f"a{number}_{i}" for i in range(len(arguments))]
         for column, argument in zip(names, arguments, strict=True):
-            self._ship(column, self._column(argument), DOUBLE if function in _OF_DOUBLES else None)
+            self._ship(column, self._column(argument), DOUBLE if is_double else None)
         return AggregateSpec(
-            cast(Function, function),
+            function_of(row, len(call.arguments)),
             names[0] if names else None,
             f"r{number}",
             _arrow(call.type),
             others=tuple(names[1:]),
-            parameters=tuple(parameters),
+            parameters=call.constants,
             distinct=call.distinct,
             ignore_nulls=call.ignore_nulls,
         )
 
     def _pipeline(
         self,
-        kernels: Sequence[Callable[[], Kernel]],
+        kernels: Sequence[KernelSpec],
         output: Sequence[pa.Field],
         *,
         key: str | None,
@@ -334,27 +317,8 @@ class _Making:
             replace(promises, generous=promises.generous and generous),
             key=key,
         )
-        return Pipeline((source,), lambda: [make() for make in kernels], pa.schema(output), time)
-
-
-class _Places(WindowPlanner):
-    """What Spark is asked for is asked of the oracle."""
-
-    def of(self, window: Window, per: Columns, *, numbered: bool) -> WindowPlacement:
-        if not isinstance(window, PredicateWindow):
-            return super().of(window, per, numbered=numbered)
-        often = self._emit(window)
-        runs = SessionPredicateWindows(None, None if often is None else int(often), per, numbered)
-        return WindowPlacement(runs, self._edge_type, before=(Reorder,))
-
-    def instant(self, constant_: str) -> int | float:
-        if "-" not in constant_:
-            constant_ = f"'1970-01-01 {constant_.strip()[1:]}"
-        point = to_point(constant(constant_, TIMESTAMP), TIMESTAMP)
-        assert isinstance(point, int)
-        return point
+        return Pipeline((source,), tuple(kernels), pa.schema(output), time)
 
 
 def _arrow(type_: Type) -> pa.DataType:
-    schema = T.StructType([T.StructField("c", to_spark_type(type_))])
-    return to_arrow_schema(schema, timezone="UTC").field(0).type
+    return arrow_type(type_)

@@ -1,4 +1,4 @@
-"""What follows from conditions: what is claimed holds for all tuples, and what people see is found."""
+"""Implications of conditions: claims hold for all tuples, and obvious ones are made."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def searched(pattern: str, where: str) -> Pattern:
 
 
 def followed(first: str, second: str) -> tuple[Known, Known]:
-    """What the second condition is where the first holds, and where it does not. The tuple is called q."""
+    """Return the second condition where the first holds, and where it does not. The tuple is called q."""
     form = searched("A, B", f"{first.replace('q.', 'A.')} AND {second.replace('q.', 'B.')}")
     known = implications(form)
     return known.theta[0][1], known.phi[0][1]

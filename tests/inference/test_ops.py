@@ -236,7 +236,7 @@ class Searched:
 
 
 def facts_of(searched: Searched, forgotten: Callable[[], bool]) -> PatternFacts:
-    """What follows from the tables; some of it is forgotten, as not everything can be proved."""
+    """Return the implications of the tables; some are dropped, as not all can be proved."""
     size, kinds = len(searched.stars), range(len(searched.takes[0]))
     wanted = [*searched.takes, searched.takes[0]]
 

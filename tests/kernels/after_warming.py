@@ -1,4 +1,4 @@
-"""Run in a process of its own: warm up, work with all kinds of input, and look for what was compiled late."""
+"""Run in a process of its own: warm up, process all kinds of input, and look for late compilation."""
 
 import pickle
 import sys
@@ -12,20 +12,23 @@ import pyarrow as pa
 from checks import Store
 from test_compiled import compiled
 
-from millstream.kernels.core.kernel import END, KEY, Frontier, Tuples
-from millstream.kernels.core.partition_state import BY_KEY, WHOLE
+from millstream.kernels.column_names import BY_KEY, KEY, WHOLE
+from millstream.kernels.core.kernel import END, Frontier, Tuples
 from millstream.kernels.core.reorder import Reorder
 from millstream.kernels.over.active_expiration import ActiveAggregate
 from millstream.kernels.over.over_aggregate import OverAggregate
 from millstream.kernels.precompile import compile_kernels
 from millstream.kernels.relational.union_distinct import UnionDistinct
 from millstream.kernels.specs import AggregateSpec, Order, OverSpec, SlideSpec, WindowSpec
+from millstream.kernels.window_specs import (
+    LandmarkWindows,
+    NowWindows,
+    RowWindows,
+    SessionPredicateWindows,
+    SlidingWindows,
+    TupleSlideWindows,
+)
 from millstream.kernels.windows.arrival_numbers import ArrivalNumbers
-from millstream.kernels.windows.landmark_assigner import LandmarkWindows, NowWindows
-from millstream.kernels.windows.row_assigner import RowWindows
-from millstream.kernels.windows.session_predicate_assigner import SessionPredicateWindows
-from millstream.kernels.windows.sliding_assigner import SlidingWindows
-from millstream.kernels.windows.tuple_slide_assigner import TupleSlideWindows
 from millstream.kernels.windows.window_aggregate import WindowAggregate
 
 ROWS = 60

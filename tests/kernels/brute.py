@@ -21,7 +21,7 @@ class DoesNotFitError(Exception):
 
 
 def aggregate(spec: AggregateSpec, content: list[Any]) -> Any:
-    """Of the arguments of a window's tuples, in order."""
+    """Aggregate the arguments of a window's tuples, in order."""
     if spec.argument is None:
         return len(content)
     values = [value for value in content if value is not None]

@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 from brute import close
 
-from millstream.kernels.core.kernel import BEGINNING, END, KEY, KEY2, Change, Frontier, Kernel, Tuples
+from millstream.kernels.column_names import KEY, KEY2
+from millstream.kernels.core.kernel import BEGINNING, END, Change, Frontier, Kernel, Tuples
 from millstream.kernels.core.tuple_batch import cut
 
 Batch = tuple[Tuples, Frontier]
@@ -107,7 +108,7 @@ class Chain(Kernel):
 
 
 class Store:
-    """Where snapshots go: bytes and JSON, as in a state store."""
+    """A store for snapshots: bytes and JSON, as in a state store."""
 
     def __init__(self) -> None:
         self.chunks: dict[str, bytes] = {}
@@ -214,6 +215,6 @@ def same_rows(actual: list[Row], expected: list[Row], magnitude: float = 0.0) ->
 
 
 def ended(*batches: Batch) -> list[Batch]:
-    """The same, and then the end of the input."""
+    """Return the batches followed by the end of the input."""
     last = batches[-1][0]
     return [*batches, (cut(last, 0, 0), END)]

@@ -15,7 +15,7 @@ from millstream.kernels.core import state_chunks
 from millstream.kernels.core.kernel import END, Frontier
 from millstream.kernels.over.over_aggregate import OverAggregate
 from millstream.kernels.specs import AggregateSpec, Order, OverSpec, WindowSpec
-from millstream.kernels.windows.sliding_assigner import SlidingWindows
+from millstream.kernels.window_specs import SlidingWindows
 from millstream.kernels.windows.window_aggregate import WindowAggregate
 
 BIGINT, DOUBLE, STRING, DECIMAL = pa.int64(), pa.float64(), pa.string(), pa.decimal128(20, 2)
@@ -238,7 +238,7 @@ def test_bracket_windows(specs, range_, slide, made):
 def _with_key(tuples):
     from dataclasses import replace
 
-    from millstream.kernels.core.kernel import KEY
+    from millstream.kernels.column_names import KEY
 
     return replace(tuples, columns=tuples.columns.append_column("key_", tuples.columns[KEY]))
 

@@ -1,4 +1,4 @@
-"""Aggregates over what nothing leaves: what is kept does not grow with the tuples."""
+"""Aggregates over append-only relations: the state does not grow with the tuples."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import pytest
 from checks import Chain, check, rows, stream
 from varying import Tuple, batches, changes, drawn, grouped, lived, told
 
+from millstream.kernels.column_names import OP
 from millstream.kernels.core import state_chunks
 from millstream.kernels.core.kernel import END, Frontier, Tuples
 from millstream.kernels.core.reorder import Reorder
 from millstream.kernels.core.tuple_batch import cut
 from millstream.kernels.relational.append_only_groups import AppendOnlyGroups
-from millstream.kernels.relational.incremental_relation import OP
 from millstream.kernels.relational.lifetimes import Lifetime, SlideInstants
 from millstream.kernels.specs import AggregateSpec, GroupSpec
 
@@ -77,7 +77,7 @@ def test_groups(stay: Lifetime, seed: int) -> None:
 @pytest.mark.parametrize("stay", STAYS, ids=str)
 @pytest.mark.parametrize("aggregates", [MERGED, VALUED, (*VALUED, *MERGED), ()], ids=len)
 def test_every_kind_of_aggregate(aggregates: tuple[AggregateSpec, ...], stay: Lifetime, seed: int) -> None:
-    """Each row of a group is what its tuples come to so far, and leaves when another one enters."""
+    """Each row of a group has the value of its tuples so far, and leaves when another one enters."""
     chance = random.Random(seed)
     tuples = drawn(chance, 24, sides=1)
     given = [(with_doubles(some), frontier) for some, frontier in batches(tuples, chance)]

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 from checks import check, ended, results, stream
 
-from millstream.kernels.core.kernel import END, KEY, Frontier, Tuples
+from millstream.kernels.column_names import KEY
+from millstream.kernels.core.kernel import END, Frontier, Tuples
 from millstream.kernels.relational.append_only_join import SIDE, AppendOnlyJoin
 from millstream.kernels.specs import AppendOnlyJoinSpec
 

@@ -1,4 +1,4 @@
-"""What is maintained at every instant is what the operator gives from scratch."""
+"""Maintained relations against the operator computed from scratch."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from varying import (
     unmatched,
 )
 
+from millstream.kernels.column_names import ID, ID2, KEY, OP, UNTIL
 from millstream.kernels.core import state_chunks
-from millstream.kernels.core.kernel import END, KEY, Frontier, Kernel, Tuples
+from millstream.kernels.core.kernel import END, Frontier, Kernel, Tuples
 from millstream.kernels.core.tuple_batch import cut
 from millstream.kernels.relational.append_only_join import AppendOnlyJoin
 from millstream.kernels.relational.changelog import Changelog, RowChangelog
 from millstream.kernels.relational.group_aggregate import GroupAggregate
-from millstream.kernels.relational.incremental_relation import ID, ID2, OP, UNTIL
 from millstream.kernels.relational.inner_join import InnerJoin
 from millstream.kernels.relational.lifetimes import Lifetime, RowLifetime, SlideInstants
 from millstream.kernels.relational.outer_join import OuterJoin
@@ -251,7 +251,7 @@ def test_a_batch_may_say_that_there_are_no_nulls_and_another_one_not(kernel: Ker
 @pytest.mark.parametrize("follows", [True, False], ids=["followed", "windows of a log"])
 @pytest.mark.parametrize("stay", [Lifetime(3), Lifetime(None), *SLIDING], ids=str)
 def test_groups(stay: Lifetime, follows: bool, seed: int) -> None:
-    """Counts and sums follow what enters and leaves; with a maximum all follow windows of a log."""
+    """Counts and sums follow insertions and deletions; with a maximum, windows of a log."""
     chance = random.Random(seed)
     tuples = drawn(chance, 24, sides=1)
     aggregates = [

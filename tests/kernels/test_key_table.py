@@ -5,7 +5,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millstream.kernels.core.kernel import KEY, KEY2
+from millstream.kernels.column_names import KEY, KEY2
 from millstream.kernels.core.key_table import KeyTable
 
 

@@ -5,15 +5,18 @@ from dataclasses import replace
 import pyarrow as pa
 from checks import results, stream
 
+from millstream.kernels.column_names import BY_KEY, BY_PART, WHOLE
 from millstream.kernels.core.kernel import BEGINNING, END, Frontier
-from millstream.kernels.core.partition_state import BY_KEY, BY_PART, WHOLE
 from millstream.kernels.specs import AggregateSpec, WindowSpec
+from millstream.kernels.window_specs import (
+    LandmarkWindows,
+    NowWindows,
+    RowWindows,
+    SessionPredicateWindows,
+    SlidingWindows,
+    TupleSlideWindows,
+)
 from millstream.kernels.windows.arrival_numbers import ArrivalNumbers
-from millstream.kernels.windows.landmark_assigner import LandmarkWindows, NowWindows
-from millstream.kernels.windows.row_assigner import RowWindows
-from millstream.kernels.windows.session_predicate_assigner import SessionPredicateWindows
-from millstream.kernels.windows.sliding_assigner import SlidingWindows
-from millstream.kernels.windows.tuple_slide_assigner import TupleSlideWindows
 from millstream.kernels.windows.window_aggregate import WindowAggregate
 
 BIGINT, STRING, BOOLEAN = pa.int64(), pa.string(), pa.bool_()

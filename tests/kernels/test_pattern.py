@@ -9,7 +9,8 @@ from checks import check, ended, results, run, stream
 
 from millstream.codegen.patterns.pattern_compiler import compile_pattern
 from millstream.ir.pattern import Pattern
-from millstream.kernels.core.kernel import END, KEY, Frontier, Tuples
+from millstream.kernels.column_names import KEY
+from millstream.kernels.core.kernel import END, Frontier, Tuples
 from millstream.kernels.patterns.pattern_match import PatternError, PatternMatch
 from millstream.types import BIGINT, DOUBLE, STRING
 from tests.codegen.patterns.forms import Patterns

@@ -18,10 +18,10 @@ from millstream.ir.python_aggregate import EXPIRE, PythonBody, examined
 from millstream.kernels.core.kernel import Frontier, Kernel
 from millstream.kernels.over.over_aggregate import OverAggregate
 from millstream.kernels.python_udas.user_traceback import PythonAggregateError
+from millstream.kernels.result_types import rows_type
 from millstream.kernels.specs import AggregateSpec, OverSpec, OverUdaSpec, UdaSpec
 from millstream.kernels.udas.active_uda import ActiveUda
 from millstream.kernels.udas.over_uda import OverUda
-from millstream.kernels.udas.returned_rows import rows_type
 from millstream.kernels.udas.stream_uda import BaseAggregate
 from millstream.program.python_program import PythonProgram
 from millstream.types import BIGINT, DOUBLE, STRING, Field
@@ -269,7 +269,7 @@ def test_only_instances_that_changed_are_written() -> None:
 
 
 class Locked:
-    """Nobody can pickle a generator."""
+    """A generator cannot be pickled."""
 
     def init(self) -> Any:
         return iter(x for x in ())

@@ -3,12 +3,13 @@ import math
 import numpy as np
 import pyarrow as pa
 import pytest
-from checks import Store, check, ended, results, rows, stream, tuples_of
+from checks import Store, check, ended, restored, results, rows, stream, tuples_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from millstream.kernels.core.kernel import END, Frontier
 from millstream.kernels.core.reorder import Reorder
+from millstream.kernels.core.tie_order import TieOrder
 
 
 def test_tuples_wait_for_the_frontier():
@@ -78,6 +79,18 @@ def test_a_chunk_is_written_once_and_goes_when_all_of_it_is_final():
     kernel.process(stream("time v\n 10 0"), END)
     store.write(kernel.snapshot())
     assert store.chunks == {}
+
+
+def test_ties_at_the_frontier_are_kept_through_a_restart():
+    tuples = stream("""
+        time  v
+        4     2
+        4     1
+    """)
+    nothing = tuples.take(np.array([], int))
+    batches = [(tuples, Frontier(4, 0)), (nothing, Frontier(4, 0)), (nothing, END)]
+    found = restored(lambda: TieOrder(("v",), ((0, 9),)), batches, {1})
+    assert [row["v"] for row in found] == [1, 2]
 
 
 def test_memory_of_a_batch_is_let_go():

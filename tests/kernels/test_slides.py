@@ -1,4 +1,4 @@
-"""Windows over a call that slide (semantics 2): which tuples give a result, and what is kept for that."""
+"""OVER windows that slide (semantics 2): the tuples with a result, and the state."""
 
 import math
 
@@ -223,7 +223,7 @@ def test_a_result_of_a_slot_that_does_not_fit_is_an_error_when_the_slot_is_compl
         assert caught.value.position == (4, 0, 3)
 
 
-# ------------------------------------------------------------ what is kept
+# ------------------------------------------------------------ state
 
 
 def rows_kept(slide, monkeypatch, size=40_000):

@@ -16,7 +16,7 @@ from millstream.kernels.core.kernel import END, Frontier, Tuples
 from millstream.kernels.core.kernel_errors import KernelError
 from millstream.kernels.over.over_aggregate import OverAggregate
 from millstream.kernels.specs import AggregateSpec, OverSpec, WindowSpec
-from millstream.kernels.windows.sliding_assigner import SlidingWindows
+from millstream.kernels.window_specs import SlidingWindows
 from millstream.kernels.windows.window_aggregate import WindowAggregate
 
 D = Decimal

@@ -1,4 +1,4 @@
-"""Kernels that run aggregates of the user's, and what they write down."""
+"""Kernels of user-defined aggregates, and their snapshots."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ import pyarrow as pa
 import pytest
 
 from millstream.analysis.definitions.statement_analyzer import analyse
-from millstream.analysis.udas.body_elaborator import checked_body
+from millstream.analysis.udas.aggregate_versions import checked_body
 from millstream.catalog import Catalog
 from millstream.codegen.udas import uda_compiler
-from millstream.kernels.core.kernel import KEY, Frontier, Kernel, Tuples
+from millstream.kernels.column_names import KEY
+from millstream.kernels.core.kernel import Frontier, Kernel, Tuples
 from millstream.kernels.specs import OverUdaSpec, UdaSpec
 from millstream.kernels.udas.over_uda import OverUda
 from millstream.syntax import parse_script
@@ -56,7 +57,7 @@ def results(kernel: Kernel, time: int, keys: range) -> list[int]:
 
 @pytest.mark.parametrize("written", [{0, 100, 101}, {101}, {100, 101}, {0, 101}])
 def test_what_many_silent_keys_leave_behind_is_tidied_up_and_nothing_else_is_lost(written: set[int]) -> None:
-    """Whether state is written after each batch or only after some."""
+    """Return whether state is written after each batch or only after some."""
     kernel = totals_of_the_last(10)
     chunks: dict[str, pa.Table] = {}
     meta: Mapping[str, Any] = {}

@@ -1,4 +1,4 @@
-"""What users' aggregates keep: as little as their version needs, and nothing of windows that have emptied."""
+"""State of user-defined aggregates: as little as their version needs, and nothing of empty windows."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 import pytest
-from pyspark.sql import types as T  # noqa: N812 (Spark's own custom)
 
-from millstream.kernels.core.kernel import KEY, Frontier, Kernel, Tuples
+from millstream.kernels.column_names import KEY
+from millstream.kernels.core.kernel import Frontier, Kernel, Tuples
+from millstream.kernels.registry import make_kernel
 from millstream.kernels.udas import compiled_machine
+from millstream.physical.operators.over import OverPlanner
+from millstream.physical.programs import Programs
 from millstream.plan.nodes import OverAggregate
 from millstream.program.jit_loader import plain_functions
-from millstream.quantity import Quantity
-from millstream.spark.planning.over_stage import over_kernels, user_over_spec
-from millstream.spark.planning.stream_disorder import units
+from millstream.types import BIGINT
 from tests.engine.without_spark import planned
 
 SUM = """
@@ -43,17 +44,14 @@ def uncompiled() -> Iterator[None]:
 
 
 def kernel(over: str, created: str, calls: tuple[str, ...] = ("total(x)",)) -> Kernel:
-    """The kernel of some calls over a window, without what puts tuples in order before it."""
+    """Return the kernel of some calls over a window, without the reordering before it."""
     stream = "CREATE STREAM s (k INT, x INT, t BIGINT) ORDER BY t;"
     asked = ", ".join(f"{call} OVER (PARTITION BY k {over}) AS r{i}" for i, call in enumerate(calls))
     plan = planned(f"{stream}{created} SELECT k, {asked} FROM s;")
     node = next(n for n in plan.walk() if isinstance(n, OverAggregate))
-
-    def measured(amount: Quantity) -> int | float:
-        return units(amount, T.LongType())
-
-    specs = [user_over_spec(call, measured, f"a{i}", f"r{i}")[1] for i, call in enumerate(node.calls)]
-    return over_kernels(node.calls, specs, None).kernels[-1]()
+    planner = OverPlanner(Programs(), BIGINT)
+    specs = [planner.uda(call, f"a{i}", f"r{i}")[1] for i, call in enumerate(node.calls)]
+    return make_kernel(planner.kernels(node.calls, specs, None, {}).kernels[-1])
 
 
 def tuples(start: int, end: int, keys: int = 1) -> Tuples:

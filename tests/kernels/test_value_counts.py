@@ -8,14 +8,12 @@ from definitions import aggregate
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
+from millstream.kernels.column_names import BY_KEY, BY_PART, INSIDE, PART, WHOLE
 from millstream.kernels.core import state_chunks
 from millstream.kernels.core.kernel import END, Frontier
-from millstream.kernels.core.key_table import PART
-from millstream.kernels.core.partition_state import BY_KEY, BY_PART, WHOLE
 from millstream.kernels.specs import AggregateSpec, WindowSpec
+from millstream.kernels.window_specs import TupleSlideWindows
 from millstream.kernels.windows.arrival_numbers import ArrivalNumbers
-from millstream.kernels.windows.panes import INSIDE
-from millstream.kernels.windows.tuple_slide_assigner import TupleSlideWindows
 from millstream.kernels.windows.window_aggregate import WindowAggregate
 
 BIGINT, DOUBLE, STRING = pa.int64(), pa.float64(), pa.string()

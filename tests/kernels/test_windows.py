@@ -13,7 +13,7 @@ from millstream.kernels.core import state_chunks
 from millstream.kernels.core.kernel import END, Frontier
 from millstream.kernels.core.kernel_errors import KernelError
 from millstream.kernels.specs import AggregateSpec, WindowSpec
-from millstream.kernels.windows.sliding_assigner import SlidingWindows
+from millstream.kernels.window_specs import SlidingWindows
 from millstream.kernels.windows.window_aggregate import WindowAggregate
 
 BIGINT, DOUBLE, STRING = pa.int64(), pa.float64(), pa.string()
@@ -280,14 +280,16 @@ def windows_by_definition(wanted, tuples):
     """Rows (end, wid, group, results), in order: for every window the tuples of its extent, by key."""
     out = []
     times = [row["time"] for row in tuples]
-    low = (min(times, default=0) - wanted.placing.origin) // wanted.placing.slide - 2
-    high = (max(times, default=0) + wanted.placing.range - wanted.placing.origin) // wanted.placing.slide + 2
+    low = (min(times, default=0) - wanted.assigner.origin) // wanted.assigner.slide - 2
+    high = (
+        max(times, default=0) + wanted.assigner.range - wanted.assigner.origin
+    ) // wanted.assigner.slide + 2
     for wid in range(low, high):
-        end = wanted.placing.origin + (wid + 1) * wanted.placing.slide
+        end = wanted.assigner.origin + (wid + 1) * wanted.assigner.slide
         inside = [
             row
             for row in tuples
-            if end - wanted.placing.range <= row["time"] < end and (row["hold"] is None or end > row["hold"])
+            if end - wanted.assigner.range <= row["time"] < end and (row["hold"] is None or end > row["hold"])
         ]
         for key in sorted({row["key"] for row in inside}, key=lambda key: (key is not None, key)):
             content = [row for row in inside if row["key"] == key]

@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 from checks import Batch, ended
 
-from millstream.kernels.core.kernel import KEY, Change, Frontier, Kernel, Tuples
+from millstream.kernels.column_names import ID, ID2, KEY, OP, SIDE, UNTIL
+from millstream.kernels.core.kernel import Change, Frontier, Kernel, Tuples
 from millstream.kernels.core.reorder import Reorder
-from millstream.kernels.relational.incremental_relation import ID, ID2, OP, SIDE, UNTIL
 from millstream.kernels.relational.lifetimes import Lifetime, RowLifetime, SlideInstants
 
 State = dict[Any, tuple[Any, ...]]
@@ -72,7 +72,7 @@ def batches(tuples: Sequence[Tuple], chance: random.Random) -> list[Batch]:
 def lived(
     tuples: Sequence[Tuple], stay: Lifetime | RowLifetime, slides: Sequence[SlideInstants]
 ) -> list[Lived]:
-    """When tuples of one side are in their window, as seen at slides."""
+    """Return the lifetimes of tuples of one side, as seen at slides."""
     found = _by_rows(tuples, stay) if isinstance(stay, RowLifetime) else [_by_time(t, stay) for t in tuples]
     if slides:
         found = [Lived(one.tuple, seen(one.enters, slides), seen(one.leaves, slides)) for one in found]
@@ -115,7 +115,7 @@ def _by_rows(tuples: Sequence[Tuple], lifetime: RowLifetime) -> list[Lived]:
 def changes(
     sides: Sequence[Sequence[Lived]], operator: Callable[..., State]
 ) -> Counter[tuple[float, int, tuple[Any, ...]]]:
-    """What enters and leaves a result, computed anew whenever something changes."""
+    """Return the changes of a result, recomputed whenever an input changes."""
     instants = {i for side in sides for one in side for i in (one.enters, one.leaves) if i < math.inf}
     found: Counter[tuple[float, int, tuple[Any, ...]]] = Counter()
     before: State = {}
@@ -239,7 +239,7 @@ class Fed(Kernel):
 
 
 def told(rows: Sequence[Mapping[str, Any]], columns: str) -> Counter[tuple[float, int, tuple[Any, ...]]]:
-    """What a kernel has said, and what follows by itself: ends that were known before."""
+    """Return the changes of a kernel, and the expiries that were known in advance."""
     names = columns.split()
     found: Counter[tuple[float, int, tuple[Any, ...]]] = Counter()
     ends: dict[tuple[int, int], tuple[float, tuple[Any, ...]]] = {}

@@ -16,7 +16,7 @@ from hypothesis import settings
 
 from millstream.analysis.definitions.library_aggregates import library_aggregate
 from millstream.analysis.queries.call_nodes import Bodies
-from millstream.analysis.udas.body_elaborator import bodies_of
+from millstream.analysis.udas.aggregate_versions import bodies_of
 from millstream.catalog import Catalog
 from millstream.codegen.udas.uda_compiler import ACTIVE, BASE, CONTENT, RANGE, ROWS, compile_uda
 from millstream.ir.typed_nodes import Body
@@ -54,13 +54,13 @@ def _bodies(name: str, types: tuple[Type, ...]) -> Bodies:
 
 @contextlib.contextmanager
 def uncompiled() -> Iterator[None]:
-    """Programs as Python runs them: most tests are about what they say, not how fast."""
+    """Programs as Python runs them: most tests concern their results, not their speed."""
     with mock.patch("millstream.kernels.udas.compiled_machine.functions", plain_functions):
         yield
 
 
 def base(name: str, types: Sequence[Type], rows: Sequence[Row], cuts: Sequence[int] = ()) -> list[list[Row]]:
-    """What the base version returns for each tuple of a stream."""
+    """Return the rows of the base version for each tuple of a stream."""
     spec = _spec(bodies(name, types).base, BASE)
     return _by_tuple(BaseAggregate([spec]), spec, rows, range(len(rows)), cuts)
 
@@ -68,7 +68,7 @@ def base(name: str, types: Sequence[Type], rows: Sequence[Row], cuts: Sequence[i
 def over_rows(
     name: str, types: Sequence[Type], rows: Sequence[Row], preceding: int, cuts: Sequence[int] = ()
 ) -> list[list[Row]]:
-    """What the window version returns for each tuple and as many before it."""
+    """Return the rows of the window version for each tuple and as many before it."""
     spec = _spec(bodies(name, types).window, ROWS)
     return _by_tuple(OverUda([OverUdaSpec(spec, rows=preceding)]), spec, rows, range(len(rows)), cuts)
 
@@ -76,7 +76,7 @@ def over_rows(
 def over_range(
     name: str, types: Sequence[Type], rows: Sequence[Row], times: Sequence[int], preceding: int
 ) -> list[list[Row]]:
-    """What the window version returns for each tuple and those so long before it."""
+    """Return the rows of the window version for each tuple and those so long before it."""
     spec = _spec(bodies(name, types).window, RANGE)
     return _by_tuple(OverUda([OverUdaSpec(spec, range=preceding)]), spec, rows, times, ())
 
@@ -84,7 +84,7 @@ def over_range(
 def active(
     name: str, types: Sequence[Type], rows: Sequence[Row], times: Sequence[int], preceding: int
 ) -> list[tuple[int, Row]]:
-    """What comes out with ACTIVE EXPIRATION, and when."""
+    """Return the rows with ACTIVE EXPIRATION, and their times."""
     found = bodies(name, types)
     spec = _spec(found.window, ACTIVE, found.base)
     out = ActiveUda(OverUdaSpec(spec, range=preceding)).process(_tuples(spec, rows, times, 0), END)
@@ -92,7 +92,7 @@ def active(
 
 
 def content(name: str, types: Sequence[Type], rows: Sequence[Row]) -> list[Row]:
-    """What the base version (or the only one) returns for a window with these tuples."""
+    """Return the rows of the base version (or the only one) for a window with these tuples."""
     found = bodies(name, types)
     spec = _spec(found.base or found.window, CONTENT)
     machine = CompiledMachine(spec.program)

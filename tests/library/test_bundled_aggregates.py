@@ -1,4 +1,4 @@
-"""The library is at hand without a word, and out of the way of what users make themselves."""
+"""The library needs no declaration, and user-defined aggregates replace it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from millstream.errors import AnalysisError
 from millstream.library import bundled_aggregates
 from millstream.plan.builder import build
 from millstream.plan.optimize import optimize
-from millstream.plan.refusals import why_not
+from millstream.plan.refusals import Refusal, why_not
 from millstream.syntax import parse_script
 
 DECLARED = """\
@@ -35,7 +35,7 @@ STREAMS = "".join(
 )
 
 
-def refusals(script: str, catalog: Catalog) -> list[str | None]:
+def refusals(script: str, catalog: Catalog) -> list[Refusal | None]:
     meanings = [analyse(statement, catalog).meaning for statement in parse_script(script)]
     return [why_not(optimize(build(m.query))) for m in meanings if isinstance(m, RunQuery)]
 

@@ -1,4 +1,4 @@
-"""Compiled, the aggregates of the library do what they do as Python."""
+"""Compiled aggregates of the library agree with their runs as Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counts, samples and lists of the best give what a plain computation over the same tuples gives."""
+"""Counts, samples and lists of the best agree with a plain computation over the same tuples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Averages, variances and the like give what a plain computation over the same values gives."""
+"""Averages, variances and the like agree with a plain computation over the same values."""
 
 from __future__ import annotations
 

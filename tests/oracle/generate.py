@@ -239,7 +239,7 @@ def _timed(partition: list[dict[str, Any]], time_type: str, attribute: str | Non
             arrivals.append(Heartbeat(time))
             continue
         columns = {name: value for name, value in drawn.items() if name in ("k", "v", "p", "q")}
-        # A punctuation without a time ends a source partition, and then nobody knows how far it had come.
+        # A punctuation without a time ends a source partition, and its earlier progress is unknown.
         if attribute is not None:
             columns["a"] = _time(now + 2 * drawn["beside"], attribute)
             if drawn["beside"] == 4 and not drawn.get("q"):

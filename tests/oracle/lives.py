@@ -1,4 +1,4 @@
-"""What is in a result from when to when, as seen from outside: by the rows that enter and leave it."""
+"""Lifetimes of rows in a result, as seen from outside: by the rows that enter and leave it."""
 
 from __future__ import annotations
 

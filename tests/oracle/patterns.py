@@ -202,7 +202,7 @@ def _ends(star: Variable, column: str) -> list[str]:
 def _outputs(
     draw: Draw, source: Source, variables: Sequence[Variable], keys: Sequence[str], everything: bool
 ) -> tuple[list[str], dict[str, str]]:
-    """What is selected, and the types of what a further query may compute with."""
+    """Draw the selected columns, and the types of those that a further query may use."""
     outputs: list[str] = []
     columns: dict[str, str] = {}
     for i in range(draw(st.integers(1, 4))):

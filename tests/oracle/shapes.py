@@ -1,4 +1,4 @@
-"""What random queries are made of: sources, amounts along an attribute, conditions."""
+"""Parts of random queries: sources, amounts along an attribute, conditions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ UNITS = {"TIMESTAMP": "SECONDS", "DATE": "DAYS"}
 
 @dataclass(frozen=True)
 class Source:
-    """Something to read from: its columns with their types, and the type of its timestamp.
+    """A source: its columns with their types, and the type of its timestamp.
 
     ``attributes`` are the columns that something is promised about, so that windows may be defined on them;
     ``extreme`` says whether values are as large as they can be; ``arrives`` whether tuples come as they were

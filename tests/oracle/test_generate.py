@@ -1,4 +1,4 @@
-"""What is generated is ESL and can be interpreted; and the definitions hold together."""
+"""Generated queries are ESL and can be interpreted, and the definitions are consistent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a pattern query returns: aggregates, joins with tables, timestamps, and what further queries see."""
+"""Results of pattern queries: aggregates, joins with tables, timestamps, and input of further queries."""
 
 import pytest
 

@@ -14,13 +14,13 @@ def numbers(*values: int | None) -> str:
 
 
 def found(select: str, pattern: str, where: str, *values: int | None, ended: bool = True) -> Cells:
-    """What a pattern returns of a stream of numbers, the time of each match first."""
+    """Return the rows of a pattern on a stream of numbers, the time of each match first."""
     query = f"SELECT {select} FROM s AS ({pattern}){f' WHERE {where}' if where else ''}"
     return shown(ask(f"{STREAM}; {query}", s=numbers(*values), ended=ended))[1:]
 
 
 def runs(pattern: str, where: str, *values: int | None, ended: bool = True) -> list[str]:
-    """Where each match begins and ends; the pattern begins with A and ends with Z."""
+    """Return the first and last tuple of each match; the pattern begins with A and ends with Z."""
     first = "FIRST(A).t" if "*A" in pattern else "A.t"
     rows = found(f"{first}, Z.t", pattern, where, *values, ended=ended)
     assert all(time == end for time, _, end in rows)
@@ -126,7 +126,7 @@ def test_a_trailing_star_is_completed_by_the_end_of_the_input() -> None:
 
 
 def test_at_the_end_of_the_input_later_attempts_are_made_too() -> None:
-    """The first attempt still waits for what ends its star, and until then nobody starts another."""
+    """The first attempt still waits for what ends its star, and until then no other starts."""
     where = "A.v < 9 AND B.v > A.v AND Z.v <= 4"
     for ended, expected in ((True, ["2-4"]), (False, [])):
         assert runs("A, *B, Z", where, 1, 3, 5, 2, 6, ended=ended) == expected

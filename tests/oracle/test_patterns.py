@@ -116,7 +116,7 @@ def test_1_3_jams_along_the_highway() -> None:
         """,
     )
     # Station 3 is down from 100 to 40 after six minutes, which is not enough; but from 90 to 25 is.
-    # Nobody knows where station 4 is.
+    # The road of station 4 is unknown.
     assert shown(result) == table("""
         time  | location | speedTime
         10:03 | Exit 111 | 10:03

@@ -188,7 +188,7 @@ def joined(one: str, other: str, a: list[Tuple], b: list[Tuple]) -> list[Life]:
 
 
 def pairs(one: str, other: str, a: list[Tuple], b: list[Tuple]) -> list[Life]:
-    """What the paper says of a join: a pair expires as soon as one of the two does."""
+    """Return the pairs of a join by the paper: a pair expires as soon as one of the two does."""
     found = [
         Life((x.row[0], y.row[0]), max(x.enters, y.enters), min(x.leaves, y.leaves))
         for x, y in product(in_window(one, a).values(), in_window(other, b, "b").values())

@@ -1,4 +1,4 @@
-"""Whatever rules make of a plan over windows, the oracle gives the same: on random windows and streams."""
+"""Rewritten plans over windows give the oracle's results, on random windows and streams."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_a_rule_changes_no_result(rule: Any, data: st.DataObject, a: list[Tuple]
 
 
 def results(plan: Node, a: list[Tuple], b: list[Tuple], ended: bool) -> Counter[tuple[Any, ...]]:
-    """What is stamped with one instant has no order."""
+    """Return the results; those of one instant have no order."""
     inputs = {"a": Arrivals([[*map(Row, a)]]), "b": Arrivals([[*map(Row, b)]])}
     return Counter((row.time, *row.values) for row in run(plan, inputs, ended=ended).rows)
 

@@ -1,12 +1,12 @@
-"""What EXPLAIN says about how aggregates are computed."""
+"""Algorithms of aggregates in EXPLAIN."""
 
 from collections.abc import Callable
 from textwrap import dedent
 
 import pytest
 
+from millstream.catalog.builtin_aggregates import AGGREGATES
 from millstream.catalog.functions import FunctionKind, builtin, builtin_names
-from millstream.plan.aggregate_strategies import AGGREGATES
 from millstream.plan.explain.plan_report import explained
 from millstream.plan.nodes import Node
 

@@ -13,12 +13,13 @@ import pyarrow as pa
 import pytest
 
 from millstream.analysis.definitions.statement_analyzer import analyse
-from millstream.analysis.udas.body_elaborator import checked_body
+from millstream.analysis.udas.aggregate_versions import checked_body
 from millstream.catalog import Catalog
 from millstream.code_cache import code_directory
 from millstream.codegen.udas.uda_compiler import compile_uda
 from millstream.kernels.aggregates.content_aggregates import Elements
-from millstream.kernels.core.kernel import END, KEY, Frontier, Tuples
+from millstream.kernels.column_names import KEY
+from millstream.kernels.core.kernel import END, Frontier, Tuples
 from millstream.kernels.specs import OverUdaSpec, UdaSpec
 from millstream.kernels.udas import precompile_program
 from millstream.kernels.udas.active_uda import ActiveUda

@@ -1,4 +1,4 @@
-"""What a source partition promises, and who breaks it: by hand, and against the definitions of the oracle."""
+"""Promises of a source partition, and tuples that break them: by hand, and against the oracle."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from millstream.progress.disorder_clauses import (
     Punctuated,
     RowSlack,
 )
-from millstream.progress.watermark_tracker import Piece, Tracker
+from millstream.progress.piece import Piece
+from millstream.progress.watermark_tracker import Tracker
 from millstream.quantity import Duration
 from millstream.types import TIMESTAMP
 from oracle import disorder_promises as oracle

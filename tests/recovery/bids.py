@@ -44,7 +44,7 @@ FROM Bid PARTITION BY item AS (*A, B) WHERE A.price >= 20 AND B.price < 20;
 
 SELECT X.item, X.t, Y.t AS again FROM Bid PARTITION BY item AS (X, Y) WHERE X.price > 50 AND Y.price < 10;
 """
-"""All in the same tuples: they are one stage, and have answers in common."""
+"""Patterns over the same tuples, so that they are one stage."""
 
 RIVALS = """
 SELECT CHANGES a.item, a.price, b.price AS more
@@ -115,7 +115,7 @@ CREATE STREAM Bid (item INT, price DOUBLE, bidder STRING, t TIMESTAMP) ORDER BY 
 
 
 def expected(script: str, rows: Sequence[Bid]) -> Answers:
-    """What the definitions of the semantics say."""
+    """Return the results by the definitions of the semantics."""
     arrived = Arrivals([[Row(vars(bid)) for bid in rows]])
     found = answers(script, {"Bid": arrived})
     return {name: [tuple(map(text, values)) for values in answer.values] for name, answer in found.items()}
@@ -141,5 +141,5 @@ def from_sections(content: str) -> Answers:
 
 
 def from_directory(directory: Path) -> Answers:
-    """What `--out` wrote."""
+    """Read the files of `--out`."""
     return {path.stem: from_csv(path.read_text()) for path in directory.glob("*.csv")}

@@ -21,7 +21,7 @@ _POLL_SECONDS = 0.02
 
 @dataclass(frozen=True)
 class Process:
-    """A process as the system shows it; with its children it shares a session, whoever their parents are."""
+    """A process as the system shows it; its descendants share its session."""
 
     pid: int
     parent: int
@@ -30,7 +30,7 @@ class Process:
 
 
 def processes() -> Iterator[Process]:
-    """Everything that runs, except what has died and was not yet buried."""
+    """Yield all running processes, zombies excepted."""
     for directory in Path("/proc").iterdir():
         if not directory.name.isdigit():
             continue
@@ -64,7 +64,7 @@ class Child:
                 cwd=directory,
                 stdout=out,
                 stderr=err,
-                # Whoever is killed leaves its temporary files behind.
+                # A killed process leaves its temporary files behind.
                 env={**os.environ, **dict.fromkeys(_SCRATCH, str(scratch)), **(environment or {})},
                 start_new_session=True,
             )
@@ -132,7 +132,7 @@ def _kill(pid: int) -> bool:
 
 
 class Runs:
-    """The same `millstream run` again and again in one directory, with one checkpoint."""
+    """Repeated runs of one `millstream run` in one directory, with one checkpoint."""
 
     def __init__(self, directory: Path, script: str, *options: str) -> None:
         self.directory = directory
@@ -159,15 +159,15 @@ class Runs:
 
     @property
     def batches(self) -> int:
-        """How many micro-batches have been finished, by all queries and runs together."""
+        """Return the number of finished micro-batches, of all queries and runs together."""
         return sum(path.name.isdigit() for path in self.checkpoint.glob("*/spark/commits/*"))
 
     @property
     def begun(self) -> int:
-        """How many micro-batches have been begun."""
+        """Return the number of micro-batches that have begun."""
         return sum(path.name.isdigit() for path in self.checkpoint.glob("*/spark/offsets/*"))
 
     @property
     def is_told_the_end(self) -> bool:
-        """Whether some query has been told that its input has ended."""
+        """Return whether some query has been told that its input has ended."""
         return any(self.checkpoint.glob("*/control/*.txt"))

@@ -1,4 +1,4 @@
-"""What is in the directory of a file sink, for readers that honour its list of finished batches."""
+"""Content of the directory of a file sink, for readers that honour its list of finished batches."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def checkpoint(tmp_path: Path) -> Path:
 
 
 def claimed(above: Path, query: str = "SELECT a FROM s") -> Checkpoint:
-    checkpoint = Checkpoint.kept(above, "q1")
+    checkpoint = Checkpoint.for_queries(above, "q1")
     checkpoint.claim("q1", Identity((query,), (query,)), 2)
     return checkpoint
 
@@ -69,12 +69,12 @@ def test_a_source_that_is_read_twice_has_two_offsets(checkpoint: Path) -> None:
 @pytest.mark.parametrize(
     ("manifest", "reason"),
     [
-        ("[]", "query.json does not tell its format"),
-        ("{}", "query.json does not tell its format"),
+        ("[]", "query.json has no format number"),
+        ("{}", "query.json has no format number"),
         ("", "query.json is not JSON"),
         ("\udcff", "query.json is not JSON"),
-        (json.dumps({"format": FORMAT}), "query.json is not whole"),
-        (json.dumps({"format": FORMAT, "shards": 2}), "query.json is not whole"),
+        (json.dumps({"format": FORMAT}), "query.json is incomplete"),
+        (json.dumps({"format": FORMAT, "shards": 2}), "query.json is incomplete"),
         (json.dumps({"format": 4}), f"has format 4, and this version of Millstream reads format {FORMAT}"),
         (json.dumps({"format": "x"}), "has format x"),
     ],
@@ -89,9 +89,7 @@ def test_manifests(checkpoint: Path, manifest: str, reason: str) -> None:
 def test_without_its_manifest_the_state_is_given_to_no_query(checkpoint: Path) -> None:
     (checkpoint / "query.json").unlink()
     for _ in range(2):
-        assert "query.json is missing, which tells whose state it is | put it back" in refused(
-            checkpoint.parent
-        )
+        assert "query.json is missing, which identifies the query | put it back" in refused(checkpoint.parent)
 
 
 @pytest.mark.parametrize(
@@ -101,15 +99,15 @@ def test_without_its_manifest_the_state_is_given_to_no_query(checkpoint: Path) -
         (lambda q: (q / "spark/offsets/3").unlink(), None),
         (lambda q: [(q / f"spark/offsets/{n}").unlink() for n in (2, 3)], "spark/offsets/2 is missing"),
         (lambda q: (q / "spark/offsets/2").unlink(), "spark/offsets/2 is missing"),
-        (lambda q: (q / "spark/offsets/3").write_text(""), "spark/offsets/3 is not whole"),
-        (lambda q: (q / "spark/offsets/3").write_text("v1\n{}\n{"), "spark/offsets/3 is not whole"),
+        (lambda q: (q / "spark/offsets/3").write_text(""), "spark/offsets/3 is incomplete"),
+        (lambda q: (q / "spark/offsets/3").write_text("v1\n{}\n{"), "spark/offsets/3 is incomplete"),
         (lambda q: shutil.rmtree(q / "spark/sources"), "entry 11 of a log in spark/sources is missing"),
         (lambda q: (q / "spark/sources/1/11").unlink(), "spark/sources/1/11 is missing"),
         (lambda q: (q / "spark/sources/1/10").unlink(), "spark/sources/1/10 is missing"),
         (lambda q: (q / "spark/sources/1/9.compact").unlink(), "spark/sources/1/0 is missing"),
         (
             lambda q: (q / "spark/sources/1/9.compact").write_text("v1\n{"),
-            "spark/sources/1/9.compact is not whole",
+            "spark/sources/1/9.compact is incomplete",
         ),
         (
             lambda q: [shutil.rmtree(q / f"spark/{name}") for name in ("offsets", "commits")],
@@ -175,12 +173,12 @@ def test_results_are_there_again(results: Path) -> None:
         (lambda d: (d / "ledger.json").unlink(), "ledger.json is missing"),
         (lambda d: (d / "ledger.json").write_text("[]"), "ledger.json is missing or cannot be read"),
         (lambda d: (d / "000000000001.arrow").unlink(), "1 of 3 files are missing"),
-        (lambda d: (d / "000000000001.arrow").write_bytes(b""), "000000000001.arrow is not whole"),
+        (lambda d: (d / "000000000001.arrow").write_bytes(b""), "000000000001.arrow is incomplete"),
         (
             lambda d: (d / "000000000001.arrow").write_bytes(b"ARROW1\0\0" * 20),
-            "000000000001.arrow is not whole",
+            "000000000001.arrow is incomplete",
         ),
-        (lambda d: (d / "mine.arrow").write_bytes(b""), "mine.arrow is no file of a checkpoint"),
+        (lambda d: (d / "mine.arrow").write_bytes(b""), "mine.arrow is not a checkpoint file"),
     ],
 )
 def test_damaged_results_are_refused(results: Path, damage: Damage, reason: str) -> None:

@@ -51,7 +51,7 @@ def last(directory: Path) -> Path:
         (lambda q: shutil.rmtree(q / "spark/sources"), "entry 0 of a log in spark/sources is missing"),
         (lambda q: shutil.rmtree(q / "spark"), "but Spark's checkpoint ends at -1|is gone"),
         (lambda q: shutil.rmtree(q / "results"), "the directory is gone"),
-        (lambda q: next((q / "results").glob("*.arrow")).write_bytes(b"ARROW1"), "is not whole"),
+        (lambda q: next((q / "results").glob("*.arrow")).write_bytes(b"ARROW1"), "is incomplete"),
         (lambda q: (q / "query.json").unlink(), "query.json is missing"),
         (lambda q: (q / "query.json").write_text(json.dumps({"format": 4})), "has format 4"),
         (lambda q: last(q / "spark/commits").write_text(""), None),

@@ -22,7 +22,7 @@ LINES = (
 
 
 def claim(above: Path, identity: Identity) -> None:
-    Checkpoint.kept(above, "q1").claim("q1", identity, 2)
+    Checkpoint.for_queries(above, "q1").claim("q1", identity, 2)
 
 
 def refused(above: Path, identity: Identity) -> str:

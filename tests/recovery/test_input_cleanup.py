@@ -131,7 +131,7 @@ def test_in_a_thread(tmp_path: Path, spool: Path) -> None:
 
 
 def test_queries_that_do_not_run_are_readers_too(tmp_path: Path) -> None:
-    Checkpoint.kept(tmp_path, "q1").claim("q1", Identity(("SELECT a",), ("a",)), 2, [4445, 4446])
-    Checkpoint.kept(tmp_path, "q2").claim("q2", Identity(("SELECT a",), ("a",)), 2, [4446])
+    Checkpoint.for_queries(tmp_path, "q1").claim("q1", Identity(("SELECT a",), ("a",)), 2, [4445, 4446])
+    Checkpoint.for_queries(tmp_path, "q2").claim("q2", Identity(("SELECT a",), ("a",)), 2, [4446])
     assert readers_of(tmp_path, 4445) == [tmp_path / "q1" / "spark"]
     assert sorted(readers_of(tmp_path, 4446)) == [tmp_path / "q1" / "spark", tmp_path / "q2" / "spark"]

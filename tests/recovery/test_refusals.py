@@ -1,4 +1,4 @@
-"""What a checkpoint was not made for is refused, and refused again: state means nothing to another query."""
+"""Refusals of checkpoints of other queries: state is meaningless to another query."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_another_number_of_partitions(spark: SparkSession, ended: Ended) -> None
 
 
 def test_one_query_more(spark: SparkSession, ended: Ended) -> None:
-    with pytest.raises(ExecutionError, match="is of a script that read a stream together for 'q1'"):
+    with pytest.raises(ExecutionError, match="was written by queries 'q1'"):
         run(spark, ended.checkpoint, f"{ended.script}; {SUMS.replace('ROWS 3', 'ROWS 5')};")
 
 

@@ -26,7 +26,7 @@ class Growing:
 
 
 def appear(path: Path, *rows: str) -> None:
-    """A file is there whole, instead of what was there before, or not at all."""
+    """Replace a file atomically."""
     unfinished = path.with_name(f".{path.name}")
     unfinished.write_text("\n".join(rows) + "\n")
     unfinished.rename(path)

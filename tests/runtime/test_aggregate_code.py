@@ -1,4 +1,4 @@
-"""What is run for aggregates of the user's: shown, compiled before the query, given tables of the catalog."""
+"""Programs of user-defined aggregates: shown, compiled before the query, with tables of the catalog."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from millstream.errors import AnalysisError, ExecutionError, MillstreamError
 from millstream.kernels.udas import precompile_program
 from millstream.runtime.connection import Mill
-from millstream.spark.planning import uda_columns
+from millstream.spark.lowering import stage_runner
 from millstream.testing import Streams, table
 
 pytestmark = pytest.mark.spark
@@ -46,7 +46,7 @@ def sales(streams: Streams) -> Streams:
         2    | pen  | 5
         """,
     )
-    streams.mill.execute(WORTH)
+    streams.engine.execute(WORTH)
     return streams
 
 
@@ -62,13 +62,13 @@ def test_a_body_reads_a_table_of_the_catalog(sales: Streams) -> None:
 
 
 def test_a_table_that_is_too_large_is_refused(sales: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(uda_columns, "MOST_GIVEN", 2)
+    monkeypatch.setattr(stage_runner, "MOST_GIVEN", 2)
     with pytest.raises(ExecutionError, match="'prices' has more than 2 rows"):
-        sales.mill.start("SELECT worth(item) FROM Sale")
+        sales.engine.start("SELECT worth(item) FROM Sale")
 
 
 def test_the_code_of_a_query_can_be_read(sales: Streams) -> None:
-    code = sales.mill.explain("SELECT shop, worth(item) FROM Sale GROUP BY shop", "code")
+    code = sales.engine.explain("SELECT shop, worth(item) FROM Sale GROUP BY shop", "code")
     assert "# aggregate  worth(name string) : (worth int)" in code
     assert "# runs       INITIALIZE or ITERATE for each tuple" in code
     assert "# compiled   by Numba" in code
@@ -76,28 +76,25 @@ def test_the_code_of_a_query_can_be_read(sales: Streams) -> None:
     assert "# INSERT INTO RETURN SELECT total FROM state" in code
     assert max(map(len, code.splitlines())) <= 110
     compile(code, "<code>", "exec")
-    assert "neither aggregates of your own nor patterns" in sales.mill.explain(
+    assert "neither aggregates of your own nor patterns" in sales.engine.explain(
         "SELECT shop FROM Sale", "code"
     )
 
 
 def test_the_stages_of_a_query_can_be_read(sales: Streams) -> None:
-    plan = sales.mill.explain("SELECT shop, worth(item) FROM Sale GROUP BY shop", "physical")
-    assert plan.startswith("""stage 1, reads Sale
-  Reorder
-  BaseAggregate
-    worth(string): INITIALIZE or ITERATE for each tuple; compiled
-""")
-    assert "== Physical Plan ==" in plan
+    plan = sales.engine.explain("SELECT shop, worth(item) FROM Sale GROUP BY shop", "physical")
+    assert "Stage 1  partition by Sale.shop (INT, the value itself)" in plan
+    assert "BaseAggregate  worth" in plan
+    assert "Scan  Sale from " in plan
 
 
 def test_explain_is_a_statement_too(sales: Streams, capsys: pytest.CaptureFixture[str]) -> None:
-    sales.mill.execute("EXPLAIN CODE SELECT worth(item) FROM Sale; EXPLAIN SELECT item FROM Sale;")
+    sales.engine.execute("EXPLAIN CODE SELECT worth(item) FROM Sale; EXPLAIN SELECT item FROM Sale;")
     said = capsys.readouterr().out
     assert "def run(" in said
     assert "StreamScan Sale" in said
-    with pytest.raises(MillstreamError, match="there is no EXPLAIN COSTS"):
-        sales.mill.explain("SELECT item FROM Sale", "costs")
+    with pytest.raises(MillstreamError, match="unknown mode EXPLAIN COSTS"):
+        sales.engine.explain("SELECT item FROM Sale", "costs")
 
 
 def test_compiling_is_told_once(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,7 +116,7 @@ def test_compiling_is_told_once(spark: SparkSession, tmp_path: Path, monkeypatch
 
 def test_a_row_without_a_place_in_the_order_is_an_error(streams: Streams) -> None:
     streams.add("CREATE TABLE T (x INT, t INT)", "x | t\n1 | 1\n2 |")
-    streams.mill.execute(
+    streams.engine.execute(
         "CREATE WINDOW AGGREGATE same(x INT) : INT { TABLE inwindow(v INT); INITIALIZE : "
         "{ INSERT INTO RETURN VALUES (x); } ITERATE : { INSERT INTO RETURN VALUES (x); } EXPIRE : { } };"
     )
@@ -128,8 +125,8 @@ def test_a_row_without_a_place_in_the_order_is_an_error(streams: Streams) -> Non
 
 
 def test_a_blocking_aggregate_on_a_bare_stream_is_refused(sales: Streams) -> None:
-    sales.mill.execute("""CREATE AGGREGATE last_one(x INT) : INT { TABLE s(x INT);
+    sales.engine.execute("""CREATE AGGREGATE last_one(x INT) : INT { TABLE s(x INT);
         INITIALIZE : { INSERT INTO s VALUES (x); } ITERATE : { UPDATE s SET x = x + 0; }
         TERMINATE : { INSERT INTO RETURN SELECT x FROM s; } };""")
     with pytest.raises(AnalysisError, match="'last_one' is blocking"):
-        sales.mill.start("SELECT last_one(t) FROM Sale")
+        sales.engine.start("SELECT last_one(t) FROM Sale")

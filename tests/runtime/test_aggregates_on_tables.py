@@ -56,7 +56,7 @@ def add(streams: Streams) -> None:
     streams.add("CREATE TABLE T (k STRING, x INT, t INT)", ROWS)
     streams.add("CREATE STREAM S (k STRING, x INT, t INT) ORDER BY t", ROWS)
     streams.add("CREATE TABLE Nothing (k STRING, x INT, t INT)", "k | x | t")
-    streams.mill.execute(AGGREGATES)
+    streams.engine.execute(AGGREGATES)
 
 
 @pytest.fixture
@@ -150,7 +150,7 @@ def test_a_query_may_read_the_result_of_an_aggregate(tables: Streams) -> None:
         n
         0
     """)
-    tables.mill.execute("CREATE TABLE Means AS SELECT k, myavg(x) AS m FROM T GROUP BY k")
+    tables.engine.execute("CREATE TABLE Means AS SELECT k, myavg(x) AS m FROM T GROUP BY k")
     assert tables.run("SELECT T.t, Means.m FROM T JOIN Means ON T.k = Means.k WHERE T.t = 9") == table("""
         t | m
         9 | 3.0
@@ -187,4 +187,4 @@ def test_aggregates_take_distinct_and_filtered_values(tables: Streams) -> None:
 )
 def test_what_cannot_be_done_is_said(tables: Streams, query: str, message: str) -> None:
     with pytest.raises(AnalysisError, match=message):
-        tables.mill.start(query)
+        tables.engine.start(query)

@@ -46,7 +46,7 @@ def test_windows_on_an_attribute_with_a_promise(trips: Streams) -> None:
 
 
 def test_a_broken_promise_about_an_attribute_counts_for_every_query(trips: Streams) -> None:
-    query = trips.mill.start("SELECT count(*) AS n FROM Trip [TUMBLE 10]")
+    query = trips.engine.start("SELECT count(*) AS n FROM Trip [TUMBLE 10]")
     assert query.collect().to_pydict() == {"n": [4]}
     assert query.progress.late == {"Trip": 2}
     assert query.progress.newest == "6"
@@ -54,7 +54,7 @@ def test_a_broken_promise_about_an_attribute_counts_for_every_query(trips: Strea
 
 
 def test_queries_on_different_attributes_share_a_stream(trips: Streams) -> None:
-    by_time, by_km, beside = trips.mill.execute("""
+    by_time, by_km, beside = trips.engine.execute("""
         SELECT window_end, count(*) AS n FROM Trip [TUMBLE 3];
         SELECT window_end, count(*) AS n FROM Trip [TUMBLE 10 WATTR km] WHERE car = 1;
         SELECT window_end, count(*) AS n FROM Trip [RANGE 10 RATTR km SLIDE 2 ROWS SATTR row_num];
@@ -69,7 +69,7 @@ def test_a_promise_goes_with_its_attribute_through_derived_streams_and_unions(tr
     trips.add(
         "CREATE STREAM Ride (km INT, t INT) ORDER BY t", "km | t \n 4 | 1 \n 22 | 2", clauses="SLACK 1 ON km"
     )
-    trips.mill.execute("CREATE STREAM Way AS SELECT km AS far, t FROM Trip WHERE car = 1")
+    trips.engine.execute("CREATE STREAM Way AS SELECT km AS far, t FROM Trip WHERE car = 1")
     assert trips.run("SELECT window_end, count(*) AS n FROM Way [TUMBLE 10 WATTR far]") == table("""
         window_end | n
         20         | 1
@@ -100,7 +100,7 @@ def test_a_window_on_an_attribute_joined_with_a_table(trips: Streams) -> None:
 
 
 def test_a_window_on_an_attribute_of_results_closes_at_the_end(trips: Streams) -> None:
-    trips.mill.execute("""
+    trips.engine.execute("""
         CREATE STREAM Sofar AS
           SELECT km, t, count(*) OVER (PARTITION BY car ROWS UNBOUNDED PRECEDING) AS n FROM Trip;
         CREATE STREAM Each AS
@@ -122,7 +122,7 @@ def test_nan_and_infinite_values_are_in_no_window_and_promise_nothing(streams: S
         "a | t \n 1.5 | 1 \n NaN | 2 \n Infinity | 3 \n 2.5 | 4",
         clauses="SLACK 0.5 ON a",
     )
-    query = streams.mill.start("SELECT window_end, count(*) AS n FROM s [TUMBLE 1.0 WATTR a]")
+    query = streams.engine.start("SELECT window_end, count(*) AS n FROM s [TUMBLE 1.0 WATTR a]")
     assert query.collect().to_pydict() == {"window_end": [2.0, 3.0], "n": [1, 1]}
     assert query.progress.late == {}
 
@@ -131,11 +131,11 @@ def test_heartbeats_on_an_attribute_close_its_windows(streams: Streams) -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    streams.mill.execute(f"""
+    streams.engine.execute(f"""
         CREATE STREAM Call (due TIMESTAMP, current_time TIMESTAMP) ORDER BY current_time
         SOURCE 'port{port}' HEARTBEAT INTERVAL 1 SECOND ON due
     """)
-    query = streams.mill.start("SELECT count(*) AS n FROM Call [TUMBLE 1 SECOND WATTR due]")
+    query = streams.engine.start("SELECT count(*) AS n FROM Call [TUMBLE 1 SECOND WATTR due]")
     try:
         with socket.create_connection(("127.0.0.1", port)) as sender:
             sender.sendall(f"{time.strftime('%Y-%m-%d %H:%M:%S', time.gmtime(time.time() + 60))}\n".encode())
@@ -148,10 +148,10 @@ def test_heartbeats_on_an_attribute_close_its_windows(streams: Streams) -> None:
 def test_results_of_another_window_promise_nothing_about_their_columns(
     streams: Streams, tmp_path: Path
 ) -> None:
-    streams.mill.execute(f"""
+    streams.engine.execute(f"""
         CREATE STREAM s (km INT, t INT) ORDER BY t
           USING csv OPTIONS (path '{tmp_path}', follow 'true') SLACK 5 ON km;
         CREATE STREAM d AS SELECT km, count(*) OVER (ROWS 9 PRECEDING) AS n FROM s
     """)
     with pytest.raises(MillstreamError, match="nothing promises progress on 'km'"):
-        streams.mill.start("SELECT count(*) FROM d [TUMBLE 10 WATTR km]")
+        streams.engine.start("SELECT count(*) FROM d [TUMBLE 10 WATTR km]")

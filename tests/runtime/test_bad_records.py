@@ -79,8 +79,8 @@ def test_a_given_format_is_suspected_only_when_nothing_else_is_wrong() -> None:
     [
         ('{"a": "7"}', "column 'a' int cannot be read from '\"7\"'; it is a text; declare it STRING"),
         ('{"a": 1.5}', "column 'a' int cannot be read from '1.5'; declare it DOUBLE"),
-        ('{"a": 1', "it is no JSON"),
-        ("[1]", "it is no JSON object"),
+        ('{"a": 1', "it is not valid JSON"),
+        ("[1]", "it is not a JSON object"),
         ('{"a": 1, "at": "2016/01/01"}', "add timestampFormat 'yyyy/MM/dd' to OPTIONS"),
         ('{"a": {"b": 1}}', "column 'a' int cannot be read from '{\"b\": 1}'"),
     ],

@@ -12,11 +12,11 @@ pytestmark = pytest.mark.spark
 
 
 def test_the_first_look_at_ten_minutes_is_there_after_the_first_second(streams: Streams) -> None:
-    port = streams.mill.listen()
-    streams.mill.execute(f"CREATE STREAM s (v INT, t TIMESTAMP) ORDER BY t SOURCE 'port{port}'")
+    port = streams.engine.listen()
+    streams.engine.execute(f"CREATE STREAM s (v INT, t TIMESTAMP) ORDER BY t SOURCE 'port{port}'")
     with socket.create_connection(("127.0.0.1", port)) as sender:
         sender.sendall(b"3,2026-01-01 12:00:00.2\n5,2026-01-01 12:00:00.7\n")
-        query = streams.mill.start("""
+        query = streams.engine.start("""
             SELECT window_start, window_end, sum(v) AS total, complete
             FROM s [TUMBLE 10 MINUTES EMIT EVERY 1 SECOND]
         """)
@@ -34,8 +34,8 @@ def test_the_first_look_at_ten_minutes_is_there_after_the_first_second(streams: 
 
 
 def test_a_heartbeat_is_enough_for_a_look(streams: Streams) -> None:
-    port = streams.mill.listen()
-    streams.mill.execute(f"""
+    port = streams.engine.listen()
+    streams.engine.execute(f"""
         CREATE STREAM s (v INT, current_time TIMESTAMP) ORDER BY current_time
         SOURCE 'port{port}' HEARTBEAT INTERVAL 1 SECOND
     """)
@@ -43,7 +43,7 @@ def test_a_heartbeat_is_enough_for_a_look(streams: Streams) -> None:
     begin = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S}"
     with socket.create_connection(("127.0.0.1", port)) as sender:
         sender.sendall(b"41\n")
-        query = streams.mill.start(f"""
+        query = streams.engine.start(f"""
             SELECT count(*) AS n, complete FROM s [TUMBLE 10 MINUTES ORIGIN '{begin}' EMIT EVERY 1 SECOND]
         """)
         try:

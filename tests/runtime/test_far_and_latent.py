@@ -35,7 +35,7 @@ def test_times_of_any_year_pass_and_are_shown(streams: Streams) -> None:
         "+12345-01-02 00:00:00",
     ]
     with pytest.raises(ExecutionError, match="column 't' has a time"):
-        list(streams.mill.start("SELECT t FROM s").results())
+        list(streams.engine.start("SELECT t FROM s").results())
 
 
 def test_latent_tuples_and_narrow_timestamps(streams: Streams) -> None:

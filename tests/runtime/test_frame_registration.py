@@ -1,4 +1,4 @@
-"""Streams and tables made of frames of Spark, pandas and Arrow, and what a caller's session is asked."""
+"""Streams and tables from frames of Spark, pandas and Arrow, and checks of a caller's session."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -115,6 +115,17 @@ def test_a_name_that_is_taken_is_refused_unless_it_is_to_be_replaced() -> None:
         assert "two" in mill.explain("SELECT two FROM s")
 
 
+@pytest.mark.spark
+def test_a_table_takes_no_name_that_is_taken_unless_it_is_to_be_replaced(mill: Mill) -> None:
+    mill.register_table("taken", pa.table({"one": [1]}))
+    with pytest.raises(AnalysisError, match="the name 'taken' is taken by a table") as raised:
+        mill.register_table("Taken", pa.table({"two": [2]}))
+    assert raised.value.hint == "choose another name, or pass replace=True"
+    assert mill.start("SELECT one FROM taken").collect().column("one").to_pylist() == [1]
+    mill.register_table("Taken", pa.table({"two": [2]}), replace=True)
+    assert mill.start("SELECT two FROM taken").collect().column("two").to_pylist() == [2]
+
+
 def test_a_watermark_on_another_column_than_that_of_order_by() -> None:
     watermarks = {"timestamp": 60_000}
     with pytest.raises(
@@ -216,7 +227,7 @@ def test_late_tuples_and_bad_records_are_warned_about_in_python(mill: Mill, tmp_
     with warnings.catch_warnings():
         warnings.simplefilter("error", RejectedTuplesWarning)
         query.collect()  # once is enough
-        quiet.collect()  # the stream's clauses say what becomes of them
+        quiet.collect()  # the stream has clauses for them
 
 
 @pytest.mark.spark

@@ -23,7 +23,7 @@ def free_port() -> int:
 def interrupted(
     monkeypatch: pytest.MonkeyPatch, lines: bytes, checkpoint: Path | None
 ) -> tuple[int, list[str]]:
-    """Interrupt a run as Ctrl-C does when its port has received lines; its port, and what it says."""
+    """Interrupt a run as Ctrl-C does when its port has received lines; return its port and its output."""
     port = free_port()
     said: list[str] = []
     run = ScriptRun(RunOptions(checkpoint=checkpoint), say=said.append)

@@ -53,7 +53,7 @@ def test_rows_are_those_that_have_entered_and_not_left(tmp_path: Path) -> None:
 
 
 def test_changes_after_the_newest_tuple_wait_for_a_newer_one(tmp_path: Path) -> None:
-    """A punctuation or a heartbeat may be ahead of the tuples, and what expires by it must not be lost."""
+    """A punctuation or a heartbeat may be ahead of the tuples, and expiries up to it must not be lost."""
 
     def current(newest: int | None) -> MaterializedResult:
         time = None if newest is None else pa.scalar(newest, pa.int64())

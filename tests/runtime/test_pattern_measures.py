@@ -39,8 +39,8 @@ def test_all_kinds_of_aggregates_at_once(prices: Streams) -> None:
     def spread(values: list[int]) -> int:
         return max(values) - min(values)
 
-    prices.mill.aggregate_function("spread", compute=spread, parameters="x INT", returns="INT")
-    prices.mill.execute(EXTENT)
+    prices.engine.aggregate_function("spread", compute=spread, parameters="x INT", returns="INT")
+    prices.engine.execute(EXTENT)
     assert prices.run(
         """
         SELECT item, collect_list(*A.price) AS l, median(*A.price) AS m, extent(*A.price).most AS most,

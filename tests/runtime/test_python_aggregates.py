@@ -33,7 +33,7 @@ def bids(streams: Streams) -> Streams:
 
 
 def test_an_aggregate_that_a_statement_names(bids: Streams) -> None:
-    bids.mill.execute(
+    bids.engine.execute(
         "CREATE AGGREGATE mysum(x BIGINT) : BIGINT LANGUAGE PYTHON AS 'tests.python_aggregates:MySum'"
     )
     assert bids.run(
@@ -52,7 +52,7 @@ def test_an_aggregate_that_a_statement_names(bids: Streams) -> None:
 
 
 def test_functions_one_by_one(bids: Streams) -> None:
-    bids.mill.aggregate_function(
+    bids.engine.aggregate_function(
         "texts",
         init=list,
         add=lambda state, x: [*state, x],
@@ -95,7 +95,7 @@ def test_a_class_of_ones_own_with_a_state_of_its_own_kind(bids: Streams) -> None
         def result(self, state: Seen) -> tuple[int, list[str]]:
             return len(state.counts), sorted(state.counts)
 
-    bids.mill.aggregate_function("bidders", Bidders, returns="(n INT, names ARRAY<STRING>)")
+    bids.engine.aggregate_function("bidders", Bidders, returns="(n INT, names ARRAY<STRING>)")
     assert bids.run(
         "SELECT item, bidders(bidder) OVER (PARTITION BY item RANGE INTERVAL 3 SECONDS PRECEDING) FROM Bid"
     ) == table("""
@@ -122,7 +122,7 @@ def test_four_states_return_any_number_of_rows(bids: Streams) -> None:
                 ctx.ret({"before": price, "after": None})
                 self.best = price
 
-    bids.mill.aggregate_function("raises", Raises, returns="(before INT, after INT)")
+    bids.engine.aggregate_function("raises", Raises, returns="(before INT, after INT)")
     assert bids.run("SELECT item, raises(price) FROM Bid GROUP BY item") == table("""
         item | before | after
         1    | 10     | 12
@@ -147,7 +147,7 @@ def test_on_a_table_an_aggregate_sees_all_of_its_group(streams: Streams) -> None
         def terminate(self, ctx: Any) -> None:
             ctx.ret(f"of {self.seen}")
 
-    mill = streams.mill
+    mill = streams.engine
     streams.add(
         "CREATE TABLE Sold (item INT, price INT)",
         """
@@ -191,7 +191,7 @@ def test_active_expiration(bids: Streams) -> None:
         def expire(self, ctx: Any) -> None:
             ctx.ret(f"{ctx.oldest()} leaves, {len(ctx.inwindow) - 1} left")
 
-    bids.mill.aggregate_function("here", Here, returns="string")
+    bids.engine.aggregate_function("here", Here, returns="string")
     assert bids.run(
         "SELECT here(bidder) OVER (RANGE INTERVAL 4 SECONDS PRECEDING ACTIVE EXPIRATION) AS s FROM Bid "
     ) == table("""
@@ -212,7 +212,7 @@ def test_active_expiration(bids: Streams) -> None:
 
 
 def test_windows_over_a_stream_and_a_function_of_lists(bids: Streams) -> None:
-    bids.mill.execute(
+    bids.engine.execute(
         """
         CREATE AGGREGATE slope(x DOUBLE, y DOUBLE) : DOUBLE
           LANGUAGE PYTHON AS 'tests.python_aggregates:slope'
@@ -231,7 +231,7 @@ def test_windows_over_a_stream_and_a_function_of_lists(bids: Streams) -> None:
 
 
 def test_slides(bids: Streams) -> None:
-    bids.mill.aggregate_function("texts", "+".join, returns="string")
+    bids.engine.aggregate_function("texts", "+".join, returns="string")
     for over, expected in (
         ("ROWS 2 PRECEDING SLIDE 2", ["ann+bob", "bob+bob+ann", "ann+ann+ann"]),
         ("ROWS 0 PRECEDING SLIDE 3", ["bob", "ann"]),
@@ -255,7 +255,7 @@ def test_values_are_those_of_python(streams: Streams) -> None:
     def kinds(*columns: list[Any]) -> str:
         return ", ".join(type(column[-1]).__name__ for column in columns)
 
-    streams.mill.aggregate_function(
+    streams.engine.aggregate_function(
         "kinds", kinds, returns="string", parameters="a INT, b DECIMAL(10,2), c DATE, d TIMESTAMP, "
         "e INTERVAL DAY TO SECOND, f ARRAY<INT>, g BINARY, h BOOLEAN, j MAP<STRING, INT>"
     )  # fmt: skip
@@ -267,7 +267,7 @@ def test_values_are_those_of_python(streams: Streams) -> None:
     def returned(columns: list[Any]) -> Any:
         return Decimal("1.005"), date(2026, 1, 2), datetime(2026, 1, 2, 3), timedelta(hours=1), [1, None]  # noqa: DTZ001
 
-    streams.mill.aggregate_function(
+    streams.engine.aggregate_function(
         "given", returned, returns="(d DECIMAL(5,2), c DATE, t TIMESTAMP, i INTERVAL HOUR, l ARRAY<INT>)"
     )
     assert streams.run("SELECT given(i) FROM s [TUMBLE 5]") == [
@@ -280,8 +280,8 @@ def test_an_exception_stops_the_query_with_the_tuple_and_the_users_traceback(bid
     def divided(prices: list[int]) -> float:
         return 100 / (prices[-1] - 12)
 
-    bids.mill.aggregate_function("divided", init=int, add=lambda _, x: divided([x]), returns="double")
-    query = bids.mill.start("SELECT divided(price) OVER (ROWS UNBOUNDED PRECEDING) FROM Bid")
+    bids.engine.aggregate_function("divided", init=int, add=lambda _, x: divided([x]), returns="double")
+    query = bids.engine.start("SELECT divided(price) OVER (ROWS UNBOUNDED PRECEDING) FROM Bid")
     with pytest.raises(ms.ExecutionError) as caught:
         query.collect()
     message = caught.value.message
@@ -297,9 +297,9 @@ def test_an_exception_stops_the_query_with_the_tuple_and_the_users_traceback(bid
 
 
 def test_explain_says_how(bids: Streams) -> None:
-    bids.mill.aggregate_function("f", init=int, add=max, remove=max, returns="int", parameters="x INT")
-    bids.mill.aggregate_function("g", init=int, add=max, merge=max, returns="int", parameters="x INT")
-    bids.mill.aggregate_function("h", max, returns="int", parameters="x INT")
+    bids.engine.aggregate_function("f", init=int, add=max, remove=max, returns="int", parameters="x INT")
+    bids.engine.aggregate_function("g", init=int, add=max, merge=max, returns="int", parameters="x INT")
+    bids.engine.aggregate_function("h", max, returns="int", parameters="x INT")
     ways = {
         "f(price) OVER (ROWS 9 PRECEDING)": "delta maintenance with its remove, O(1)",
         "g(price) OVER (ROWS 9 PRECEDING SLIDE 2)": "two stacks with its merge, O(1)",
@@ -307,25 +307,25 @@ def test_explain_says_how(bids: Streams) -> None:
         "h(price) OVER (ROWS 9 PRECEDING)": "recomputed from the content, O(w)",
     }
     for call, way in ways.items():
-        assert f"in Python, {way}" in bids.mill.explain(f"SELECT {call} FROM Bid")
+        assert f"in Python, {way}" in bids.engine.explain(f"SELECT {call} FROM Bid")
 
 
 def test_what_is_wrong_with_functions_is_told(bids: Streams) -> None:
     wrong: list[tuple[str, Any, dict[str, Any]]] = [
         ("'add' of 'f' does not take the arguments (state, x)", None, {"init": int, "add": lambda state: 1}),
-        ("an aggregate has no 'ad' among its functions", None, {"init": int, "ad": max}),
-        ("aggregate 'f' is a class, or functions, and not nothing", None, {}),
-        ("aggregate 'f' is a class, or functions, and not both", max, {"init": int}),
+        ("unknown function 'ad' of an aggregate", None, {"init": int, "ad": max}),
+        ("aggregate 'f' has neither a class nor functions", None, {}),
+        ("aggregate 'f' has both a class and functions", max, {"init": int}),
         ("'f' has 'add' and no 'init'", None, {"add": lambda state, x: x}),
     ]
     for message, subject, methods in wrong:
         with pytest.raises(ms.AnalysisError) as caught:
-            bids.mill.aggregate_function("f", subject, returns="int", parameters="x INT", **methods)
+            bids.engine.aggregate_function("f", subject, returns="int", parameters="x INT", **methods)
         assert caught.value.message == message
     with pytest.raises(ms.AnalysisError, match="the parameters of 'f' are not known"):
-        bids.mill.aggregate_function("f", max, returns="int")
+        bids.engine.aggregate_function("f", max, returns="int")
     with pytest.raises(ms.MillstreamError, match="'it' is not a type"):
-        bids.mill.aggregate_function("f", middle, returns="it")
+        bids.engine.aggregate_function("f", middle, returns="it")
 
 
 def middle(values: list[int]) -> int:

@@ -1,4 +1,4 @@
-"""How far a query has come, added up from what Spark and the shards report."""
+"""Progress of a query, added up from the reports of Spark and the shards."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_two_who_read_the_same_stream_count_the_same_rows() -> None:
 
 
 def test_rows_of_a_batch_are_counted_when_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Results are there while their batch goes on, and what came in is told when it has ended."""
+    """Results are visible during their batch, and input counts after its end."""
     monkeypatch.setattr(stream_sources, "numbered", lambda frame: frame)
     counter = ProgressCounter({"bad_s": "s"})
     query = RunningQuery("q", ResultLog(), MillstreamError, counter)  # type: ignore[arg-type]

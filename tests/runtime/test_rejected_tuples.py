@@ -63,7 +63,7 @@ def test_a_stream_without_a_good_record() -> None:
     )
     assert found.all_bad() == ["plain"]
     assert found.warnings()[0] == (
-        "2 bad records in stream plain, all that there were (BAD INTO makes a stream of them)\n"
+        "2 bad records in stream plain, all of its records (BAD INTO makes a stream of them)\n"
         "  'x,1': column 'a' int cannot be read from 'x'; declare it STRING"
     )
     assert found.warnings(shown={"plain"})[0].count("\n") == 0

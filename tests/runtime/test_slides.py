@@ -131,7 +131,7 @@ CASES = {
 def answers(together: Together) -> Together:
     together.add("CREATE STREAM Bid (item INT, price DOUBLE, t INT) ORDER BY t", BIDS)
     together.add("CREATE STREAM Reading (k STRING, v INT, t TIMESTAMP) ORDER BY t", EARLY, LATER)
-    together.mill.execute(CALM)
+    together.engine.execute(CALM)
     # A query in two stages shares nothing, and keeps others from it.
     together.ask(query for query, _ in CASES.values() if "Calm" not in query)
     return together

@@ -124,7 +124,7 @@ WITH_A_TABLE = {
 def answers(together: Together) -> Together:
     together.add(OPEN_AUCTION, AUCTIONS, clauses="SLACK INTERVAL 5 SECONDS")
     together.add("CREATE TABLE sellers (id STRING, city STRING)", SELLERS)
-    together.mill.execute(DEFINITIONS)
+    together.engine.execute(DEFINITIONS)
     for cases in (CASES, WITH_A_TABLE):
         together.ask(query for query, _ in cases.values())
     return together
@@ -166,7 +166,7 @@ def test_join_using_shows_the_common_column_once(streams: Streams) -> None:
 
 def test_a_python_function_gets_arguments_of_the_declared_types(streams: Streams) -> None:
     streams.add("CREATE STREAM s (a INT, b STRING)", "a | b \n 3 | 16 \n | 25")
-    streams.mill.execute("CREATE FUNCTION root(x DOUBLE) : DOUBLE LANGUAGE PYTHON AS 'math:sqrt'")
+    streams.engine.execute("CREATE FUNCTION root(x DOUBLE) : DOUBLE LANGUAGE PYTHON AS 'math:sqrt'")
     assert streams.run("SELECT root(b) AS r, root(a + 1) AS q FROM s WHERE a IS NOT NULL") == table(
         "r | q \n 4.0 | 2.0"
     )
@@ -178,7 +178,7 @@ def test_what_cannot_be_read_is_a_bad_record(streams: Streams) -> None:
         "a | t \n 1 | 2026-01-01 10:00:00 \n x | 2026-01-01 10:00:01 \n 2 | \n 3 | yesterday",
         clauses="BAD INTO s_bad",
     )
-    query = streams.mill.start("SELECT a FROM s")
+    query = streams.engine.start("SELECT a FROM s")
     assert query.collect().to_pydict() == {"a": [1]}
     assert query.progress.bad == {"s": 3}
     assert query.progress.rows_in == 4
@@ -192,7 +192,7 @@ def test_what_cannot_be_read_is_a_bad_record(streams: Streams) -> None:
 
 def test_a_query_over_tables_is_sparks(streams: Streams) -> None:
     streams.add("CREATE TABLE t (k STRING, v INT)", "k | v \n a | 1 \n b | 5 \n a | 3")
-    streams.mill.execute("CREATE TABLE sums AS SELECT k, sum(v) AS total FROM t GROUP BY k")
+    streams.engine.execute("CREATE TABLE sums AS SELECT k, sum(v) AS total FROM t GROUP BY k")
     assert streams.run(
         "SELECT k, total, rank() OVER (ORDER BY total) AS r FROM sums ORDER BY k DESC"
     ) == table("""
@@ -229,17 +229,17 @@ def test_sinks_are_sparks_own(auctions: Streams, spark: SparkSession, tmp_path: 
         CREATE SINK dear USING parquet OPTIONS (path '{out}');
         INSERT INTO dear SELECT itemID, start_price FROM OpenAuction WHERE start_price > 1400;
     """
-    (query,) = auctions.mill.execute(script)
+    (query,) = auctions.engine.execute(script)
     query.wait()
     assert sorted(row.itemID for row in spark.read.parquet(str(out)).collect()) == [2, 3]
     with pytest.raises(ms.ExecutionError, match="is not empty"):
-        auctions.mill.execute("INSERT INTO dear SELECT itemID FROM OpenAuction")
+        auctions.engine.execute("INSERT INTO dear SELECT itemID FROM OpenAuction")
 
 
 def test_a_missing_file_is_named_where_the_stream_was_defined(streams: Streams) -> None:
-    streams.mill.execute("CREATE STREAM s (a INT) USING csv OPTIONS (path 'nowhere/at.csv')", "here.esl")
+    streams.engine.execute("CREATE STREAM s (a INT) USING csv OPTIONS (path 'nowhere/at.csv')", "here.esl")
     with pytest.raises(ms.ExecutionError, match=r"here.esl:1:1: stream 's' reads 'nowhere/at.csv'"):
-        streams.mill.start("SELECT a FROM s")
+        streams.engine.start("SELECT a FROM s")
 
 
 def test_a_wrong_header_is_an_error_and_not_mixed_up_columns(streams: Streams) -> None:
@@ -258,7 +258,7 @@ def test_what_cannot_run_yet_says_so_by_name(auctions: Streams) -> None:
     with pytest.raises(
         ms.NotExecutableError, match="the aggregate 'hll_sketch_agg' over a window cannot be run"
     ):
-        auctions.mill.start("SELECT hll_sketch_agg(sellerID) AS s FROM OpenAuction [TUMBLE 5 SECONDS]")
+        auctions.engine.start("SELECT hll_sketch_agg(sellerID) AS s FROM OpenAuction [TUMBLE 5 SECONDS]")
 
 
 def test_example_6_the_history_of_prices_is_two_streams_merged_by_time(auctions: Streams) -> None:
@@ -282,7 +282,7 @@ def test_a_union_can_be_queried_and_united_again(streams: Streams) -> None:
     streams.add("CREATE STREAM a (x INT, t INT) ORDER BY t", "x | t \n 1 | 10 \n 2 | 20")
     streams.add("CREATE STREAM b (y INT, u BIGINT) ORDER BY u", "y | u \n 3 | 15 \n 4 | 20")
     streams.add("CREATE STREAM c (z STRING)", "z \n 7")
-    streams.mill.execute("CREATE STREAM both AS SELECT x, t FROM a UNION ALL SELECT y, u FROM b")
+    streams.engine.execute("CREATE STREAM both AS SELECT x, t FROM a UNION ALL SELECT y, u FROM b")
     assert streams.run("SELECT x * 10 AS v, t FROM both WHERE x <> 2") == table("""
         v  | t
         10 | 10
@@ -299,7 +299,7 @@ def test_which_records_are_bad_does_not_depend_on_the_columns_of_the_query(
     streams: Streams, columns: str
 ) -> None:
     streams.add("CREATE STREAM s (a INT, b INT)", "a | b \n 1 | 10 \n x | 20 \n 2 |")
-    query = streams.mill.start(f"SELECT {columns} FROM s")
+    query = streams.engine.start(f"SELECT {columns} FROM s")
     assert query.collect().num_rows == 2
     assert query.progress.bad == {"s": 1}
 
@@ -307,22 +307,22 @@ def test_which_records_are_bad_does_not_depend_on_the_columns_of_the_query(
 def test_our_own_csv_can_be_read_again(streams: Streams, tmp_path: Path) -> None:
     path = tmp_path / "odd [1] {x}.csv"
     path.write_text('a,b\n1,"say ""hi"", you"\n2,"plain ""q"" x"\n')
-    streams.mill.execute(
+    streams.engine.execute(
         f"CREATE STREAM s (a INT, b STRING) USING csv OPTIONS (path '{path}', header 'true')"
     )
-    assert streams.mill.start("SELECT b FROM s").collect().to_pydict() == {
+    assert streams.engine.start("SELECT b FROM s").collect().to_pydict() == {
         "b": ['say "hi", you', 'plain "q" x']
     }
 
 
 def test_only_queries_can_be_started(streams: Streams) -> None:
     with pytest.raises(ms.AnalysisError, match="expected a query"):
-        streams.mill.start("CREATE TABLE t AS SELECT 7 AS a")
+        streams.engine.start("CREATE TABLE t AS SELECT 7 AS a")
     with pytest.raises(ms.AnalysisError, match="two queries write into sink 'k'"):
-        streams.mill.execute("""
+        streams.engine.execute("""
             CREATE STREAM s (a INT) USING rate;
             CREATE SINK k USING csv OPTIONS (path 'k');
             INSERT INTO k SELECT a FROM s;
             INSERT INTO k SELECT a + 1 AS a FROM s;
         """)
-    assert streams.mill.start("SELECT id FROM range(3) WHERE id > 1").collect().to_pydict() == {"id": [2]}
+    assert streams.engine.start("SELECT id FROM range(3) WHERE id > 1").collect().to_pydict() == {"id": [2]}

@@ -27,7 +27,7 @@ B = """
 def both(streams: Streams) -> Streams:
     streams.add("CREATE STREAM a (id INT, k STRING, v INT, t INT) ORDER BY t", A)
     streams.add("CREATE STREAM b (id INT, k STRING, v INT, t INT) ORDER BY t", B)
-    streams.mill.execute("""
+    streams.engine.execute("""
         CREATE STREAM tens AS SELECT window_end, k, sum(v) AS n FROM a [TUMBLE 10] GROUP BY k;
         CREATE STREAM pairs AS SELECT x.k AS k, x.v + y.v AS n
         FROM a [RANGE 10] x JOIN b [RANGE 10] y ON x.k = y.k;

@@ -121,7 +121,7 @@ def bids(streams: Streams) -> Streams:
 
 
 def test_results_of_windows_are_a_stream_again(bids: Streams) -> None:
-    bids.mill.execute("""
+    bids.engine.execute("""
         CREATE STREAM Busy AS
             SELECT item, count(*) AS n, window_end AS e FROM Bid [TUMBLE 2] GROUP BY item;
     """)
@@ -135,6 +135,17 @@ def test_results_of_windows_are_a_stream_again(bids: Streams) -> None:
         2    | 6 | 2
         1    | 8 | 3
     """)
+
+
+def test_state_above_a_semi_join_sees_the_tuples_that_have_a_match(bids: Streams) -> None:
+    bids.add("CREATE TABLE Wanted (item INT, least DOUBLE)", "item | least \n 1 | 15 \n 1 | 5")
+    semi = "LEFT SEMI JOIN Wanted w ON b.item = w.item"
+    query = f"SELECT b.t, sum(price) OVER (ROWS 1 PRECEDING) AS total FROM Bid b {semi}"
+    assert bids.run(query) == table("t | total \n 1 | 10.0 \n 3 | 30.0 \n 6 | 50.0")
+    tumbling = f"SELECT window_end, count(*) AS n FROM Bid [TUMBLE 4] b {semi} AND b.price > w.least"
+    assert bids.run(tumbling) == table("window_end | n \n 4 | 2 \n 8 | 1")
+    nothing = f"SELECT b.t, sum(price) OVER (ROWS 1 PRECEDING) AS total FROM Bid b {semi} AND w.least > 99"
+    assert bids.run(nothing) == [("t", "total")]
 
 
 def test_a_union_counts_equal_tuples_of_one_instant_once(streams: Streams) -> None:
@@ -173,7 +184,7 @@ def test_late_tuples_are_a_stream_of_their_own(streams: Streams) -> None:
     assert streams.run("SELECT count(*) OVER (ROWS UNBOUNDED PRECEDING) AS n FROM too_late") == table(
         "n \n 1"
     )
-    query = streams.mill.start("SELECT a FROM s WHERE a = 'w'")
+    query = streams.engine.start("SELECT a FROM s WHERE a = 'w'")
     query.wait()
     # Counted, although the query does not want it.
     assert query.progress.late == {"s": 1}
@@ -212,14 +223,14 @@ def test_promises_in_the_stream_itself(streams: Streams) -> None:
 
 def test_one_row_then_silence(streams: Streams) -> None:
     """HEARTBEAT: the clock goes on although nothing arrives, and the window is completed."""
-    port = streams.mill.listen()
-    streams.mill.execute(f"""
+    port = streams.engine.listen()
+    streams.engine.execute(f"""
         CREATE STREAM s (a INT, current_time TIMESTAMP) ORDER BY current_time
         SOURCE 'port{port}' HEARTBEAT INTERVAL 1 SECOND
     """)
     with socket.create_connection(("127.0.0.1", port)) as sender:
         sender.sendall(b"41\n")
-        query = streams.mill.start("SELECT count(*) AS n FROM s [TUMBLE 1 SECOND]")
+        query = streams.engine.start("SELECT count(*) AS n FROM s [TUMBLE 1 SECOND]")
         try:
             row = next(query.results())
         finally:
@@ -228,13 +239,13 @@ def test_one_row_then_silence(streams: Streams) -> None:
 
 
 def test_history_that_ends_holds_up_nobody(streams: Streams) -> None:
-    """A stream over files ends while the other goes on: its end is told as soon as it is there."""
-    port = streams.mill.listen()
+    """A stream over files ends while the other goes on: its end is sent at once."""
+    port = streams.engine.listen()
     streams.add("CREATE STREAM past (a INT, t INT) ORDER BY t", "a | t \n 1 | 1 \n 2 | 12")
-    streams.mill.execute(f"CREATE STREAM now (a INT, t INT) ORDER BY t SOURCE 'port{port}'")
+    streams.engine.execute(f"CREATE STREAM now (a INT, t INT) ORDER BY t SOURCE 'port{port}'")
     with socket.create_connection(("127.0.0.1", port)) as sender:
         sender.sendall(b"3,13\n4,25\n")
-        query = streams.mill.start("""
+        query = streams.engine.start("""
             SELECT window_end, sum(a) AS total
             FROM (SELECT a, t FROM past UNION ALL SELECT a, t FROM now) [TUMBLE 10] AS both
         """)
@@ -246,7 +257,7 @@ def test_history_that_ends_holds_up_nobody(streams: Streams) -> None:
 
 
 def test_queries_of_a_script_read_a_stream_once(bids: Streams) -> None:
-    queries = bids.mill.execute("""
+    queries = bids.engine.execute("""
         SELECT item, price FROM Bid WHERE price > 5;
         SELECT item, sum(price) OVER (PARTITION BY item ROWS 1 PRECEDING) AS s FROM Bid;
         SELECT count(*) AS n FROM Bid [TUMBLE 10];
@@ -261,7 +272,8 @@ def test_queries_of_a_script_read_a_stream_once(bids: Streams) -> None:
 
 
 def test_what_is_measured(bids: Streams) -> None:
-    query = bids.mill.start("SELECT item, sum(price) OVER (PARTITION BY item ROWS 1 PRECEDING) AS s FROM Bid")
+    sums = "sum(price) OVER (PARTITION BY item ROWS 1 PRECEDING)"
+    query = bids.engine.start(f"SELECT item, {sums} AS s FROM Bid")
     query.wait()
     progress = query.progress
     assert (progress.rows_in, progress.rows_out) == (5, 5)
@@ -303,7 +315,7 @@ def test_rows_without_a_time_are_bad_records_in_every_format(
     rows = pa.table({"v": pa.array([4, 0, 2], pa.int32()), "t": pa.array([1, None, 3], pa.int64())})
     (tmp_path / "rows").mkdir()
     pq.write_table(rows, tmp_path / "rows" / "part.parquet")
-    streams.mill.execute(f"""
+    streams.engine.execute(f"""
         CREATE STREAM s (v INT, t BIGINT) ORDER BY t
         USING parquet OPTIONS (path '{tmp_path / "rows"}') BAD INTO s_bad
     """)
@@ -313,7 +325,7 @@ def test_rows_without_a_time_are_bad_records_in_every_format(
         ("SELECT v + 0.0D AS q FROM s WHERE 8 / v > 1", [4.0, 2.0]),
         ("SELECT sum(8 / v) OVER (ROWS UNBOUNDED PRECEDING) AS q FROM s", [2.0, 6.0]),
     ):
-        running = streams.mill.start(query)
+        running = streams.engine.start(query)
         assert running.collect().to_pydict() == {"q": expected}
         assert running.progress.bad == {"s": 1}
         assert running.progress.rows == {"s": 3}
@@ -325,9 +337,9 @@ def test_rows_without_a_time_are_bad_records_in_every_format(
 
 
 def test_what_kernels_cannot_remember_is_refused_before_anything_runs(streams: Streams) -> None:
-    streams.mill.execute("CREATE STREAM s (a ARRAY<VARIANT>, t INT) ORDER BY t")
+    streams.engine.execute("CREATE STREAM s (a ARRAY<VARIANT>, t INT) ORDER BY t")
     with pytest.raises(NotExecutableError, match="first of values of type array<variant> over a window"):
-        streams.mill.start("SELECT first(a) OVER (ROWS 1 PRECEDING) AS m FROM s")
+        streams.engine.start("SELECT first(a) OVER (ROWS 1 PRECEDING) AS m FROM s")
 
 
 @pytest.mark.parametrize("queries", [1, 2])
@@ -338,7 +350,7 @@ def test_a_query_that_cannot_be_told_of_the_end_does_not_wait_for_it(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("millstream.spark.host.control_stream.ControlStream.end", full)
-    for query in bids.mill.execute("SELECT count(*) AS n FROM Bid [TUMBLE 10];" * queries):
+    for query in bids.engine.execute("SELECT count(*) AS n FROM Bid [TUMBLE 10];" * queries):
         with pytest.raises(MillstreamError, match="No space left on device"):
             query.wait(60)
 

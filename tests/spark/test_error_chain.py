@@ -1,4 +1,4 @@
-"""What people are told when Spark fails: real failures of real queries, and a few that are hard to cause."""
+"""Messages for failures of Spark: real failures of real queries, and a few that are hard to cause."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def run(stream: DataFrame) -> None:
 
 
 def run_in_callback(stream: DataFrame) -> None:
-    """As results are fetched: what fails there reaches the query as text only."""
+    """Run a query as results are fetched: a failure reaches the query as text only."""
 
     def fetch(batch: DataFrame, batch_id: int) -> None:
         batch.toArrow()
@@ -231,7 +231,7 @@ class TestWithoutSpark:
         assert error.message == "there is no file or directory /a/b"
         error = translate(PermissionError(13, "Permission denied", "/a/b"))
         assert error.message == "/a/b (Permission denied)"
-        assert "who owns" in (error.hint or "")
+        assert "check the owner" in (error.hint or "")
 
     @pytest.mark.parametrize(
         ("chain", "message"),

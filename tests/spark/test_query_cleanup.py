@@ -1,5 +1,8 @@
 """Threads that ended queries leave in the JVM are released."""
 
+import os
+import select
+import socket
 import threading
 import time
 from pathlib import Path
@@ -28,6 +31,22 @@ class _Started:
         self._released.append(1)
 
 
+def test_selectors_that_wait_at_a_closed_socket(tmp_path: Path) -> None:
+    event, selector = os.eventfd(0), select.epoll()
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(tmp_path / "a.sock"))
+        server.listen()
+        for descriptor in (event, server.fileno()):
+            selector.register(descriptor, select.EPOLLIN)
+        assert query_cleanup.left_selectors(Path("/proc/self")) == []
+        (tmp_path / "a.sock").unlink()
+        found = query_cleanup.left_selectors(Path("/proc/self"))
+        assert found == [*sorted([event, server.fileno()]), selector.fileno()]
+        assert query_cleanup.left_selectors(tmp_path / "none") == []
+    selector.close()
+    os.close(event)
+
+
 @pytest.mark.spark
 def test_threads_that_watch_ended_processes(spark: SparkSession, tmp_path: Path) -> None:
     def monitors() -> int:
@@ -35,6 +54,10 @@ def test_threads_that_watch_ended_processes(spark: SparkSession, tmp_path: Path)
         assert jvm is not None
         threads = jvm.java.lang.Thread.getAllStackTraces().keySet()
         return sum(thread.getName().startswith("Idle Worker Monitor") for thread in threads)
+
+    def process() -> Path:
+        assert spark._jvm is not None
+        return Path(f"/proc/{spark._jvm.java.lang.ProcessHandle.current().pid()}")
 
     (tmp_path / "s.csv").write_text("1,1\n")
     with ms.connect(spark) as mill:
@@ -46,7 +69,9 @@ def test_threads_that_watch_ended_processes(spark: SparkSession, tmp_path: Path)
         for _ in range(3):
             mill.start("SELECT a FROM s").collect()
         assert monitors() > before
+        assert query_cleanup.left_selectors(process())
         query_cleanup.release()
+        assert query_cleanup.left_selectors(process()) == []
         time.sleep(1)
         assert monitors() == before
         assert threading.active_count() <= threads

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def run_python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run code in a process of its own, as `millstream` would be on somebody's terminal."""
+    """Run code in a process of its own, as `millstream` runs on a terminal."""
     source = Path(millstream.__file__).parents[1]
     return subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code)],

@@ -1,4 +1,4 @@
-"""What the typer says without Spark is what Spark's analyzer says."""
+"""Types from analysis without Spark against those of Spark's analyzer."""
 
 from __future__ import annotations
 

@@ -19,15 +19,17 @@ from millstream.progress.disorder_clauses import (
     Punctuated,
     RowSlack,
 )
-from millstream.progress.watermark_tracker import Piece, Tracker
-from millstream.stage.input_progress import ENDED, Blob, InputProgress
+from millstream.progress.piece import Piece
+from millstream.progress.watermark_tracker import Tracker
+from millstream.stage.blob import ENDED, Blob
+from millstream.stage.input_progress import InputProgress
 from millstream.stage.pipeline import Input, Pipeline
 from millstream.stage.shard import FORMAT, Shard, version_of
 
 
 def shard() -> Shard:
     source = Input("s", pa.schema([("a", pa.int64())]), pa.int64())
-    return Shard(Pipeline((source,), list, source.columns, pa.int64()))
+    return Shard(Pipeline((source,), (), source.columns, pa.int64()))
 
 
 def written() -> bytes:

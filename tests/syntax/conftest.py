@@ -1,4 +1,4 @@
-"""What the tests of the parser share."""
+"""Fixtures of the tests of the parser."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def again() -> Callable[[str], exp.Expr]:
 
 @pytest.fixture(scope="session")
 def expression() -> Callable[[str], exp.Expr]:
-    """The same for an expression."""
+    """Return a parser of expressions."""
 
     def check(text: str) -> exp.Expr:
         tree = parse_expression(text)

@@ -1,4 +1,4 @@
-"""What people read when they slip: what is wrong, where, and what to do about it."""
+"""Messages for syntax errors: the mistake, its place, and the remedy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever is typed gives trees, or an error with a place; and trees survive printing.
+"""Random input gives trees, or an error with a place; and trees survive printing.
 
 Default runs are short. For a long one: pytest tests/syntax --hypothesis-profile=soak --timeout=0
 """

@@ -1,4 +1,4 @@
-"""Which words can be names, and what makes a script: comments, semicolons, nothing at all."""
+"""Words that can be names, and scripts of comments, semicolons, or nothing at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is ESL's own: each construct, and what its tree holds."""
+"""ESL's own constructs, and their trees."""
 
 from __future__ import annotations
 

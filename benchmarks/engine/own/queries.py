@@ -111,7 +111,7 @@ def counting_writer(frame: DataFrame, sink: Sink) -> DataStreamWriter:
 def run(
     spark: SparkSession, query: str, directory: Path, batches: int, aggregate: str = "built-in"
 ) -> tuple[float, Progress, list[StreamingQueryProgress]]:
-    """Run a query over the data to its end; of what is known then, the state is the largest on the way."""
+    """Run a query over the data to its end; the reported state is the largest of the run."""
     mill = ms.connect(spark)
     mill.execute(STREAM.format(path=directory / "parquet", files=FILES // batches))
     if (directory / OTHER).exists():

@@ -1,1 +1,1 @@
-"""What people would use otherwise: a module is a command that measures one of them (contract.py says how)."""
+"""Alternatives to Millstream: a module is a command that measures one of them (see contract.py)."""

@@ -43,7 +43,7 @@ SETTINGS = {
 }
 
 STATE = {
-    # On the heap, without checkpoints: the quickest that Flink can be, but what it knows is gone if it stops.
+    # On the heap, without checkpoints: Flink's fastest mode, but its state is lost when it stops.
     "heap": {"state.backend.type": "hashmap"},
     # As safe as the others: in RocksDB, and what has changed goes to disk now and then, if not as often as
     # theirs does with every micro-batch.
@@ -82,7 +82,7 @@ MATCHES = """
 
 
 def _leg(name: str, than: str, before: str) -> str:
-    """There is no PREV: the row before is the last of the variable, or that of the one before it."""
+    """Return the condition of a leg without PREV: on the last row of this variable, or of the one before."""
     first = f"LAST({name}.v, 1) IS NULL AND {name}.v {than} LAST({before}.v)"
     return f"{name} AS ({first}) OR {name}.v {than} LAST({name}.v, 1)"
 

@@ -1,4 +1,4 @@
-"""How fast rows come into Python at all: Spark hands over Arrow batches, which are counted and dropped."""
+"""Upper limit for rows into Python: Spark passes Arrow batches, which are counted and dropped."""
 
 from __future__ import annotations
 

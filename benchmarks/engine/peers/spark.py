@@ -1,4 +1,4 @@
-"""What the contestants that are plain Spark share: the session, and running a query to its end."""
+"""Common parts of the contestants in plain Spark: the session, and running a query to its end."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SETTINGS: dict[str, bool | float | int | str | None] = {
     ),
     # Otherwise Spark adds up the size of a batch for Python again with every row, which is half of the work.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
-    # Throughput before short pauses, and no compression of what stays in memory.
+    # Throughput before short pauses, and no compression of data in memory.
     "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:MaxNewSize=512m",
     "spark.shuffle.compress": "false",
     # Only contestants with Python workers notice this one.
@@ -103,7 +103,7 @@ def compete(
 
 
 def counted(result: DataFrame, measures: Callable[[], Sequence[Column]] = by_row) -> DataFrame:
-    """The results, observed as they pass: what they come to is in the progress of each batch."""
+    """Observe the results: their totals are in the progress of each batch."""
     return result.observe("answer", *measures())
 
 

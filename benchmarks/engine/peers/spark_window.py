@@ -36,9 +36,9 @@ def from_panes(stream: DataFrame) -> DataFrame:
 
 
 def _results(windows: DataFrame) -> DataFrame:
-    """Of the closing row there are none: nothing closes its own windows.
+    """Drop the results of the closing row, whose own windows never close.
 
-    A filter by key would be harmful besides: Spark pushes it below the watermark, which then misses that row.
+    A filter by key would be wrong: Spark pushes it below the watermark, which then misses that row.
     """
     return windows.select("k", sf.col("window.end").alias("ts"), "total")
 

@@ -1,14 +1,24 @@
-"""Mistakes that are collected, so that a person sees all of them at once."""
+"""Errors at nodes of the tree, and their collector, which shows a person all of them at once."""
 
 from __future__ import annotations
 
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from millstream.errors import AnalysisError, MillstreamError
+from millstream.syntax.spans import span_of
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+
+def error_at(node: exp.Expr, message: str, *, hint: str | None = None) -> AnalysisError:
+    """Make an error that underlines a node."""
+    return AnalysisError(message, span=span_of(node), hint=hint)
 
 
 class ErrorCollector:
-    """The mistakes found so far in a query.
+    """Collector of the mistakes in a query.
 
     A part with a mistake is given up, and the analysis goes on behind it. :meth:`check` raises all of
     them as one error: the first in the text, with the others in its ``more``.
@@ -28,7 +38,7 @@ class ErrorCollector:
                 self._found.append(one)
 
     def collected(self) -> CollectingBlock:
-        """A block whose error is kept."""
+        """Return a block whose error is kept."""
         return CollectingBlock(self)
 
     def check(self) -> None:
@@ -40,7 +50,7 @@ class ErrorCollector:
 
 
 class CollectingBlock:
-    """A block that an error ends, but not what stands behind it; without mistakes it is an ordinary one."""
+    """Context whose error is collected; without a collector the error is raised."""
 
     def __init__(self, collector: ErrorCollector | None) -> None:
         self._mistakes = collector

@@ -54,7 +54,7 @@ _ALIKE = 0.92
 
 @dataclass(frozen=True)
 class Note:
-    """Something that a person may want to know before a query runs."""
+    """A remark on a statement that is right, but may not be what was meant."""
 
     message: str
     hint: str | None
@@ -65,7 +65,7 @@ class Note:
 
 
 def notes_of(statement: AnalysedStatement) -> list[Note]:
-    """The notes on a statement, in the order of its text."""
+    """Return the notes on a statement, in the order of its text."""
     found = [
         Note(message, hint, statement.source.place(span or statement.span))
         for message, hint, span in dict.fromkeys(_found(statement))
@@ -97,7 +97,7 @@ def _found(statement: AnalysedStatement) -> Iterator[_Found]:
 
 
 def note_on_setting(key: str) -> str | None:
-    """The note on a setting that is given from outside of a script."""
+    """Return the note on a setting that is given from outside of a script."""
     return next((f"{message}; {hint}" for message, hint, _ in _on_setting(key)), None)
 
 
@@ -131,7 +131,7 @@ def _expressions(query: Select) -> Iterator[Expr]:
 
 
 def _on_arrival(item: FromItem, query: Select) -> Iterator[_Found]:
-    """Windows of time on a stream without a timestamp, which has a column that could be one."""
+    """Note time windows on a stream without a timestamp that has a column of times."""
     facts, window = facts_of(item), window_of(item)
     if facts is None or facts.timestamp.kind is not TimestampKind.LATENT:
         return
@@ -155,7 +155,7 @@ def _on_arrival(item: FromItem, query: Select) -> Iterator[_Found]:
 
 
 def _on_results(query: Query) -> Iterator[_Found]:
-    """A report that only the end of an endless input would bring."""
+    """Note reports that only the end of an endless input would bring."""
     if not isinstance(query, Select) or query.facts is None or query.facts.bounded or query.to_stream:
         return
     streams = [item for item in query.items() if facts_of(item) is not None]
@@ -189,7 +189,7 @@ def _on_texts_as_numbers(call: AggregateCall) -> Iterator[_Found]:
 
 
 def _on_comparisons(expr: Expr) -> Iterator[_Found]:
-    """Columns of type string beside numbers, which Spark converts row by row."""
+    """Note comparisons of strings with numbers, which Spark converts row by row."""
     types = {column.name.lower(): column.type for column in expr.columns()}
     for node in expr.tree.find_all(*_COMPARISONS) if expr.tree is not None else ():
         for text, number in ((node.left, node.right), (node.right, node.left)):
@@ -209,7 +209,7 @@ def _on_comparisons(expr: Expr) -> Iterator[_Found]:
 
 
 def _on_quotes(expr: Expr, names: set[str], source: Source) -> Iterator[_Found]:
-    """Texts in double quotes that have the name of a column."""
+    """Note texts in double quotes that have the name of a column."""
     for node in expr.tree.find_all(exp.Literal) if expr.tree is not None else ():
         span = span_of(node)
         if span and node.is_string and source.text[span[0]] == '"' and node.name.lower() in names:
@@ -270,7 +270,7 @@ def _is_found(module: str) -> bool:
 
 
 def _on_setting(key: str) -> Iterator[_Found]:
-    """A setting of Spark's that is nearly one that there is; others may belong to packages."""
+    """Note a misspelt setting of Spark's; other unknown settings may belong to packages."""
     if key.lower().startswith("spark.") and key not in _settings():
         alike = difflib.get_close_matches(key, _settings(), n=1, cutoff=_ALIKE)
         if alike:

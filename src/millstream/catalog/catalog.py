@@ -32,10 +32,10 @@ def kind_of(entry: Entry) -> str:
 class Catalog:
     """Streams, tables, views and sinks share one name space; functions and aggregates another.
 
-    ``elsewhere`` finds tables that the catalog does not have: those of the user's own Spark session.
-    ``allow_python`` says whether statements may run code, which can do whatever this process can. Where they
-    may not, ``allow`` names formats, path schemes and databases that they may use nevertheless.
-    Aggregates that nobody has made may be in the library, which is looked up last.
+    ``elsewhere`` looks up tables that the catalog does not have: those of the user's own Spark session.
+    ``allow_python`` permits statements that run code with the rights of this process. If it is false,
+    ``allow`` names formats, path schemes and databases that statements may use nevertheless. Aggregates of
+    the library are looked up last.
     """
 
     def __init__(
@@ -55,10 +55,10 @@ class Catalog:
         self._shipped_names: Callable[[], Iterable[str]] = tuple
         self.settings: dict[str, str] = {}
         self._unclear: set[tuple[str, bool]] = set()
-        """Names whose definitions had mistakes, and whether they are names of functions."""
+        """Names whose definitions had errors, each with a flag for names of functions."""
 
     def copy(self) -> Catalog:
-        """A catalog that can be changed without changing this one."""
+        """Return a copy that can be changed without changing this catalog."""
         twin = Catalog(self._elsewhere, allow_python=self.allow_python, allow=self.allow)
         twin._relations = dict(self._relations)
         twin._functions = dict(self._functions)
@@ -71,11 +71,11 @@ class Catalog:
     def ship(
         self, versions: Callable[[str], tuple[Aggregate, ...]], names: Callable[[], Iterable[str]]
     ) -> None:
-        """Tell where the library is: it gives the versions of an aggregate by its name in lower case."""
+        """Set the library: ``versions`` returns the versions of an aggregate by its name in lower case."""
         self._shipped, self._shipped_names = versions, names
 
     def add(self, entry: Entry) -> None:
-        """Enter or replace; whether replacing is allowed is for the caller to say."""
+        """Add an entry or replace the one of that name; the caller checks whether it may be replaced."""
         self._unclear.discard((entry.name.lower(), isinstance(entry, Aggregate | ScalarFunction)))
         match entry:
             case Aggregate():
@@ -95,7 +95,7 @@ class Catalog:
                 del self._relations[entry.name.lower()]
 
     def obscure(self, name: str, *, is_function: bool) -> None:
-        """Forget a name whose definition has a mistake: what it means is not known from here on."""
+        """Remove a name whose definition has an error, and mark it as unclear."""
         name = name.lower()
         self._unclear.add((name, is_function))
         if is_function:
@@ -106,7 +106,7 @@ class Catalog:
             self._relations.pop(name, None)
 
     def is_unclear(self, name: str, *, is_function: bool) -> bool:
-        """Tell whether the definition of a name had a mistake."""
+        """Return whether the definition of a name had an error."""
         return (name.lower(), is_function) in self._unclear
 
     def relation(self, name: str) -> Relation | None:
@@ -122,18 +122,18 @@ class Catalog:
         return entry if isinstance(entry, Sink) else None
 
     def named(self, name: str) -> Relation | Sink | None:
-        """Whatever has this name among streams, tables, views and sinks."""
+        """Return the stream, table, view or sink of this name."""
         return self._relations.get(name.lower())
 
     def function(self, name: str) -> ScalarFunction | None:
         return self._functions.get(name.lower())
 
     def own_aggregate(self, name: str, *, window: bool = False) -> Aggregate | None:
-        """One that somebody has made here."""
+        """Return an aggregate defined by the user, never one of the library."""
         return self._aggregates.get((name.lower(), window))
 
     def aggregate(self, name: str, *, window: bool = False) -> Aggregate | None:
-        """One that somebody has made here, or one of the library: never one version of each."""
+        """Return an aggregate defined by the user, or else one of the library: never one version of each."""
         name = name.lower()
         if name in self._functions or any((name, version) in self._aggregates for version in (False, True)):
             return self.own_aggregate(name, window=window)
@@ -145,7 +145,7 @@ class Catalog:
         return self.aggregate(name) is not None or self.aggregate(name, window=True) is not None
 
     def entries(self, *kinds: type) -> list[Entry]:
-        """All entries of these kinds, in the order in which they were made."""
+        """Return all entries of these kinds, in the order of their creation."""
         everything: Iterable[Entry] = (
             *self._relations.values(),
             *self._functions.values(),

@@ -1,4 +1,4 @@
-"""What the catalog holds: frozen descriptions of streams, tables, sinks, functions and aggregates."""
+"""Entries of the catalog: frozen descriptions of streams, tables, sinks, functions and aggregates."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from millstream.types import Field, Type
 Options = tuple[tuple[str, str], ...]
 
 FILE_FORMATS = frozenset({"csv", "json", "parquet", "orc", "text", "avro", "xml", "binaryfile"})
-"""Formats whose input has an end: the files that are there when the query starts."""
+"""Formats whose input is bounded: the files that exist when the query starts."""
 
 
-# ---------------------------------------------------------------- where tuples come from
+# ---------------------------------------------------------------- origins of tuples
 
 
 @dataclass(frozen=True)
 class Reader:
-    """Any source of Spark's: ``USING format OPTIONS (...)``."""
+    """A data source of Spark: ``USING format OPTIONS (...)``."""
 
     format: str
     options: Options = ()
 
     @property
     def is_bounded(self) -> bool:
-        """Whether the input has an end; ``follow 'true'`` waits for files that are still to come."""
+        """Return whether the input has an end; with ``follow 'true'`` new files are awaited."""
         follows = (self.option("follow") or "").lower() == "true"
         return self.format.lower() in FILE_FORMATS and not follows
 
@@ -53,7 +53,7 @@ class Port:
 
 @dataclass(frozen=True)
 class Registered:
-    """A DataFrame that the caller gave; the runtime holds it under the entry's name."""
+    """A DataFrame passed by the caller; the runtime stores it under the entry's name."""
 
     is_bounded: bool = False
 
@@ -63,7 +63,7 @@ class Registered:
 
 @dataclass(frozen=True)
 class Derived:
-    """``AS query``; the definition is an analysed query, which only the layers above understand."""
+    """A query (``AS query``); its definition is an analysed query, opaque to this layer."""
 
     definition: object = field(repr=False)
     is_bounded: bool = False
@@ -74,7 +74,7 @@ class Derived:
 
 @dataclass(frozen=True)
 class Rejected:
-    """What another stream could not take: its late tuples, or its bad records."""
+    """Late tuples or bad records of another stream."""
 
     stream: str
     reason: str
@@ -89,6 +89,7 @@ Origin = Reader | Port | Registered | Derived | Rejected
 NOT_IN_SCHEMA = "it cannot be read in the stream's schema"
 NO_TIMESTAMP = "the timestamp is NULL"
 NOT_FINITE = "the timestamp is not a finite number"
+OUTERMOST = "the timestamp is the smallest or the largest BIGINT"
 """Reasons for which a record is bad."""
 
 
@@ -96,7 +97,7 @@ NOT_FINITE = "the timestamp is not a finite number"
 
 
 class TimestampKind(Enum):
-    """Who says when a tuple happened (ESL paper, section 2)."""
+    """Origin of a tuple's timestamp: the data, the clock on arrival, or none (ESL paper, section 2)."""
 
     EXTERNAL = "external"
     INTERNAL = "internal"
@@ -105,7 +106,7 @@ class TimestampKind(Enum):
 
 @dataclass(frozen=True)
 class Timestamp:
-    """The order of a stream: its column unless latent. The type is needed even when the column is gone."""
+    """Order of a stream: its column unless latent. The type is needed even when the column is gone."""
 
     kind: TimestampKind
     column: str | None = None
@@ -168,17 +169,17 @@ class Stream:
 
     @property
     def can_be_late(self) -> bool:
-        """Whether tuples can break a promise: what is stamped on arrival is in order by itself."""
+        """Return whether tuples can break a promise; timestamps given on arrival are always in order."""
         return self.timestamp.kind is TimestampKind.EXTERNAL or any(self.promises_on_others)
 
     @property
     def own_promises(self) -> tuple[Promise, ...]:
-        """What is promised about the timestamp."""
+        """Return the promises about the timestamp."""
         return tuple(p for p in self.promises if self._attribute(p) is None)
 
     @property
     def promises_on_others(self) -> dict[str, tuple[Promise, ...]]:
-        """What is promised about attributes that are not the timestamp, by their names in lower case."""
+        """Return the promises about other attributes than the timestamp, by name in lower case."""
         names = [name for name in map(self._attribute, self.promises) if name is not None]
         return {
             name: tuple(p for p in self.promises if self._attribute(p) == name)
@@ -186,14 +187,14 @@ class Stream:
         }
 
     def promised(self) -> frozenset[str]:
-        """The attributes (in lower case) on which progress is promised."""
+        """Return the attributes (in lower case) on which progress is promised."""
         named = set(self.promises_on_others)
         if self.timestamp.column:
             named.add(self.timestamp.column.lower())
         return frozenset(named)
 
     def _attribute(self, promise: Promise) -> str | None:
-        """What a clause is about, in lower case; None is the timestamp, which ON may name too."""
+        """Return the attribute of a clause in lower case; None is the timestamp, which ON may name too."""
         timestamp = (self.timestamp.column or "").lower()
         on = (promise.on or timestamp).lower()
         return None if on == timestamp else on
@@ -207,7 +208,7 @@ class Table:
     schema: tuple[Field, ...] | None
     origin: Origin
     refresh: Duration | None = None
-    """How often it is read again while streams are joined with it."""
+    """Interval at which the table is read again while streams are joined with it."""
     place: Place | None = field(default=None, compare=False, repr=False)
 
 

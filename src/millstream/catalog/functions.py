@@ -1,4 +1,4 @@
-"""What is known of Spark's built-in functions without starting Spark."""
+"""Spark's built-in functions, described without starting Spark."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
+
+from millstream.catalog.builtin_aggregates import TABLE
 
 UNKNOWN_RESULT = "unknown"
 
@@ -27,7 +29,7 @@ NON_DETERMINISTIC = frozenset(
         *("java_method", "reflect", "try_reflect"),
     }
 )
-"""Functions that may answer differently when a query is run again on the same rows."""
+"""Functions whose result may differ when a query is run again on the same rows."""
 
 BARE_FUNCTIONS = frozenset(
     {
@@ -35,11 +37,11 @@ BARE_FUNCTIONS = frozenset(
         *("current_user", "session_user", "user"),
     }
 )
-"""Functions that may be called without parentheses, where there is no column of that name."""
+"""Functions that may be called without parentheses, if no column has that name."""
 
 
 class FunctionKind(StrEnum):
-    """What a function is computed from."""
+    """Kinds of functions, by the rows that they are computed from."""
 
     SCALAR = "scalar"
     AGGREGATE = "aggregate"
@@ -51,9 +53,10 @@ class FunctionKind(StrEnum):
 
 @dataclass(frozen=True)
 class BuiltinFunction:
-    """A built-in function; without a signature any arguments will do and the result is unknown.
+    """A built-in function; without a signature it takes any arguments and its result is unknown.
 
-    ``parameters`` and ``result`` are in the notation explained at the top of ``signatures.txt``.
+    ``parameters`` and ``result`` are in the notation explained at the top of ``signatures.txt``. Signatures
+    of aggregates are in the table of built-in aggregates.
     """
 
     name: str
@@ -64,14 +67,14 @@ class BuiltinFunction:
     parameters: tuple[str, ...] = ()
 
     def parameter(self, index: int) -> str:
-        """The type of an argument; the last parameter stands for all that follow it."""
+        """Return the type of an argument; the last parameter stands for all that follow it."""
         if not self.parameters:
             return "any"
         return self.parameters[min(index, len(self.parameters) - 1)]
 
     @property
     def arity(self) -> str:
-        """The number of arguments in words.
+        """Return the number of arguments in words.
 
         >>> builtin("substr").arity, builtin("pi").arity, builtin("coalesce").arity
         ('2 to 3 arguments', 'no arguments', 'at least 1 argument')
@@ -85,7 +88,7 @@ class BuiltinFunction:
 
 
 def builtin(name: str) -> BuiltinFunction | None:
-    """A built-in function by its name, in any case.
+    """Return a built-in function by its name, in any case.
 
     >>> builtin("SUM").kind
     <FunctionKind.AGGREGATE: 'aggregate'>
@@ -94,19 +97,21 @@ def builtin(name: str) -> BuiltinFunction | None:
 
 
 def builtin_names() -> frozenset[str]:
-    """The names of all built-in functions, in lower case."""
+    """Return the names of all built-in functions, in lower case."""
     return frozenset(_builtins())
 
 
 def is_deterministic(name: str, arguments: int) -> bool:
-    """Whether a call with so many arguments depends on nothing else."""
+    """Return whether a call with so many arguments depends on its arguments alone."""
     name = name.lower()
     return name not in NON_DETERMINISTIC and not (name == "unix_timestamp" and arguments == 0)
 
 
 @cache
 def _builtins() -> dict[str, BuiltinFunction]:
-    signatures = dict(pair for line in _lines("signatures.txt") for pair in _signatures(line))
+    aggregates = [f"{', '.join(row.names)}{row.signature}" for row in TABLE if row.signature]
+    lines = [*_lines("signatures.txt"), *aggregates]
+    signatures = dict(pair for line in lines for pair in _signatures(line))
     functions = {}
     for line in _lines("spark_functions.txt"):
         name, kind = line.split()
@@ -123,7 +128,7 @@ _Signature = tuple[int, int | None, str, tuple[str, ...]]
 
 
 def _signatures(line: str) -> list[tuple[str, _Signature]]:
-    """The functions of a line, all with the same signature."""
+    """Return the functions of a line, all with one signature."""
     call, result = line.split(" -> ")
     names, _, inside = call[:-1].partition("(")
     written = re.split(r", (?![^<]*>)", inside) if inside else []

@@ -1,10 +1,10 @@
-"""What people type: ``millstream run``, ``check``, ``explain``, ``demo``."""
+"""Command line: ``millstream run``, ``check``, ``explain``, ``library``, ``demo``."""
 
 from __future__ import annotations
 
 
 def main() -> None:
-    """The entry point of the command."""
+    """Run the command ``millstream``."""
     from millstream.cli.app import run_app
 
     run_app()

@@ -1,4 +1,4 @@
-"""The commands and their options. Heavy modules are imported by the command that needs them."""
+"""Commands and their options. Heavy modules are imported by the command that needs them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from millstream.errors import MillstreamError
 from millstream.masking import masked
 
 _EPILOG = """
-Example: [bold]millstream check first.esl[/bold], then [bold]millstream run first.esl[/bold]. The script:
+To see it at work: [bold]millstream demo[/bold]. To write a script, save this as first.esl:
 
 CREATE STREAM Bid (item INT, price DOUBLE, at TIMESTAMP)
 
@@ -25,7 +25,10 @@ CREATE STREAM Bid (item INT, price DOUBLE, at TIMESTAMP)
 
 SELECT window_end, max(price) FROM Bid [TUMBLE 1 MINUTE];
 
-Documents: docs/ beside the sources. Begin with tutorial.md; coming_from.md is for those who know
+Then [bold]millstream check first.esl[/bold] finds mistakes;
+[bold]millstream run first.esl[/bold] prints results.
+
+Documents are in docs/ beside the sources. Begin with tutorial.md, or with coming_from.md if you know
 Flink, Spark or ksqlDB.
 """
 
@@ -40,17 +43,28 @@ app = typer.Typer(
 
 
 class Format(enum.StrEnum):
-    """How results are printed."""
+    """Format of printed results."""
 
     table = "table"
     csv = "csv"
     json = "json"
 
 
-Script = Annotated[str, typer.Argument(metavar="SCRIPT", help="An ESL script, or - for standard input.")]
+class Engine(enum.StrEnum):
+    """Engine that runs a script."""
+
+    spark = "spark"
+    local = "local"
+
+
+Script = Annotated[
+    str, typer.Argument(metavar="SCRIPT", help="File with an ESL script; - is standard input.")
+]
 Settings = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="A setting, Spark's or Millstream's; may be repeated."),
+    typer.Option(
+        "--set", metavar="KEY=VALUE", help="Setting of Spark or Millstream; may be given several times."
+    ),
 ]
 
 
@@ -67,34 +81,62 @@ def options(
         typer.Option("--version", help="Show the version and exit.", callback=_show_version, is_eager=True),
     ] = False,
 ) -> None:
-    """Options of the command itself."""
+    """Take the options that stand before a command."""
 
 
 @app.command()
 def run(
     script: Script,
-    format: Annotated[Format, typer.Option("--format", help="How results are printed.")] = Format.table,  # noqa: A002
+    format: Annotated[Format, typer.Option("--format", help="Format of the results.")] = Format.table,  # noqa: A002
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", metavar="DIR", help="Write DIR/q1.csv, ... and DIR/<sink>.csv instead of printing."
+            "--out",
+            metavar="DIR",
+            help="Write results to files DIR/q1.csv, DIR/q2.csv, DIR/<sink>.csv instead of printing them.",
         ),
     ] = None,
     master: Annotated[
         str | None,
-        typer.Option("--master", metavar="URL", help="A Spark cluster; by default Spark is embedded."),
+        typer.Option(
+            "--master",
+            metavar="URL",
+            help="Spark cluster to run on; by default Spark runs inside this process.",
+        ),
     ] = None,
     checkpoint: Annotated[
         Path | None,
         typer.Option(
             "--checkpoint",
             metavar="DIR",
-            help="Keep what is needed to go on after an interruption; the same command then resumes.",
+            help="Save progress in DIR, so that the same command continues after an interruption.",
         ),
     ] = None,
     set_: Settings = None,
+    engine: Annotated[
+        Engine,
+        typer.Option(
+            "--engine",
+            help="Engine to run on. local is one process without Spark, for small files and a first look.",
+        ),
+    ] = Engine.spark,
 ) -> None:
-    """Run a script. Over files it ends by itself; otherwise Ctrl-C ends it."""
+    """Run a script: print the results of its queries.
+
+    A script over files ends by itself. A script over Kafka or a port prints rows as they come, until Ctrl-C.
+    """
+    if engine is Engine.local:
+        from millstream.cli.local_command import run_script_locally
+
+        for option, given in (("--master", master), ("--checkpoint", checkpoint), ("--set", set_)):
+            if given:
+                raise MillstreamError(
+                    f"{option} is for Spark, which the local engine does not start",
+                    hint=f"leave out {option}, or --engine local",
+                )
+        if code := run_script_locally(_read(script), _name(script), format.value, out):
+            raise typer.Exit(code)
+        return
     from millstream.cli.run_command import run_script
     from millstream.runtime.script_run import RunOptions
 
@@ -106,25 +148,30 @@ def run(
 
 @app.command()
 def check(script: Script) -> None:
-    """Parse, resolve and plan a script without reading data or starting Spark."""
+    """Find the mistakes of a script, without reading data or starting Spark."""
     from millstream.cli.check_command import check_script
 
     check_script(_read(script), _name(script))
 
 
 @app.command()
-def explain(script: Script) -> None:
-    """Show the logical plan of every query of a script."""
+def explain(
+    script: Script,
+    physical: Annotated[bool, typer.Option(help="Print physical plans: stages, kernels, columns.")] = False,
+) -> None:
+    """Print the plan of every query of a script, without starting Spark."""
     from millstream.cli.check_command import explain_script
 
-    explain_script(_read(script), _name(script))
+    explain_script(_read(script), _name(script), physical=physical)
 
 
 @app.command()
 def library(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="One of them, with its script.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="Aggregate whose script is printed.")
+    ] = None,
 ) -> None:
-    """The aggregates that come with Millstream: all in a line each, or the script of one."""
+    """List the aggregates that come with Millstream, or print the script of one."""
     from millstream.cli.library_command import show_library
 
     show_library(name)
@@ -132,13 +179,22 @@ def library(
 
 @app.command()
 def demo(
-    name: Annotated[str, typer.Argument(help="The name of the demo: auction.")] = "auction",
-    seconds: Annotated[int, typer.Option(help="How long the auction is live.", min=5)] = 45,
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Demo to play: auction, stocks or traffic.")
+    ] = "auction",
+    seconds: Annotated[int, typer.Option(help="Seconds to play after the first rows.", min=5)] = 30,
+    list_: Annotated[bool, typer.Option("--list", help="List the demos and exit.")] = False,
 ) -> None:
-    """A bundled example, alive, on embedded Spark. There is one: auction."""
-    from millstream.cli.demo_command import run_demo
+    """Play an example for about a minute: queries beside their results.
 
-    run_demo(name, seconds)
+    Spark runs on this machine, and the streams are generated. Ctrl-C ends a demo sooner.
+    """
+    from millstream.cli.demo_command import list_demos, run_demo
+
+    if list_:
+        list_demos()
+    else:
+        run_demo(name, seconds)
 
 
 @app.command()
@@ -148,7 +204,7 @@ def version() -> None:
 
 
 def run_app() -> NoReturn:
-    """Run the command; whatever goes wrong, people get a message and scripts an exit code."""
+    """Run the command, and turn every exception into a message and an exit code."""
     try:
         # In this mode typer.Exit is not raised: its code is returned.
         code = app(standalone_mode=False)
@@ -178,7 +234,7 @@ def _fail(*messages: str, hint: str | None = None) -> NoReturn:
 
 
 def _usage(error: Exception) -> NoReturn:
-    """A wrong option or argument: say it as the command line library does, and exit with 2 as it does."""
+    """Report a wrong option or argument as the command line library does, with exit code 2."""
     error.show()  # type: ignore[attr-defined]
     sys.exit(getattr(error, "exit_code", 2))
 

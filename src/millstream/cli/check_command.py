@@ -1,4 +1,4 @@
-"""``check`` and ``explain``: everything that can be known of a script without Spark."""
+"""``check`` and ``explain``: analysis and planning of a script without Spark."""
 
 from __future__ import annotations
 
@@ -16,22 +16,19 @@ from millstream.analysis.definitions.statement_analyzer import (
 from millstream.analysis.notes import notes_of
 from millstream.analysis.queries.resolved_query import Query
 from millstream.catalog import Catalog
-from millstream.codegen.udas.explain_code import NO_PROGRAMS, listing
 from millstream.errors import MillstreamError
 from millstream.plan.builder import build
-from millstream.plan.explain.explain_common import explained_common
 from millstream.plan.explain.explain_pattern import MODES, explained_patterns
 from millstream.plan.explain.plan_report import explained
-from millstream.plan.generated_programs import programs_of
 from millstream.plan.nodes import Node
 from millstream.plan.planner import best_plan
-from millstream.plan.refusals import in_words, why_not
+from millstream.plan.refusals import why_not
 from millstream.plan.views import build_view
 
 
 def check_script(text: str, name: str) -> None:
-    """Find the mistakes of a script; of what is right but cannot be run yet, say so."""
-    statements = _analysed(text, name)
+    """Raise the mistakes of a script, and print notes on it, among them what this version cannot run."""
+    statements = _analysed(text, name, Catalog())
     queries = 0
     for statement in statements:
         for note in notes_of(statement):
@@ -44,18 +41,19 @@ def check_script(text: str, name: str) -> None:
         if isinstance(statement.meaning, ExplainQuery):
             reason = None if statement.meaning.mode in ("LOGICAL", *MODES) else reason
         if reason is not None:
-            place = statement.source.place(query.span or statement.span)
-            _tell(f"{place}: note: {in_words(reason)}")
+            place = statement.source.place(reason.span or query.span or statement.span)
+            hint = f" (hint: {reason.hint})" if reason.hint is not None else ""
+            _tell(f"{place}: note: {reason}{hint}")
     _tell(
         f"{name}: {_count(len(statements), 'statement')}, {_count(queries, 'query', 'queries')}, no mistakes"
     )
 
 
-def explain_script(text: str, name: str) -> None:
-    """Print what EXPLAIN says of every query, of others the logical plan, and what patterns share."""
+def explain_script(text: str, name: str, *, physical: bool = False) -> None:
+    """Print the EXPLAIN of every query, logical (or ``physical``) if no other is asked for."""
     number = 0
-    running: list[tuple[str, Node]] = []
-    for statement in _analysed(text, name):
+    catalog = Catalog()
+    for statement in _analysed(text, name, catalog):
         query = query_of(statement)
         if query is None:
             continue
@@ -71,29 +69,26 @@ def explain_script(text: str, name: str) -> None:
                 title = f"q{number}"
         print(f"-- {title}")  # noqa: T201
         plan = planned(statement, query)
-        mode = statement.meaning.mode if isinstance(statement.meaning, ExplainQuery) else "LOGICAL"
-        print(_explained(plan, mode))  # noqa: T201
-        if isinstance(statement.meaning, RunQuery):
-            running.append((title, plan))
-    if together := explained_common(running):
-        print(together)  # noqa: T201
+        usual = "PHYSICAL" if physical else "LOGICAL"
+        mode = statement.meaning.mode if isinstance(statement.meaning, ExplainQuery) else usual
+        print(_explained(plan, mode, catalog))  # noqa: T201
 
 
-def _explained(plan: Node, mode: str) -> str:
+def _explained(plan: Node, mode: str, catalog: Catalog) -> str:
     if mode in MODES:
         return explained_patterns(plan, mode)
-    if mode == "CODE":
-        reason = why_not(plan)
-        return in_words(reason) if reason is not None else listing(programs_of(plan)) or NO_PROGRAMS
-    if mode == "PHYSICAL":
-        return f"{explained(plan)}\n-- the physical plan needs Spark: millstream run prints it"
-    return explained(plan)
+    if mode == "LOGICAL":
+        return explained(plan)
+    from millstream.runtime.explain import EXPLAINED  # the physical plan, which `check` does without
+
+    reason = why_not(plan)
+    return EXPLAINED[mode](plan, catalog) if reason is None else str(reason)
 
 
-def _analysed(text: str, name: str) -> list[AnalysedStatement]:
+def _analysed(text: str, name: str, catalog: Catalog) -> list[AnalysedStatement]:
     # Classes in Python that the script names may stand beside it.
     sys.path.insert(0, str(Path(name).resolve().parent))
-    return analyse_script(text, name, Catalog(), _plan)
+    return analyse_script(text, name, catalog, _plan)
 
 
 def _plan(statement: AnalysedStatement) -> None:
@@ -103,7 +98,7 @@ def _plan(statement: AnalysedStatement) -> None:
 
 
 def query_of(statement: AnalysedStatement) -> Query | None:
-    """What a statement asks for, or shows as a view."""
+    """Return the query of a statement, or of the view that it creates."""
     meaning = statement.meaning
     if isinstance(meaning, Definition):
         return next((query for _, query in meaning.views), None)

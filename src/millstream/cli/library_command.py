@@ -1,4 +1,4 @@
-"""``library``: the aggregates that come with Millstream, and how they are written."""
+"""``library``: aggregates that come with Millstream, and their scripts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from millstream.library import bundled_aggregates
 
 
 def show_library(name: str | None) -> None:
-    """All aggregates in a line each, or the script of one."""
+    """Print a line for each aggregate, or the script of one."""
     if name is None:
         width = max(map(len, bundled_aggregates.names()))
         for each in bundled_aggregates.names():

@@ -1,4 +1,4 @@
-"""``run``: a script with a live view of its progress; Ctrl-C and SIGTERM end it in order."""
+"""``run``: a script with a view of its progress; Ctrl-C and SIGTERM end it in order."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from millstream.runtime.script_run import Interrupted, RunEnd, RunOptions, Scrip
 
 EXIT_CODES = {RunEnd.COMPLETE: 0, RunEnd.ALL_BAD: 3}
 STOPPED = 128
-"""Shells expect this and the number of the signal of a program that was stopped before its end."""
+"""Exit code of a stopped program, to which the number of the signal is added."""
 
 
 def run_script(text: str, name: str, options: RunOptions) -> int:
-    """Run a script; the exit code."""
+    """Run a script and return the exit code."""
     # Python functions that the script names may stand beside it; Spark's workers get this path too.
     sys.path.insert(0, str(Path(name).resolve().parent))
     terminal = Terminal()
@@ -42,7 +42,7 @@ def run_script(text: str, name: str, options: RunOptions) -> int:
     except Interrupted:
         return STOPPED + received[0]
     except BrokenPipeError:
-        # Whoever read our output has enough of it, as `head` does; Python would complain again at exit.
+        # The reader of our output has ended, as `head` does; Python would complain again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     finally:

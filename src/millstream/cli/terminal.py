@@ -1,4 +1,4 @@
-"""The terminal of a run: rows above, and below them how far the run has come.
+"""Terminal of a run: rows above, and below them the progress of the run.
 
 Results go to standard output and everything else to standard error. Where both are the same screen, the
 status is erased before rows are written and drawn again below them.
@@ -54,7 +54,7 @@ class Terminal:
             print(message, file=self._err, flush=True)
 
     def compiling(self, name: str, seconds: float | None) -> None:
-        """Say what is compiled: the first run of an aggregate takes some seconds more."""
+        """Name the program that is compiled: the first run of an aggregate takes some seconds more."""
         with self._turn:
             self._draw("")
             said = f"compiling {name} ..." if seconds is None else f" {seconds:.1f} s\n"

@@ -1,1 +1,1 @@
-"""Sources and sinks of our own."""
+"""Sources of Millstream itself: TCP ports."""

@@ -1,8 +1,8 @@
-"""`SOURCE 'port4445'`: lines that arrive on a TCP port, written down so that Spark can read them.
+"""`SOURCE 'port4445'`: lines that arrive on a TCP port, written to files that Spark reads.
 
-What comes over a network comes once, and a stream that can be run again must not depend on it. So each
-line gets the time of its arrival and goes into a spool directory, and the query reads that directory
-with Spark's own file source, which remembers in its checkpoint how far it has come.
+Lines arrive over a network once, but a query that is resumed must read them again. So each line is written
+with its time of arrival to a spool directory, and the query reads that directory with Spark's file source,
+which keeps its position in the checkpoint.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 LONGEST_LINE = 16 * 2**20
-"""Bytes of a line; what is longer is cut."""
+"""Bytes of a line; longer lines are cut."""
 MOST_UNFINISHED = 64 * 2**20
 """Bytes of unfinished lines of all clients together."""
 MOST_CONNECTIONS = 1000
@@ -45,8 +45,8 @@ class PortListener:
     that is too long become U+FFFD. Empty lines are lines. A line that a reset has cut off is none.
 
     Clients beyond a number of connections, or beyond the descriptors that the process can spare, are told
-    so and sent away. So is the client with the longest unfinished line if all such lines together become
-    too long. What was lost or refused is in `warnings`.
+    so and refused. So is the client with the longest unfinished line if all such lines together become
+    too long. `warnings` tells what was lost or refused.
 
     The order of arrival is that of the spool (`connectors/spool.py`). An error of the thread is given to
     ``on_error`` with the port, kept in `error`, and raised by `close`.
@@ -64,7 +64,7 @@ class PortListener:
         on_error: Callable[[int, ExecutionError], None] | None = None,
     ) -> None:
         self.is_durable = durable
-        """Whether lines are kept for a later run."""
+        """True if lines are kept for a later run."""
         self._spool = Spool(directory, durable=durable)
         self._server = _listen(port)
         self._port = int(self._server.getsockname()[1])
@@ -92,22 +92,22 @@ class PortListener:
 
     @property
     def port(self) -> int:
-        """The port, which is one that was free if 0 was asked for."""
+        """Number of the port; for 0, that of the free port that was taken."""
         return self._port
 
     @property
     def received(self) -> int:
-        """How many lines have arrived."""
+        """Number of lines that have arrived."""
         return self._received
 
     @property
     def error(self) -> ExecutionError | None:
-        """Why nothing can be written down any more, if that is so; the listener has stopped then."""
+        """Error that has stopped the listener, if there is one."""
         return self._error
 
     @property
     def warnings(self) -> list[str]:
-        """Sentences about all that has not become a line."""
+        """Sentences about lines, connections and files that were lost or refused."""
         at = f"port {self._port}:"
         counted = (
             (self._resets, "unfinished line", "dropped, as the connection was reset"),
@@ -120,10 +120,10 @@ class PortListener:
         ]
 
     def close(self) -> None:
-        """Write down what has arrived, and stop; raises the error if there was one."""
+        """Write the lines that have arrived, and stop; raises the error of the listener, if there is one."""
         if not self._stopping:
             self._stopping = True
-            # After an error there is nobody left to wake up.
+            # After an error the thread has ended.
             with contextlib.suppress(OSError):
                 self._bell.send(b"!")
             self._thread.join()
@@ -162,7 +162,7 @@ class PortListener:
         while not self._stopping:
             self._serve(self._spool.seconds_to_flush())
             self._spool.flush_if_due()
-        # What clients had sent before we were asked to stop may still be on its way to us.
+        # Data that clients sent before the stop may still be on its way.
         deadline = time.monotonic() + 1
         while self._serve(0) and time.monotonic() < deadline:
             self._spool.flush_if_due()
@@ -182,9 +182,9 @@ class PortListener:
             os.close(self._spare)
 
     def _serve(self, timeout: float | None) -> bool:
-        """Wait for clients, and take what they have sent; whether there may be more."""
+        """Wait for clients and take their data; return True if there may be more."""
         if self._spool.is_short:
-            # What is read now could not be written: let it wait on the other side.
+            # Lines that are read now could not be written: leave them with the sender.
             time.sleep(timeout or FLUSH_SECONDS)
             return True
         served = False
@@ -219,7 +219,7 @@ class PortListener:
         return True
 
     def _turn_away(self) -> None:
-        """Take a client with the spare descriptor, to send it away: it would be offered again and again."""
+        """Accept a client with the spare descriptor and refuse it; otherwise it would be offered again."""
         if self._spare is None:
             time.sleep(FLUSH_SECONDS)
         else:
@@ -239,7 +239,7 @@ class PortListener:
         except BlockingIOError:
             return
         except OSError:
-            # The other side is gone without a word: what it was about to say is not known.
+            # The connection was reset: the rest of its line is unknown.
             self._resets += client.unfinished > 0
             self._drop(client)
             return
@@ -256,7 +256,7 @@ class PortListener:
             self._drop(longest)
 
     def _end(self, client: _Client) -> None:
-        """Take the end of a connection, which ends its last line too."""
+        """Handle the end of a connection, which also ends its last line."""
         self._unfinished -= client.unfinished
         self._add(client.end())
         self._drop(client)
@@ -287,7 +287,7 @@ class _Client:
         return len(self._beginning)
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The lines that end in the data."""
+        """Return the lines that end in the data."""
         ended, newline, rest = data.rpartition(b"\n")
         lines: list[bytes] = []
         if newline:
@@ -301,7 +301,7 @@ class _Client:
         return lines
 
     def end(self) -> list[bytes]:
-        """The line that the end of the connection ends, if there is one."""
+        """Return the line that the end of the connection ends, if there is one."""
         return self.feed(b"\n") if self._beginning else []
 
     def _trim(self, line: bytes) -> bytes:
@@ -310,7 +310,7 @@ class _Client:
 
 
 def _say(connection: socket.socket, reason: str) -> None:
-    """Tell a client why it is sent away, as far as it listens."""
+    """Send a client the reason of its refusal, if it still listens."""
     with contextlib.suppress(OSError):
         connection.setblocking(False)
         connection.send(f"refused: {reason}\n".encode())
@@ -323,7 +323,7 @@ def _spare_descriptor() -> int | None:
 
 
 def _last_for_connections() -> int:
-    """The first descriptor that is not for connections."""
+    """Return the first descriptor that is not for connections."""
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     if limit == resource.RLIM_INFINITY:
         return 1 << 30

@@ -1,4 +1,4 @@
-"""A spool directory: lines and the times of their arrival, in files that Spark's file source reads.
+"""Spool directory: lines and their times of arrival, in files that Spark's file source reads.
 
 The files are Parquet: it keeps time and text exactly, without any quoting, Arrow writes it in one
 call, and Spark reads it without parsing. (JSON lines would be escaped here and parsed there.)
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FORMAT = "parquet"
-"""How Spark is to read the directory."""
+"""Format in which Spark reads the directory."""
 SPARK_SCHEMA = "arrival TIMESTAMP, line STRING"
 
 FLUSH_SECONDS = 0.2
-"""A new file at most this often, unless there is much to write."""
+"""Shortest time between two files, unless there is much to write."""
 FLUSH_BYTES = 32 * 2**20
 PATIENCE_SECONDS = 10.0
 """Time to wait for a free file descriptor before giving up."""
@@ -71,7 +71,7 @@ class Spool:
             raise self._cannot_write(error) from error
 
     def _resume(self) -> None:
-        """Go on after the last file of an earlier listener, even if the clock was put back."""
+        """Continue after the last file of an earlier listener, even if the clock was put back."""
         for path in sorted(self._directory.glob("*.parquet")):
             self._last_modified = max(
                 self._last_modified, path.stat().st_mtime_ns // 1_000_000, _number(path)
@@ -108,7 +108,7 @@ class Spool:
         self._bytes += sum(map(len, lines)) + _LINE_OVERHEAD * len(lines)
 
     def seconds_to_flush(self) -> float | None:
-        """How long to wait until the next file is due; None if there is nothing to write."""
+        """Return the seconds until the next file is due; None if there is nothing to write."""
         return max(0.0, self._flushed + FLUSH_SECONDS - time.monotonic()) if self._lines else None
 
     def flush_if_due(self) -> None:
@@ -140,7 +140,7 @@ class Spool:
         self._short_since = None
 
     def _may_wait(self, error: OSError) -> bool:
-        """Whether to try again later: others may give descriptors back that the process has used up."""
+        """Return True if the write is tried again, because the process may get file descriptors back."""
         if error.errno not in (errno.EMFILE, errno.ENFILE):
             return False
         now = self._flushed = time.monotonic()
@@ -149,7 +149,7 @@ class Spool:
 
     @property
     def is_short(self) -> bool:
-        """Whether lines wait for a file descriptor."""
+        """True while lines wait for a file descriptor."""
         return self._short_since is not None
 
     def _cannot_write(self, error: OSError) -> ExecutionError:
@@ -158,7 +158,7 @@ class Spool:
         total = self.written + lost
         said = f"; of {total} lines received in this run, the last {lost} are lost" if lost else ""
         return ExecutionError(
-            f"what arrives cannot be written to {self._directory}: {reason}{said}",
+            f"lines that arrive cannot be written to {self._directory}: {reason}{said}",
             hint="check the directory, its permissions, and the space left on its disk"
             + ("; let senders send again what is lost" if lost else ""),
         )
@@ -169,7 +169,7 @@ def _number(path: Path) -> int:
 
 
 def _is_whole(path: Path) -> bool:
-    """Whether a file begins and ends as Parquet files do: a cheap test for all of them."""
+    """Return True if a file begins and ends as Parquet files do, which is cheap to test."""
     with path.open("rb") as file:
         if file.read(4) != _MAGIC or file.seek(0, os.SEEK_END) < 3 * len(_MAGIC):
             return False

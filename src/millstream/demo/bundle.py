@@ -1,90 +1,156 @@
-"""What a demo consists of: a script, the files and ports that it names, and events to play to it."""
+"""Bundled demos: each has a script, generated lines for its streams, and tables."""
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import re
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from importlib import resources
 from pathlib import Path
 
-from millstream.demo.auction import BID, CLOSED, OPEN, auction, sellers
+from millstream.demo.arrivals import Arrival
+from millstream.demo.auction import auction
 from millstream.demo.sender import Sender
+from millstream.demo.stocks import stocks
+from millstream.demo.traffic import sections, traffic
 from millstream.errors import ExecutionError
 
-PORTS = {CLOSED: 4445, OPEN: 4446, BID: 4447}
-"""The ports as the script has them."""
-
+INPUT = "input"
+"""Name of the card that shows what the streams are, and the lines that arrive."""
+_PORT = re.compile(r"'port(\d+)'")
+_TITLE = re.compile(r"^-- (\w+): (.*)\n", re.MULTILINE)
 
 Listen = Callable[[int], int]
-"""Opens a port, or a free one for 0, and gives its number."""
+"""Opens a port, or a free one for 0, and returns its number."""
 
 
 @dataclass(frozen=True)
-class AuctionDemo:
-    """The auction, ready to be run."""
+class Demo:
+    """A bundled demo. Titles in its script (``-- q1: bids by item``) begin the cards of its screen."""
 
+    name: str
     title: str
     about: str
-    path: Path
-    """Where the script is."""
-    shown: str
-    """The script for people."""
+    arrivals: Callable[[datetime], Iterator[Arrival]]
+    """Yields the lines that arrive at the streams, for the instant of the beginning."""
+    tables: Mapping[str, Sequence[Sequence[object]]] = field(default_factory=dict)
+    """Rows of the files that the script names, with a header."""
+
+    @property
+    def path(self) -> Path:
+        """File of the script."""
+        return Path(str(resources.files("millstream.demo") / f"{self.name}.esl"))
+
+    @cached_property
+    def script(self) -> str:
+        return self.path.read_text(encoding="utf-8")
+
+
+@dataclass(frozen=True)
+class Card:
+    """A part of the script that is shown with its result: the streams, or one query."""
+
+    name: str
+    title: str
     text: str
-    """The same script, with the path of the table as it is."""
-    titles: Mapping[str, str]
-    """What each query is about."""
+
+    @property
+    def is_input(self) -> bool:
+        return self.name == INPUT
+
+    @property
+    def height(self) -> int:
+        return self.text.count("\n") + 1
+
+    @property
+    def width(self) -> int:
+        return max(map(len, self.text.splitlines()))
+
+
+@dataclass(frozen=True)
+class PreparedDemo:
+    """A demo whose ports are open and whose tables are written."""
+
+    demo: Demo
+    cards: Sequence[Card]
+    text: str
+    """Script with the numbers of the ports and the paths of the tables."""
     ports: Mapping[str, int]
+    """Ports by stream."""
 
     def sender(self) -> Sender:
-        """Somebody who plays the auction to the streams, beginning now."""
-        return Sender(auction(datetime.now(UTC)), self.ports)
+        """Return a sender whose beginning is now."""
+        return Sender(self.demo.arrivals(datetime.now(UTC)), self.ports)
+
+
+DEMOS = {
+    demo.name: demo
+    for demo in (
+        Demo(
+            "auction",
+            "an auction site",
+            "Bids: windows with early results, an aggregate in SQL, rushes as a pattern, a view of a join.",
+            auction,
+        ),
+        Demo(
+            "stocks",
+            "a stock exchange",
+            "Trades: average prices, the largest fall in a window, double bottoms, a join with quotes.",
+            stocks,
+        ),
+        Demo(
+            "traffic",
+            "a motorway",
+            "Cars: windows that slide by tuples, queues, sudden braking as a pattern, silent sensors.",
+            traffic,
+            {"sections.csv": sections()},
+        ),
+    )
+}
+
+
+def cards(script: str) -> list[Card]:
+    r"""Divide a script at its titles; what stands before the first one declares the streams.
+
+    >>> [(card.name, card.title) for card in cards("CREATE ...;\n-- q1: all\nSELECT * FROM s;\n")]
+    [('input', 'streams, and the lines that arrive'), ('q1', 'all')]
+    """
+    parts = _TITLE.split(script)
+    found = [Card(INPUT, "streams, and the lines that arrive", parts[0].strip())]
+    return found + [
+        Card(name, title, text.strip())
+        for name, title, text in zip(parts[1::3], parts[2::3], parts[3::3], strict=True)
+    ]
 
 
 @contextmanager
-def auction_demo(listen: Listen) -> Iterator[AuctionDemo]:
-    """The auction with ports that were free, and with its table in a temporary file."""
-    path = Path(str(resources.files("millstream.demo") / "auction.esl"))
-    script = path.read_text(encoding="utf-8")
-    with contextlib.ExitStack() as stack:
-        directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="millstream-demo-")))
-        ports = {stream: _open(port, listen) for stream, port in PORTS.items()}
-        numbers = {PORTS[stream]: port for stream, port in ports.items()}
-        shown = re.sub(r"'port(\d+)'", lambda found: f"'port{numbers[int(found[1])]}'", script)
-        yield AuctionDemo(
-            title="an auction, live",
-            about=(
-                "Sellers open auctions, bidders bid, auctions close: three streams, over TCP. The script "
-                "declares them and asks five continuous queries, which Spark runs on this machine."
-            ),
-            path=path,
-            shown=shown,
-            text=shown.replace("sellers.csv", _in_quotes(_write_sellers(directory))),
-            titles=dict(re.findall(r"^-- (q\d+): (.*)$", script, re.MULTILINE)),
-            ports=ports,
-        )
+def prepared(demo: Demo, listen: Listen) -> Iterator[PreparedDemo]:
+    """Open the ports of a demo, or others if they are taken, and write its tables to temporary files."""
+    numbers = {int(number): _open(int(number), listen) for number in _PORT.findall(demo.script)}
+    shown = _PORT.sub(lambda found: f"'port{numbers[int(found[1])]}'", demo.script)
+    ports = {
+        stream: int(number) for stream, number in re.findall(r"CREATE STREAM (\w+)[^;]*?'port(\d+)'", shown)
+    }
+    with tempfile.TemporaryDirectory(prefix="millstream-demo-") as directory:
+        text = shown
+        for name, rows in demo.tables.items():
+            path = Path(directory, name)
+            with path.open("w", newline="", encoding="utf-8") as file:
+                csv.writer(file).writerows(rows)
+            text = text.replace(f"'{name}'", f"'{_in_quotes(path)}'")
+        yield PreparedDemo(demo, cards(shown), text, ports)
 
 
 def _open(port: int, listen: Listen) -> int:
-    """Open a port, or another one if somebody has it."""
     try:
         return listen(port)
     except ExecutionError:
         return listen(0)
-
-
-def _write_sellers(directory: Path) -> Path:
-    path = directory / "sellers.csv"
-    with path.open("w", newline="", encoding="utf-8") as file:
-        rows = csv.writer(file)
-        rows.writerow(("sellerID", "name", "city"))
-        rows.writerows(sellers())
-    return path
 
 
 def _in_quotes(path: Path) -> str:

@@ -1,44 +1,50 @@
-"""Plays events to TCP ports at the pace at which they happen."""
+"""Sender of a demo's lines to TCP ports, at the pace at which they happen."""
 
 from __future__ import annotations
 
 import socket
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import Self
 
-from millstream.demo.auction import Arrival
+from millstream.demo.arrivals import Arrival
 from millstream.errors import ExecutionError
 
 _TICK = 0.05
-"""Seconds: what happens in one goes out together."""
+"""Seconds; lines of one tick are sent together."""
 
 
 class Sender:
-    """A thread that sends every line to its stream's port when its time has come, until it is stopped."""
+    """A thread that sends each line to the port of its stream when its time has come, until it is stopped."""
 
     def __init__(self, arrivals: Iterator[Arrival], ports: Mapping[str, int]) -> None:
         self._arrivals = arrivals
         self._ports = ports
         self._sent = 0
+        self._newest: deque[tuple[str, str]] = deque(maxlen=50)
         self._error: ExecutionError | None = None
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="millstream-sender", daemon=True)
 
     @property
     def sent(self) -> int:
-        """How many lines have gone out."""
+        """Number of lines that were sent."""
         return self._sent
 
+    def newest(self, count: int) -> list[tuple[str, str]]:
+        """Return the last lines that were sent, each with its stream."""
+        return list(self._newest.copy())[-count:] if count > 0 else []
+
     def check(self) -> None:
-        """Raise what keeps lines from going out, if anything does."""
+        """Raise the error that keeps lines from being sent, if there is one."""
         if self._error is not None:
             raise self._error
 
     def stop(self) -> None:
-        """Send nothing more."""
+        """Send no more lines."""
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join()
@@ -76,3 +82,4 @@ class Sender:
             for stream, lines in due.items():
                 sockets[stream].sendall("".join(f"{line}\n" for line in lines).encode())
                 self._sent += len(lines)
+                self._newest.extend((stream, line) for line in lines)

@@ -1,4 +1,4 @@
-"""What can be said of conditions without their tuples: which ask about the tuple only, which about counts."""
+"""The shape of conditions: conditions on a tuple alone, and bounds of counts."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from millstream.types import Kind
 
 
 def own_tuple(condition: Expr, pattern: Pattern, element: int, *, alone: bool = False) -> Expr | None:
-    """A condition that asks only about the tuple to be taken and those before it, else None.
+    """Return a condition on the tuple and its predecessors alone in canonical form; None for other ones.
 
-    In what is given back a column is known by how far back its tuple is. So elements that ask the same have
-    equal conditions, and these can be answered once for all attempts. A tuple ``alone`` is also the first.
+    In the canonical form the scan number of a column is the distance back to its tuple, so equal conditions
+    of different elements are equal, and can be evaluated once for all attempts. A tuple ``alone`` is also the
+    first of its star.
     """
     for part in typed_nodes.walk(condition):
         if isinstance(part, GroupColumn | typed_nodes.Scalar | typed_nodes.Exists | typed_nodes.InQuery):
@@ -31,7 +32,7 @@ def own_tuple(condition: Expr, pattern: Pattern, element: int, *, alone: bool = 
 
 
 def with_columns(part: Any, change: Callable[[Column], Expr]) -> Any:
-    """The same expression, or several, with other columns."""
+    """Return an expression, or a tuple of them, with its columns replaced."""
     if isinstance(part, Column):
         return change(part)
     if isinstance(part, tuple):
@@ -46,12 +47,12 @@ def measures_in(condition: Expr) -> set[int]:
 
 
 def at_least(condition: Expr, pattern: Pattern) -> int | None:
-    """The count that a condition wants to be large, if that is all that it says."""
+    """Return the count of which a condition is a lower bound, if it is nothing else."""
     return _count(condition, pattern, (">", ">="), ("<", "<="))
 
 
 def at_most(condition: Expr, pattern: Pattern) -> tuple[int, Expr] | None:
-    """The count that a condition wants not to be too large, and what it wants of it all the time."""
+    """Return the count of which a condition gives an upper bound, and that bound as a condition."""
     match condition:
         case Call("=", (a, b)):
             found = [at_most(Call("<=", pair, condition.type), pattern) for pair in ((a, b), (b, a))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from millstream.catalog.builtin_aggregates import RUNNING_NAMES
 from millstream.ir.pattern import End, Measure, Pattern, Place
 from millstream.ir.typed_nodes import Call, Case, Cast, Column, Constant, Expr, GroupColumn
 from millstream.program.content_aggregate import ContentAggregate
@@ -16,13 +17,12 @@ _STRENGTH = {
     **dict.fromkeys(("+", "-", *_SIGNS), 5),
     **dict.fromkeys(("*", "/", "%", "div"), 6),
 }
-"""How strongly operators hold their operands; what is not here has parentheses of its own."""
+"""Precedence of operators; other expressions have parentheses of their own."""
 _CALL = 9
-_RUNNING = ("count", "sum", "avg", "min", "max")
 
 
 class ConditionText:
-    """Writes the expressions of one pattern; conversions are left out."""
+    """The text of expressions of one pattern, without casts."""
 
     def __init__(self, form: Pattern) -> None:
         self._form = form
@@ -65,27 +65,27 @@ class ConditionText:
         raise AssertionError(expr)
 
     def _held(self, expr: Expr, strength: int) -> str:
-        """An operand, in parentheses if it would be torn apart."""
+        """Return an operand, in parentheses if precedence requires them."""
         inside = expr.argument if isinstance(expr, Cast) else expr
         own = _STRENGTH.get(inside.name, _CALL) if isinstance(inside, Call) else _CALL
         return self.of(expr) if own >= strength else f"({self.of(expr)})"
 
     def place(self, place: Place) -> str:
-        """``Y``, ``FIRST(Y)``, ``Y.previous``."""
+        """Return the text of a tuple: ``Y``, ``FIRST(Y)``, ``Y.previous``."""
         name = self._form.elements[place.element].name
         whole = name if place.end is End.NOW else f"{place.end.value.upper()}({name})"
         return ".".join([whole, *["previous"] * place.back])
 
     def measure(self, measure: Measure) -> str:
-        """``count(*Y)``, ``avg(Y.v) OVER (ROWS 4 PRECEDING)``; what runs along has no star."""
+        """Return the text of a measure: ``count(*Y)``, or running ``avg(Y.v) OVER (ROWS 4 PRECEDING)``."""
         made, name = measure.aggregation, self._form.elements[measure.element].name
         star = "*" if measure.final else ""
         given = [("" if isinstance(a, Constant) else star) + self.of(a) for a in made.arguments]
-        runs = not measure.final and measure.rows is None and made.name in _RUNNING
+        runs = not measure.final and measure.rows is None and made.name in RUNNING_NAMES.values()
         over = "" if measure.rows is None else f" OVER (ROWS {measure.rows - 1} PRECEDING)"
         constants = made.parameters if isinstance(made, ContentAggregate) else ()
         order = made.order if isinstance(made, ContentAggregate) else ()
-        # A percentile has first what it is sorted by, a list last.
+        # The sort expression is the first argument of a percentile, and the last of a list.
         count = len(given) - len(order) if made.name == "listagg" else 0
         keys, given = given[count : count + len(order)], given[:count] + given[count + len(order) :]
         sorting = (f"{key}{' DESC' * by.descending}" for key, by in zip(keys, order, strict=True))

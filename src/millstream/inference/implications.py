@@ -1,9 +1,8 @@
-"""What follows from the conditions of elements: the matrices theta and phi of the search.
+"""Implications between the conditions of elements: the matrices theta and phi of the paper.
 
-A condition that speaks only of the tuple that is asked, of those before it and of constants comes out the
-same in every attempt, so it can follow from what an earlier attempt has found. One that speaks of other
-elements or of aggregates is different for each attempt. It is never known to hold, but it can be known to
-fail, if something else that is asked with it does.
+A condition on the current tuple, its predecessors and constants has the same outcome in every attempt, so it
+can follow from the outcomes of an earlier attempt. A condition on other elements or on aggregates depends on
+the attempt. It is never known to hold, but it is known to fail if another condition of its element fails.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from millstream.ir.pattern import End, Pattern
 from millstream.ir.typed_nodes import Call, Case, Cast, Column, Expr, GroupColumn, walk
 
 Known = bool | None
-"""It holds, it fails, or (None) nobody knows."""
+"""A known outcome: True for holds, False for fails, None for unknown."""
 
 Matrix = tuple[tuple[Known, ...], ...]
 
@@ -36,17 +35,17 @@ Matrix = tuple[tuple[Known, ...], ...]
 
 
 def implied(given: Sequence[Expr], wanted: Sequence[Expr]) -> bool:
-    """Whether conditions surely hold where others do."""
+    """Return True if ``given`` provably implies ``wanted``."""
     return impossible(given, [wanted])
 
 
 def excluded(given: Sequence[Expr], others: Sequence[Expr]) -> bool:
-    """Whether conditions surely do not all hold where others do."""
+    """Return True if ``given`` and ``others`` provably cannot all hold."""
     return impossible([*given, *others])
 
 
 def impossible(holding: Sequence[Expr], failing: Sequence[Sequence[Expr]] = ()) -> bool:
-    """Whether conditions surely cannot hold while one of each other list does not; NULL does not hold."""
+    """Return True if conditions cannot all hold while one of each list of ``failing`` fails; NULL fails."""
     try:
         ways = both(all_hold(holding), *map(some_fail, failing))
     except TooManyError:
@@ -75,7 +74,7 @@ def _contradicts_itself(way: Way) -> bool:
 
 @dataclass(frozen=True)
 class Question:
-    """What an element asks of a tuple, whatever the attempt; ``whole`` if it asks nothing else."""
+    """The conditions of an element that do not depend on the attempt; ``whole`` if it has no others."""
 
     always: tuple[Expr, ...]
     whole: bool = True
@@ -86,7 +85,7 @@ def conditions_of(element: int, form: Pattern) -> Question:
 
 
 def left_conditions(form: Pattern) -> Question:
-    """What keeps an attempt from starting behind a tuple: what a leading star asks, aggregates left out."""
+    """Return the conditions of a leading star without aggregates: no attempt starts after its tuples."""
     asked = [c for c in form.elements[0].per_tuple if not any(isinstance(p, GroupColumn) for p in walk(c))]
     return _conditions(asked, 0, form)
 
@@ -97,7 +96,7 @@ def _conditions(asked: Sequence[Expr], element: int, form: Pattern) -> Question:
 
 
 def _about_tuple(condition: Expr, element: int, form: Pattern) -> Expr | None:
-    """A condition with columns known by how far their tuples are back, or None if it needs an attempt."""
+    """Return a condition with the distances back as scan numbers, or None if it depends on the attempt."""
     for part in walk(condition):
         if isinstance(part, GroupColumn):
             return None
@@ -124,11 +123,11 @@ def _renumbered(part: Any, numbers: list[int]) -> Any:
 
 @dataclass(frozen=True)
 class Implications:
-    """What is known of a tuple by what one element has said of it.
+    """Known outcomes of elements for a tuple, given the outcome of one element.
 
-    ``theta[j][k]`` is whether element k takes a tuple that j takes, ``phi[j][k]`` whether it takes one that j
-    does not take. The last column is about the condition that keeps an attempt from starting behind a tuple
-    (semantics, section 5: a leading star is maximal on the left).
+    ``theta[j][k]``: whether element k takes a tuple that j takes; ``phi[j][k]``: whether it takes a tuple
+    that j refuses. The last column is for the conditions of a leading star, which is maximal on the left
+    (semantics, section 5): they keep an attempt from starting after a tuple.
     """
 
     theta: Matrix

@@ -33,7 +33,7 @@ _SPLIT = 6
 
 
 def is_exact(type_: Type) -> bool:
-    """Whether values of a type are whole numbers, in some unit."""
+    """Return True if values of a type are whole numbers in some unit."""
     return type_.kind in _EXACT
 
 
@@ -56,7 +56,7 @@ class Sum:
 
 
 def sum_of(expr: Expr) -> Sum:
-    """An expression as a sum; what is not understood is a column of its own."""
+    """Return an expression as a sum; an opaque part is a column of its own."""
     match expr:
         case Constant(value, type_) if value is not None:
             return Sum({}, Fraction(value) * _unit(type_))
@@ -82,14 +82,14 @@ def _unit(type_: Type) -> Fraction:
 
 
 def _is_exact_cast(given: Type, wanted: Type) -> bool:
-    """Whether a number stays the same, or it is an error."""
+    """Return True if a cast keeps the number or fails."""
     if given.is_integral:
         return wanted.is_integral or wanted.kind is Kind.DECIMAL
     return given.kind is Kind.DECIMAL and wanted.kind is Kind.DECIMAL and wanted.scale >= given.scale
 
 
 def _keeps_digits(expr: Call) -> bool:
-    """Whether the result of arithmetic is not rounded: decimals can run out of digits."""
+    """Return True if the result of arithmetic is not rounded: decimals can run out of digits."""
     if expr.type.kind is not Kind.DECIMAL:
         return all(argument.type.kind is not Kind.DECIMAL for argument in expr.arguments)
     scales = [argument.type.scale for argument in expr.arguments]
@@ -101,14 +101,14 @@ def _keeps_digits(expr: Call) -> bool:
 
 @dataclass(frozen=True)
 class AtMost:
-    """So many times each column, together at most so much."""
+    """A linear inequality: a weighted sum of columns is at most a bound."""
 
     times: tuple[tuple[Expr, int], ...]
     bound: int
 
 
 def contradict(comparisons: Iterable[Comparison]) -> bool:
-    """Whether comparisons of exact numbers surely cannot hold together."""
+    """Return True if comparisons of exact numbers provably cannot hold together."""
     inequalities: list[AtMost] = []
     different: list[Sum] = []
     for comparison in comparisons:
@@ -130,7 +130,7 @@ def _contradict(inequalities: list[AtMost], different: list[Sum]) -> bool:
 
 
 def _inequalities(operator: str, difference: Sum) -> list[AtMost]:
-    """``difference operator 0`` as sums that are at most a bound."""
+    """Return ``difference operator 0`` as inequalities."""
     made = []
     if operator in ("<", "<=", "="):
         made.append(_at_most(difference, strictly=operator == "<"))
@@ -147,7 +147,7 @@ def _at_most(difference: Sum, *, strictly: bool) -> AtMost:
 
 
 def _lowest(times: dict[Expr, int], bound: int) -> AtMost:
-    """In lowest terms: whole numbers of which 2 are at most 5 are at most 2."""
+    """Return an inequality in lowest terms: for whole numbers 2x <= 5 is x <= 2."""
     divisor = math.gcd(*times.values()) or 1
     ordered = sorted(((c, a // divisor) for c, a in times.items() if a), key=lambda pair: repr(pair[0]))
     return AtMost(tuple(ordered), bound // divisor)
@@ -181,7 +181,7 @@ def _pairs(column: Expr, inequalities: dict[tuple[tuple[Expr, int], ...], int]) 
 def _eliminated(
     column: Expr, inequalities: dict[tuple[tuple[Expr, int], ...], int]
 ) -> dict[tuple[tuple[Expr, int], ...], int]:
-    """What follows from inequalities without a column: each bound from above meets each from below."""
+    """Eliminate a column: combine each upper bound of it with each lower bound."""
     with_amount = [(dict(times), bound) for times, bound in inequalities.items()]
     kept = [_lowest(times, bound) for times, bound in with_amount if not times.get(column)]
     above = [(times, bound) for times, bound in with_amount if times.get(column, 0) > 0]

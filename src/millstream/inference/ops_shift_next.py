@@ -1,14 +1,13 @@
-"""After a failure: which attempts need not be made, and what need not be asked again (OPS, ESL-TS section 6).
+"""Tables shift and next of the OPS search: the attempts to skip after a failure (ESL-TS section 6).
 
-The paper's shift(j) says how far the next attempt starts behind one that has failed at element j, and next(j)
-at which element it goes on, because everything before is known to hold. With stars nobody knows how many
-tuples an element has taken, so positions are counted in elements here: a *spot* is the first tuple that was
-offered to an element of the failed attempt, or the one after it.
+The paper's shift(j) is the distance from an attempt that failed at element j to the next one, and next(j) the
+element at which that one resumes, because all before it is known to hold. With stars the number of tuples of
+an element is unknown, so positions are counted in elements: a *spot* is the first tuple offered to an element
+of the failed attempt, or the one after it.
 
-What is known of a tuple is which element has taken it, which one has refused it, and what follows from that
-(``inference.implications``). An attempt is tried out on this knowledge: wherever something is not known, both
-ways are followed. If all of them fail before they come to a tuple that has not been seen, the attempt is not
-made.
+Known of a tuple are the element that took it, the element that refused it, and the implications of both
+(``inference.implications``). An attempt is simulated on this knowledge, with both outcomes where one is
+unknown. If all branches fail before an unseen tuple, the attempt is skipped.
 """
 
 from __future__ import annotations
@@ -22,10 +21,10 @@ from millstream.ir.pattern import Pattern
 
 @dataclass(frozen=True, order=True)
 class TuplePosition:
-    """A tuple by the failed attempt: the first that was offered to an element, or so many after it.
+    """A tuple of the failed attempt: the first offered to an element, or ``after`` tuples later.
 
-    The tuple at which the attempt failed has a spot too: it was offered to the element that did not take it,
-    or it has ended the star whose final conditions failed, and so was the first for the element after it.
+    The tuple of the failure has a position too: the element that refused it, or the element after a star
+    whose final conditions failed.
     """
 
     element: int
@@ -34,53 +33,53 @@ class TuplePosition:
 
 @dataclass(frozen=True)
 class Failure:
-    """Where an attempt fails: an element does not take a tuple, or a complete star is not as wanted."""
+    """The point of a failure: an element refuses a tuple, or final conditions of a star fail."""
 
     element: int
     final: bool = False
 
     @property
     def spot(self) -> TuplePosition:
-        """The tuple that was seen last."""
+        """The last tuple seen."""
         return TuplePosition(self.element + self.final)
 
 
 @dataclass(frozen=True)
 class ResumePoint:
-    """How the search goes on: the next attempt, as far as it is known already.
+    """The next attempt, as far as it is known.
 
-    ``starts`` are the first tuples of its elements, up to the one that is asked next, and ``offered`` is the
-    tuple to ask about. What lies between has been taken by that element, a star, which is ``complete`` if it
-    is known that it does not take the tuple.
+    ``starts`` are the first tuples of its elements up to the current one, and ``offered`` is the tuple to
+    evaluate next. The tuples between belong to the current element, a star, which is ``complete`` if it is
+    known to refuse the tuple.
     """
 
     starts: tuple[TuplePosition, ...]
     offered: TuplePosition
     complete: bool = False
     may_start: bool = False
-    """It is known that no leading star reaches further to the left: it need not be asked."""
+    """True if a leading star is known not to reach further to the left."""
 
     @property
     def shift(self) -> int:
-        """Elements of the failed attempt that lie before the next one, whole or in part."""
+        """The number of elements of the failed attempt before the next one, whole or in part."""
         return self.starts[0].element + min(self.starts[0].after, 1)
 
     @property
     def next(self) -> int:
-        """The element that is asked."""
+        """The element to evaluate."""
         return len(self.starts) - 1
 
 
 @dataclass(frozen=True)
 class PatternFacts:
-    """What the search may know of a pattern: its shape, and what follows from the conditions."""
+    """The shape of a pattern, and the implications between its conditions."""
 
     stars: tuple[bool, ...]
     finals: tuple[bool, ...]
     known: Implications
 
     def failures(self) -> Iterator[Failure]:
-        """Where attempts can fail."""
+        """Yield the points at which attempts can fail."""
         for element, final in enumerate(self.finals):
             yield Failure(element)
             if final:
@@ -93,12 +92,12 @@ def facts_of(form: Pattern) -> PatternFacts:
 
 
 def resumes(facts: PatternFacts) -> dict[Failure, ResumePoint]:
-    """The tables shift and next: how the search goes on after each failure."""
+    """Return the resume point after each failure: the tables shift and next."""
     return {failure: resume(failure, facts) for failure in facts.failures()}
 
 
 def resume(failure: Failure, facts: PatternFacts) -> ResumePoint:
-    """How the search goes on after a failure."""
+    """Return the resume point after a failure."""
     history = _History(failure, facts)
     for start in history.starts():
         if not history.cannot_start(start) and history.can_succeed(start):
@@ -107,7 +106,7 @@ def resume(failure: Failure, facts: PatternFacts) -> ResumePoint:
 
 
 class _History:
-    """What a failed attempt knows of the tuples that it has seen.
+    """The knowledge of a failed attempt about the tuples that it has seen.
 
     Spots stand for kinds of tuples here: ``TuplePosition(e, 1)`` is any tuple but the first that star e has
     taken.
@@ -120,7 +119,7 @@ class _History:
         self._refused = () if failure.final else (failure.element,)
 
     def starts(self) -> Iterator[TuplePosition]:
-        """Where later attempts start, in their order."""
+        """Yield the starts of later attempts, in order."""
         for element in range(self._failed.element):
             if element:
                 yield TuplePosition(element)
@@ -130,11 +129,11 @@ class _History:
             yield self._failed
 
     def fertile(self) -> Iterator[TuplePosition]:
-        """Tuples that the failed attempt has taken, with which one can begin that may succeed."""
+        """Yield the tuples of the failed attempt with which an attempt that may succeed can start."""
         return (start for start in self.starts() if start != self._failed and self.can_succeed(start))
 
     def _after(self, position: TuplePosition) -> list[TuplePosition]:
-        """Which tuples may come next."""
+        """Return the tuples that may come next."""
         if position == self._failed:
             return [self.beyond]
         following = [TuplePosition(position.element + 1)]
@@ -145,7 +144,7 @@ class _History:
         )
 
     def _before(self, position: TuplePosition) -> list[TuplePosition]:
-        """Which tuples may have come before."""
+        """Return the tuples that may have come before."""
         element = position.element if position.after else position.element - 1
         return (
             [TuplePosition(element), TuplePosition(element, 1)]
@@ -154,7 +153,7 @@ class _History:
         )
 
     def _holds(self, position: TuplePosition, wanted: int) -> Known:
-        """Whether an element takes a tuple, or (the last column) no attempt starts behind it."""
+        """Return the known outcome of an element for a tuple; the last column is that of the leading star."""
         theta, phi = self._facts.known.theta, self._facts.known.phi
         said = [] if position == self._failed else [theta[position.element][wanted]]
         refused = list(self._refused) if position == self._failed else []
@@ -166,7 +165,7 @@ class _History:
     # ------------------------------------------------------------ whether
 
     def cannot_start(self, position: TuplePosition) -> bool:
-        """Whether a leading star would surely have to start further to the left."""
+        """Return True if a leading star provably starts further to the left."""
         return self._left(position) == {True}
 
     def _left(self, position: TuplePosition) -> set[Known]:
@@ -175,7 +174,7 @@ class _History:
         return {self._holds(before, len(self._facts.stars)) for before in self._before(position)}
 
     def can_succeed(self, start: TuplePosition) -> bool:
-        """Whether an attempt may come to a tuple that nobody has seen, or to its end."""
+        """Return True if an attempt may reach an unseen tuple or its end."""
         open_, seen = [(start, 0, False)], set()
         while open_:
             state = open_.pop()
@@ -195,7 +194,7 @@ class _History:
     # ------------------------------------------------------------ how
 
     def resumed(self, start: TuplePosition) -> ResumePoint:
-        """An attempt as far as everything is known, its last element left to be asked."""
+        """Return an attempt as far as it is known, with the last element to be evaluated."""
         stars, last = self._facts.stars, len(self._facts.stars) - 1
         may_start = self._left(start) == {False}
         starts, spot, element = [start], start, 0
@@ -218,15 +217,15 @@ class _History:
         return ResumePoint(tuple(starts), spot, may_start=may_start)
 
     def _whole(self, position: TuplePosition, element: int) -> bool:
-        """Whether a star takes all tuples that an element of the failed attempt has taken."""
+        """Return True if a star takes all tuples of an element of the failed attempt."""
         star = position != self._failed and self._facts.stars[position.element]
         return not star or self._holds(TuplePosition(position.element, 1), element) is True
 
 
 def barren(facts: PatternFacts) -> frozenset[TuplePosition]:
-    """Tuples of an attempt with which no match can begin, however the attempt will fail.
+    """Return the tuples of an attempt with which no match can start if the attempt fails.
 
-    That a leading star is maximal on the left is no reason here: a match may have taken the tuple before.
+    The rule that a leading star is maximal on the left is not used: a match may have taken the tuple before.
     """
     spots = {
         TuplePosition(element, after) for element, star in enumerate(facts.stars) for after in range(1 + star)
@@ -236,9 +235,9 @@ def barren(facts: PatternFacts) -> frozenset[TuplePosition]:
 
 
 def kept_from(element: int, facts: PatternFacts, table: dict[Failure, ResumePoint]) -> TuplePosition | None:
-    """The first tuple seen that a later attempt may start with, while an element is asked, or None.
+    """Return the first tuple with which a later attempt may start during an element, or None.
 
-    Tuples before it are no longer needed, but for what conditions and results say of them.
+    Tuples before it are needed only by conditions and results that refer to them.
     """
     later = [
         resume.starts[0]

@@ -23,7 +23,7 @@ _MANY = 48
 
 
 def is_ordered(type_: Type) -> bool:
-    """Whether values of a type have an order and nothing else that is used here."""
+    """Return True if only the order of values of a type is used."""
     return not is_exact(type_)
 
 
@@ -38,7 +38,7 @@ class View:
 
 @dataclass
 class _Known:
-    """Values by number, what each is, and how they lie to each other."""
+    """Numbered values, and the known order between them."""
 
     numbers: dict[Expr, int] = field(default_factory=dict)
     constants: dict[int, Constant] = field(default_factory=dict)
@@ -68,7 +68,7 @@ class _Known:
         self.constants[number] = constant
 
     def at_most(self, a: int, b: int, *, strictly: bool = False) -> bool:
-        """Learn something; whether it is news."""
+        """Add a fact; return True if it is new."""
         known = self.less.get((a, b))
         if known is None or (strictly and not known):
             self.less[a, b] = strictly
@@ -77,7 +77,7 @@ class _Known:
 
 
 def contradict(comparisons: Iterable[Comparison]) -> bool:
-    """Whether comparisons surely cannot hold together."""
+    """Return True if comparisons provably cannot hold together."""
     known = _Known()
     different: list[tuple[int, int]] = []
     doubles = False
@@ -101,7 +101,7 @@ def contradict(comparisons: Iterable[Comparison]) -> bool:
 
 
 def _key(constant: Constant) -> Any:
-    """What puts constants of a type in order; texts are ordered by their bytes."""
+    """Return the sort key of a constant; texts are ordered by their bytes."""
     value = constant.value
     if isinstance(value, str):
         return value.encode("utf-8", "surrogatepass")
@@ -112,7 +112,7 @@ def _key(constant: Constant) -> Any:
 
 
 def _function(expr: Expr) -> tuple[str, float, Expr] | None:
-    """A double as the result of a function of another that does not fall."""
+    """Return a double as a monotonic function of another one."""
     if expr.type.kind is not Kind.DOUBLE:
         return None
     match expr:
@@ -141,7 +141,7 @@ def _result(operator: str, value: float, by: float) -> float:
 
 
 def _add_results(known: _Known) -> None:
-    """What the functions make of constants; twice, as they may stand inside each other."""
+    """Add the results of functions of constants; twice, for nested functions."""
     double = Type(Kind.DOUBLE)
     known.number(Constant(0.0, double))
     for _ in range(2):
@@ -155,7 +155,7 @@ def _add_results(known: _Known) -> None:
 
 
 def _close(known: _Known) -> None:
-    """Learn all that follows."""
+    """Add all facts that follow."""
     everybody = range(len(known.numbers))
     zero = known.numbers.get(Constant(0.0, Type(Kind.DOUBLE)))
     news = True
@@ -187,14 +187,14 @@ def _grow_together(known: _Known, zero: int) -> bool:
 
 
 def _is_at_most(one: View, other: View, known: _Known, zero: int) -> bool:
-    """Whether one result is at most the other, for what is known of the values that they are made of."""
+    """Return True if one result is at most the other, by the known order of their arguments."""
     if one.operator != other.operator or (one.inner, other.inner) not in known.less:
         return False
     if one.by == other.by or (one.operator == "+" and one.by <= other.by):
         return True
     if one.operator == "+":
         return False
-    # The larger factor makes more of what is not below zero, and less of what is not above.
+    # The larger factor gives a larger product for values >= 0, and a smaller one for values <= 0.
     grows = one.by < other.by if one.operator == "*" else one.by > other.by
     if grows:
         return (zero, one.inner) in known.less or (zero, other.inner) in known.less

@@ -15,7 +15,7 @@ from millstream.types import BOOLEAN
 
 
 class Outcome(Enum):
-    """What a condition comes out as; NULL is neither true nor false."""
+    """The outcome of a condition; NULL is neither true nor false."""
 
     TRUE = "true"
     FALSE = "false"
@@ -25,7 +25,7 @@ class Outcome(Enum):
 
 @dataclass(frozen=True)
 class NullTest:
-    """Whether a value is NULL."""
+    """A literal: a value is NULL, or is not."""
 
     value: Expr
     missing: bool
@@ -42,7 +42,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class AssumedOutcome:
-    """What a condition comes out as that is not understood: any other outcome of it is a contradiction."""
+    """Assumed outcome of an opaque condition; two different assumptions contradict each other."""
 
     condition: Expr
     outcome: bool | None
@@ -56,7 +56,7 @@ NEVER: Ways = frozenset()
 ALWAYS: Ways = frozenset({frozenset()})
 
 MANY = 256
-"""Ways that are looked at; whoever needs more is not understood."""
+"""The limit of ways; conditions with more are opaque."""
 
 OPPOSITES = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
@@ -74,7 +74,7 @@ _OTHER_SIDE = {
 
 
 class TooManyError(Exception):
-    """There are too many ways to look at."""
+    """More ways than the limit."""
 
 
 def either(*alternatives: Ways) -> Ways:
@@ -105,7 +105,7 @@ def some_fail(conditions: Iterable[Expr]) -> Ways:
 
 
 def ways(condition: Expr, outcome: Outcome) -> Ways:
-    """How a condition can come out like this."""
+    """Return the ways in which a condition has an outcome."""
     match condition:
         case Constant(value):
             return ALWAYS if _fits(value, outcome) else NEVER
@@ -169,7 +169,7 @@ def _comparison(operator: str, a: Expr, b: Expr, outcome: Outcome) -> Ways:
 
 
 def missing(value: Expr) -> Ways:
-    """How a value can be NULL."""
+    """Return the ways in which a value is NULL."""
     if isinstance(value, Constant):
         return ALWAYS if value.value is None else NEVER
     parts = _parts(value)
@@ -179,7 +179,7 @@ def missing(value: Expr) -> Ways:
 
 
 def present(value: Expr) -> Ways:
-    """How a value can be other than NULL."""
+    """Return the ways in which a value is not NULL."""
     if isinstance(value, Constant):
         return NEVER if value.value is None else ALWAYS
     parts = _parts(value)
@@ -189,7 +189,7 @@ def present(value: Expr) -> Ways:
 
 
 def _parts(value: Expr) -> tuple[Expr, ...] | None:
-    """The values that make another one NULL, or None where that is not known."""
+    """Return the values that make another one NULL if any of them is, or None if unknown."""
     match value:
         case Call(name, arguments) if name in _STRICT:
             return arguments

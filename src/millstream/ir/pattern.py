@@ -2,7 +2,7 @@
 
 Expressions are those of aggregates' bodies (``ir.typed_nodes``). A column is known by the place of its tuple,
 ``Column(scan, ...)`` with the number of the place; an aggregate of a star is ``GroupColumn(index)`` with the
-number of its measure. Whoever searches, compiles or explains a pattern looks at nothing else.
+number of its measure. Matchers, compilers and EXPLAIN read nothing else.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from millstream.types import Field
 
 
 class End(Enum):
-    """Which tuple of an element."""
+    """Position of a tuple in an element."""
 
     NOW = "now"
     """The one that the element is to take, of a plain element or a star; later it is the last one taken."""

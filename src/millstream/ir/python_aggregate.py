@@ -21,21 +21,21 @@ from millstream.types import Field
 FOLDED, STATES, COMPUTED = "folded", "states", "computed"
 
 DELTA, STACKS, EXPIRE, ANEW = "delta", "stacks", "expire", "anew"
-"""How a window that moves is followed."""
+"""Methods by which an aggregate follows a moving window."""
 
 _STATE = 1
-"""What a method gets before the arguments of a tuple: the state, or the context."""
+"""First parameters of a method before the arguments of a tuple: the state, or the context."""
 
 
 @dataclass(frozen=True)
 class PythonAggregate:
-    """A class, or an object or function, that has been looked at."""
+    """A class, object or function in Python, with its properties."""
 
     subject: Any = field(compare=False, repr=False)
     form: str
     way: str
     terminates: bool
-    """Whether something is still to be said after the last tuple."""
+    """True if there is a result after the last tuple."""
 
 
 @dataclass(frozen=True)
@@ -49,17 +49,17 @@ class PythonBody:
 
     @property
     def goes_along(self) -> bool:
-        """Whether it follows a window that moves, instead of looking at each window anew."""
+        """True if it follows a window that moves, instead of looking at each window anew."""
         return self.python.way != ANEW
 
     @property
     def needs_content(self) -> bool:
-        """Whether nothing less than all values of a window will do, even if none ever leaves it."""
+        """True if nothing less than all values of a window will do, even if none ever leaves it."""
         return self.python.form == COMPUTED
 
 
 def load(name: str) -> Any:
-    """The object that ``package.module:attribute`` names."""
+    """Return the object that ``package.module:attribute`` names."""
     module_name, _, attribute = name.partition(":")
     try:
         found: Any = importlib.import_module(module_name)
@@ -116,12 +116,12 @@ def examined(subject: Any, name: str, parameters: Sequence[str]) -> PythonAggreg
 
 
 def instance_of(subject: Any) -> Any:
-    """What has the methods: an object of a class, everything else itself."""
+    """Return the object with the methods: an instance of a class, or the object itself."""
     return subject() if inspect.isclass(subject) else subject
 
 
 def parameters_of(subject: Any, name: str) -> list[str]:
-    """The names of the parameters, where nobody has declared them: those of add, iterate or the function."""
+    """Return the names of parameters that are not declared: those of add, iterate or the function."""
     made = _made(subject, name)
     for method, skipped in (("iterate", 1), ("add", 1), ("compute", 0)):
         if hasattr(made, method):
@@ -130,7 +130,7 @@ def parameters_of(subject: Any, name: str) -> list[str]:
 
 
 def functions(**given: Callable[..., Any] | None) -> Any:
-    """An object whose methods are these functions."""
+    """Return an object whose methods are these functions."""
     return Functions({name: function for name, function in given.items() if function is not None})
 
 

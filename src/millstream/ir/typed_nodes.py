@@ -1,14 +1,14 @@
 """The checked form of an aggregate's body: what its statements do, with every name and type settled.
 
 Conversions that SQL makes unasked are explicit here, conditions are taken apart at their ANDs, and a column
-is known by the scan that reads it. Whoever compiles or explains a body looks at nothing else.
+is known by the scan that reads it. The compiler and EXPLAIN read nothing else.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_args
 
 from millstream.errors import Span
 from millstream.types import BOOLEAN, INT, Field, Type
@@ -94,7 +94,7 @@ class Scalar:
 
 @dataclass(frozen=True)
 class Exists:
-    """Whether a query has a row."""
+    """Condition that a query has a row."""
 
     query: Query
     type: Type = BOOLEAN
@@ -111,7 +111,7 @@ class InQuery:
 
 @dataclass(frozen=True)
 class GroupColumn:
-    """In what comes after grouping: a key of the group, or (after those) an aggregate over it."""
+    """After grouping, a key of the group or (with an index behind those) an aggregate over it."""
 
     index: int
     type: Type
@@ -162,7 +162,7 @@ class Aggregation:
     filter: Expr | None = None
     user: Body | None = None
     column: int = 0
-    """Of a row that the user's own returns, this one is wanted."""
+    """Column of the row that the user's aggregate returns."""
 
 
 @dataclass(frozen=True)
@@ -286,7 +286,7 @@ INWINDOW = "inwindow"
 
 
 def walk(part: object) -> Iterator[object]:
-    """A part of a body and everything inside it, the bodies of other aggregates left out.
+    """Yield a part of a body and everything inside it, except the bodies of other aggregates.
 
     >>> from millstream.types import INT
     >>> [type(part).__name__ for part in walk(Call("+", (Parameter(0, INT), Constant(1, INT)), INT))]
@@ -303,25 +303,5 @@ def walk(part: object) -> Iterator[object]:
             waiting += [value for value in reversed(values) if isinstance(value, (tuple, *PARTS))]
 
 
-PARTS = (
-    Constant,
-    Parameter,
-    Column,
-    SqlCode,
-    Oldest,
-    Call,
-    Cast,
-    Case,
-    Scalar,
-    Exists,
-    InQuery,
-    GroupColumn,
-    Scan,
-    Aggregation,
-    Sorting,
-    Query,
-    Insert,
-    Update,
-    Delete,
-)
-"""What bodies are made of."""
+PARTS = (*get_args(Expr), Scan, Aggregation, Sorting, Query, *get_args(Statement))
+"""Classes of the parts of bodies."""

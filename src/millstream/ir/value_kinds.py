@@ -1,4 +1,4 @@
-"""What values are while a program runs: integers, doubles, truth values, or words of a dictionary."""
+"""Kinds of values at run time: integers, doubles, truth values, or words of a dictionary."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _INTEGERS = frozenset(
 
 
 def kind_of(type_: Type) -> str:
-    """How values of a type are kept; what does not fit 64 bits is a word.
+    """Return the kind of the values of a type; what does not fit 64 bits is a word.
 
     >>> from millstream.types import INT, STRING, decimal
     >>> kind_of(INT), kind_of(STRING), kind_of(decimal(20, 2))
@@ -39,7 +39,7 @@ def kind_of(type_: Type) -> str:
 
 
 def zero(kind: str) -> str:
-    """A value to begin with, in generated code."""
+    """Return a value to begin with, in generated code."""
     return {DOUBLE: "0.0", TRUTH: "False"}.get(kind, "0")
 
 

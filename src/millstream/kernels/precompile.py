@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
-from millstream.kernels.core.kernel import END, KEY, KEY2, Frontier, Kernel, Tuples
-from millstream.kernels.core.partition_state import BY_KEY, WHOLE
+from millstream.kernels.column_names import BY_KEY, KEY, KEY2, WHOLE
+from millstream.kernels.core.kernel import END, Frontier, Kernel, Tuples
 from millstream.kernels.core.reorder import Reorder
 from millstream.kernels.over.active_expiration import ActiveAggregate
 from millstream.kernels.over.over_aggregate import OverAggregate
 from millstream.kernels.relational.union_distinct import UnionDistinct
-from millstream.kernels.specs import AggregateSpec, Function, OverSpec, SlideSpec, WindowSpec
+from millstream.kernels.specs import AggregateSpec, OverSpec, SlideSpec, WindowSpec
+from millstream.kernels.window_specs import (
+    AssignerSpec,
+    LandmarkWindows,
+    NowWindows,
+    RowWindows,
+    SessionPredicateWindows,
+    SlidingWindows,
+    TupleSlideWindows,
+)
 from millstream.kernels.windows.arrival_numbers import ArrivalNumbers
-from millstream.kernels.windows.landmark_assigner import LandmarkWindows, NowWindows
 from millstream.kernels.windows.pane_sweep import PaneLog
-from millstream.kernels.windows.row_assigner import RowWindows
-from millstream.kernels.windows.session_predicate_assigner import SessionPredicateWindows
-from millstream.kernels.windows.sliding_assigner import SlidingWindows
-from millstream.kernels.windows.tuple_slide_assigner import TupleSlideWindows
 from millstream.kernels.windows.window_aggregate import WindowAggregate
-from millstream.kernels.windows.window_assigner import WindowAssigner
 
 _ROWS = 100  # enough for hash tables to grow
 _REACH: tuple[dict[str, int], ...] = ({"rows": 2}, {"range": 2}, {})
@@ -42,7 +44,7 @@ def compile_kernels() -> None:
         *([Reorder(), WindowAggregate(spec)] for spec in _kinds(panes)),
         [
             ArrivalNumbers(2, WHOLE),
-            WindowAggregate(replace(panes, placing=TupleSlideWindows(3, 2, by_rank=False))),
+            WindowAggregate(replace(panes, assigner=TupleSlideWindows(3, 2, by_rank=False))),
         ],
         [UnionDistinct()],
     ]
@@ -62,13 +64,13 @@ def _run(chain: list[Kernel], tuples: Tuples, frontier: Frontier) -> None:
 
 def _kinds(panes: WindowSpec) -> list[WindowSpec]:
     """Windows of the other kinds; what their aggregates compile is the same."""
-    kinds: list[Callable[[], WindowAssigner]] = [
+    kinds: list[AssignerSpec] = [
         RowWindows(3, 2, per=BY_KEY),
         SessionPredicateWindows(gap=2, emit=1),
         LandmarkWindows(slide=3, emit=1),
         NowWindows(),
     ]
-    return [replace(panes, placing=kind, aggregates=panes.aggregates[:1]) for kind in kinds]
+    return [replace(panes, assigner=kind, aggregates=panes.aggregates[:1]) for kind in kinds]
 
 
 def _tuples() -> Tuples:
@@ -87,7 +89,7 @@ def _tuples() -> Tuples:
 
 
 def _aggregates() -> list[AggregateSpec]:
-    wanted: list[tuple[Function, str | None, pa.DataType]] = [
+    wanted: list[tuple[str, str | None, pa.DataType]] = [
         ("count", None, pa.int64()),
         ("sum", "whole", pa.int64()),
         ("avg", "whole", pa.float64()),

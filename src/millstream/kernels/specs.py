@@ -1,30 +1,25 @@
-"""What kernels are told to compute: plain data that can be pickled and sent to where the kernel runs."""
+"""Specifications of kernels: plain data that can be pickled and shipped to workers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
+from millstream.catalog.builtin_aggregates import accumulator_functions
+from millstream.kernels.window_specs import AssignerSpec
+
 if TYPE_CHECKING:
-    from millstream.codegen.patterns.shared_conditions import SharedConditions
     from millstream.kernels.relational.lifetimes import Lifetime, SlideInstants
-    from millstream.kernels.windows.window_assigner import WindowAssigner
     from millstream.program.program import Program
     from millstream.program.python_program import PythonProgram
 
-Function = Literal[
-    "count", "sum", "avg", "try_sum", "try_avg", "min", "max", "first", "last", "min_by", "max_by",
-    "bit_and", "bit_or", "bit_xor",
-    "var_pop", "var_samp", "stddev_pop", "stddev_samp", "skewness", "kurtosis",
-    "covar_pop", "covar_samp", "corr", "regr_avgx", "regr_avgy", "regr_sxx", "regr_syy", "regr_sxy",
-    "regr_slope", "regr_intercept", "regr_r2",
-    "percentile", "percentile_disc", "percentile_approx", "mode",
-    "collect_list", "collect_set", "listagg", "histogram_numeric", "percentile_of_counts",
-    "collect_union", "approx_top_k", "vector_sum", "vector_avg", "user",
-]  # fmt: skip
+USER = "user"
+"""The function of specs whose parameter is the program of a user-defined aggregate."""
+
+_FUNCTIONS = accumulator_functions() | {USER}
 
 
 @dataclass(frozen=True)
@@ -41,7 +36,9 @@ class AggregateSpec:
     Over no value at all count is 0, what is collected is empty, and everything else is NULL.
     """
 
-    function: Function
+    function: str
+    """A function of the table of built-in aggregates that has an accumulator, or USER."""
+
     argument: str | None
     """A column; None for count(*)."""
 
@@ -51,7 +48,7 @@ class AggregateSpec:
     type: pa.DataType
     ignore_nulls: bool = False
     text: str | None = None
-    """The argument as somebody wrote it, for errors."""
+    """The argument as it is written in the query, for errors."""
 
     others: tuple[str, ...] = ()
     """The columns of further arguments."""
@@ -70,7 +67,7 @@ class AggregateSpec:
     """A boolean column that tells which tuples count; NULLs in it say no."""
 
     def __post_init__(self) -> None:
-        if self.function not in get_args(Function):
+        if self.function not in _FUNCTIONS:
             raise ValueError(f"no such aggregate: {self.function}")
         if self.argument is None and self.function != "count":
             raise ValueError(f"{self.function} needs an argument")
@@ -102,7 +99,7 @@ class OverSpec:
 
 @dataclass(frozen=True)
 class SlideSpec:
-    """Which tuples give a result: the last of every slot of so many tuples of a key, or of so much time.
+    """Slots whose last tuple has a result: so many tuples of a key, or so much time.
 
     ``emit`` is measured as the slide is: partial results come so often.
     """
@@ -111,7 +108,7 @@ class SlideSpec:
     time: int | None = None
     emit: int | None = None
     complete: str | None = None
-    """The name of a column that tells whole results from partial ones, if somebody wants it."""
+    """The name of a column that tells whole results from partial ones, if it is required."""
 
     def __post_init__(self) -> None:
         if (self.rows is None) == (self.time is None):
@@ -124,8 +121,8 @@ class SlideSpec:
 class WindowSpec:
     """Aggregates over bracket windows."""
 
-    placing: Callable[[], WindowAssigner]
-    """Makes what knows this kind of windows."""
+    assigner: AssignerSpec
+    """The kind of windows."""
 
     edge_type: pa.DataType
     """The type of window_start and window_end."""
@@ -152,7 +149,7 @@ class UdaSpec:
 
 @dataclass(frozen=True)
 class PaneSpec:
-    """What gives the results of panes of so many tuples, how many of these are combined, and how often."""
+    """Panes of so many tuples: the program of their results, the number combined, and the slide."""
 
     program: Program
     size: int
@@ -179,15 +176,11 @@ class OverUdaSpec:
 
 @dataclass(frozen=True)
 class PatternSpec:
-    """A pattern: its program, the columns of tuples that it looks at, and those of its results.
-
-    A program that has answers in common with others is told which and what follows from them.
-    """
+    """A pattern: its program, the columns of tuples that it reads, and those of its results."""
 
     program: Program
     arguments: tuple[str, ...]
     results: tuple[str, ...]
-    common: SharedConditions | None = None
 
 
 @dataclass(frozen=True)
@@ -226,7 +219,7 @@ class InnerJoinSpec:
 
 @dataclass(frozen=True)
 class OuterJoinSpec:
-    """What is wanted of a join's pairs and rows: rows that are in no pair (-1), in some (1), or none (0).
+    """Pairs and rows of a join that are results: rows in no pair (-1), in some pair (1), or none (0).
 
     It is ``lasting`` if no row and no pair ever leaves.
     """
@@ -260,7 +253,7 @@ Combination = Literal["UNION", "INTERSECT", "EXCEPT"]
 
 @dataclass(frozen=True)
 class SetOperationSpec:
-    """How often a row is in the result of a set operation; DISTINCT is the UNION of one relation."""
+    """A set operation by multiplicity; DISTINCT is the UNION of one relation."""
 
     kind: Combination
     all: bool

@@ -1,4 +1,4 @@
-"""From a resolved query to a logical plan."""
+"""Builder of logical plans from resolved queries."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ from millstream.plan.relation_variance import as_stream, default_stream, is_repo
 
 
 def build(query: Query) -> Node:
-    """The plan that says exactly what the query says; rules make it better afterwards."""
+    """Build the plan that corresponds exactly to the query; rules improve it afterwards."""
     plan = relation(query)
     return as_stream(plan, default_stream(plan)) if varies(plan) else plan
 
 
 def relation(query: Query, *, on_windows: bool = False) -> Node:
-    """The result of a query, which may vary with time; ``on_windows`` if contents of windows are wanted."""
+    """Build the result of a query, which may vary with time; ``on_windows`` asks for contents of windows."""
     match query:
         case TableQuery():
             return SparkQuery(query.text, query.tables, query.fields, query.span)
@@ -100,7 +100,7 @@ def _aggregate(plan: Node, query: Select) -> Node:
 
 
 def _ungrouped_bounds(node: WindowAggregate) -> WindowAggregate:
-    """Reports of windows without the bounds in GROUP BY: each report is of one window."""
+    """Remove window bounds from GROUP BY: each report is of one window."""
     bounds = {bound for windowed in windows_seen(node.input) for bound in windowed.bounds}
     used = [(key, set(key.expr.columns())) for key in node.group_by]
     return replace(node, group_by=tuple(key for key, columns in used if not columns or not columns <= bounds))
@@ -127,7 +127,7 @@ def _windowed(plan: Node, item: ReadStream | ReadQuery) -> Node:
 
 
 def _stream(stream: Stream, alias: str) -> Node:
-    """A derived stream is its query; what is shared between queries is found later, by equality."""
+    """Build a stream; a derived stream is its query, and equal subplans are shared later."""
     if isinstance(stream.origin, Derived):
         definition = stream.origin.definition
         assert isinstance(definition, Select | SetOperation)
@@ -136,7 +136,7 @@ def _stream(stream: Stream, alias: str) -> Node:
 
 
 def _set_operation(query: SetOperation, *, on_windows: bool) -> Node:
-    """Streams are merged by timestamp, whatever they were derived from; contents of windows are combined."""
+    """Build a set operation: streams are merged by timestamp, contents of windows are combined."""
     on_windows = on_windows or is_on_windows(query)
     left, right = (relation(side, on_windows=on_windows) for side in (query.left, query.right))
     if query.facts is not None and not on_windows:

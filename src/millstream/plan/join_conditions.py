@@ -1,28 +1,19 @@
-"""Joins of windows in the form in which they are run: two streams, what must be equal, and the rest."""
+"""Conditions of joins of windows: those of one side alone, equal columns, and the rest."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from millstream.analysis.queries.resolved_expression import ColumnRef, Expr, of_column
+from millstream.analysis.queries.resolved_expression import ColumnRef, Expr
 from millstream.analysis.queries.resolved_query import Output
 from millstream.analysis.types.coercion import common_type
 from millstream.plan import nodes
-from millstream.plan.relation_variance import ISTREAM
+from millstream.plan.relation_variance import ISTREAM, maintained
+from millstream.plan.rules.push_filter_below_window import is_askable_below
 from millstream.types import BOOLEAN, Type
-from millstream.windows.window_spec import LandmarkWindow, NowWindow, RangeWindow, slides
-
-
-@dataclass(frozen=True)
-class JoinSide:
-    """One of the two: its window, and conditions that concern it alone.
-
-    They are asked before the window, which for windows of time is the same.
-    """
-
-    windowed: nodes.Windowed
-    conditions: tuple[Expr, ...]
+from millstream.windows.window_properties import is_of_time, slides
+from millstream.windows.window_spec import LandmarkWindow
 
 
 @dataclass(frozen=True)
@@ -35,8 +26,102 @@ class EqualColumns:
 
 
 @dataclass(frozen=True)
+class JoinConditions:
+    """Conditions of a join: those that concern the left or the right side alone, equal columns, the rest."""
+
+    left: tuple[Expr, ...]
+    right: tuple[Expr, ...]
+    equal: tuple[EqualColumns, ...]
+    rest: tuple[Expr, ...]
+
+    @property
+    def with_keys(self) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
+        """The conditions of both sides, and that there is a value to compare: what is NULL equals nothing."""
+        return (
+            (*self.left, *(_is_present(one.left) for one in self.equal)),
+            (*self.right, *(_is_present(one.right) for one in self.equal)),
+        )
+
+
+def join_conditions(conditions: Iterable[Expr], left: nodes.Node, right: nodes.Node) -> JoinConditions:
+    """Divide the conditions of a join."""
+    own: tuple[list[Expr], list[Expr]] = [], []
+    equal, rest = [], []
+    for condition in conditions:
+        at = [i for i, side in enumerate((left, right)) if _concerns(condition, side)]
+        if at and condition.movable:
+            own[at[0]].append(condition)
+        elif (same := _equality(condition, left, right)) is not None:
+            equal.append(same)
+        else:
+            rest.append(condition)
+    return JoinConditions(tuple(own[0]), tuple(own[1]), tuple(equal), tuple(rest))
+
+
+def equal_columns(
+    conditions: Iterable[Expr], left: nodes.Node, right: nodes.Node
+) -> tuple[tuple[EqualColumns, ...], tuple[Expr, ...]]:
+    """Divide conditions that are all asked of pairs into equal columns and the rest."""
+    found = [(condition, _equality(condition, left, right)) for condition in conditions]
+    equal = tuple(same for _, same in found if same is not None)
+    return equal, tuple(condition for condition, same in found if same is None)
+
+
+# ---------------------------------------------------------------- sides of a join in a logical plan
+
+
+def divided(
+    conditions: Iterable[Expr], join: nodes.WindowJoin, sides: Collection[str]
+) -> tuple[dict[str, list[Expr]], list[Expr]]:
+    """Return the conditions that one of the sides (``left``, ``right``) takes in, by side, and all others."""
+    own: dict[str, list[Expr]] = {"left": [], "right": []}
+    others: list[Expr] = []
+    for condition in conditions:
+        side = next((side for side in sides if _takes(getattr(join, side), condition)), None)
+        (others if side is None else own[side]).append(condition)
+    return own, others
+
+
+def with_conditions(
+    join: nodes.WindowJoin, own: dict[str, list[Expr]], conditions: Iterable[Expr]
+) -> nodes.WindowJoin:
+    """Return the join with other conditions, and those of its sides asked there."""
+    left, right = nodes.filtered(join.left, own["left"]), nodes.filtered(join.right, own["right"])
+    conditions = tuple(conditions)
+    kind = "inner" if join.kind == "cross" and conditions else join.kind
+    return nodes.WindowJoin(left, right, kind, conditions)
+
+
+def _takes(side: nodes.Node, condition: Expr) -> bool:
+    """Tell whether a side takes in a condition: of several relations, or one that its window lets through."""
+    used = {relation.lower() for relation in condition.relations()}
+    if not condition.movable or not used or not used <= {c.relation.lower() for c in side.schema}:
+        return False
+    windows = [
+        node
+        for node in maintained(side)
+        if isinstance(node, nodes.Windowed) and not used.isdisjoint(c.relation.lower() for c in node.schema)
+    ]
+    return len(used) > 1 or all(is_askable_below(condition, window) for window in windows)
+
+
+# ---------------------------------------------------------------- joins of windows that do not slide
+
+
+@dataclass(frozen=True)
+class JoinSide:
+    """One side of a join: its window, and the conditions on this side alone.
+
+    The conditions are tested before the window, which is equivalent for windows of time.
+    """
+
+    windowed: nodes.Windowed
+    conditions: tuple[Expr, ...]
+
+
+@dataclass(frozen=True)
 class WindowJoinParts:
-    """A join of two windows that gives pairs as they enter."""
+    """An append-only join of two windows, which emits pairs as they enter."""
 
     left: JoinSide
     right: JoinSide
@@ -45,13 +130,13 @@ class WindowJoinParts:
     outputs: tuple[Output, ...]
 
     def wanted(self) -> list[ColumnRef]:
-        """The columns of a pair that somebody asks for."""
+        """Return the columns of a pair that conditions or outputs use."""
         exprs = (*self.rest, *(output.expr for output in self.outputs))
         return list(dict.fromkeys(column for expr in exprs for column in expr.columns()))
 
 
 def joined(node: nodes.RelationToStream) -> WindowJoinParts | None:
-    """The form of a result that can be run at all, if it is such a join."""
+    """Return the parts of a result that is an append-only join of two windows, else None."""
     project = node.input
     if node.kind != ISTREAM or not isinstance(project, nodes.Project):
         return None
@@ -65,39 +150,25 @@ def joined(node: nodes.RelationToStream) -> WindowJoinParts | None:
     sides = below.left, below.right
     if not all(map(_fits, sides)):
         return None
-    conditions += below.conditions
-    own: tuple[list[Expr], list[Expr]] = [], []
-    equal, rest = [], []
-    for condition in conditions:
-        at = [i for i, side in enumerate(sides) if condition.movable and _concerns(condition, side)]
-        if at:
-            own[at[0]].append(condition)
-        elif (same := equality(condition, *sides)) is not None:
-            equal.append(same)
-        else:
-            rest.append(condition)
-    for one in equal:
-        # What is NULL equals nothing.
-        own[0].append(_is_there(one.left))
-        own[1].append(_is_there(one.right))
-    left, right = (_side(side, mine) for side, mine in zip(sides, own, strict=True))
-    return WindowJoinParts(left, right, tuple(equal), tuple(rest), project.outputs)
+    parts = join_conditions([*conditions, *below.conditions], *sides)
+    left, right = (_side(side, own) for side, own in zip(sides, parts.with_keys, strict=True))
+    return WindowJoinParts(left, right, parts.equal, parts.rest, project.outputs)
 
 
 def _fits(side: nodes.Node) -> bool:
-    """Whether tuples enter a side one by one, and leave it in the order in which they entered."""
+    """Return whether tuples enter a side one by one and leave it in the order of their entry."""
     if not isinstance(side, nodes.Windowed):
         return False
-    return isinstance(side.window, NowWindow | LandmarkWindow | RangeWindow) and not slides(side.window)
+    return is_of_time(side.window) and not slides(side.window)
 
 
-def _side(side: nodes.Node, conditions: Sequence[Expr]) -> JoinSide:
+def _side(side: nodes.Node, conditions: Iterable[Expr]) -> JoinSide:
     assert isinstance(side, nodes.Windowed)
     return JoinSide(side, (*conditions, *bounds(side)))
 
 
 def bounds(side: nodes.Windowed) -> Iterable[Expr]:
-    """A landmark window as conditions on its attribute."""
+    """Yield the bounds of a landmark window as conditions on its attribute."""
     window = side.window
     if not isinstance(window, LandmarkWindow):
         return
@@ -112,8 +183,8 @@ def _concerns(condition: Expr, side: nodes.Node) -> bool:
     return bool(columns) and set(columns) <= set(side.schema)
 
 
-def equality(condition: Expr, left: nodes.Node, right: nodes.Node) -> EqualColumns | None:
-    """A condition that is nothing but the equality of a column on each side."""
+def _equality(condition: Expr, left: nodes.Node, right: nodes.Node) -> EqualColumns | None:
+    """Return the columns of a condition that only compares a column of each side, else None."""
     match condition.parts:
         case (ColumnRef() as one, str() as text, ColumnRef() as other) if text.strip() == "=":
             if one in right.schema and other in left.schema:
@@ -129,5 +200,5 @@ def _typed(column: ColumnRef, side: nodes.Node) -> Type:
     return next(c.type for c in side.schema if c == column)
 
 
-def _is_there(column: ColumnRef) -> Expr:
-    return Expr((*of_column(column).parts, " IS NOT NULL"), BOOLEAN)
+def _is_present(column: ColumnRef) -> Expr:
+    return Expr((column, " IS NOT NULL"), BOOLEAN)

@@ -1,44 +1,32 @@
-"""Results that are maintained at every instant, in the form in which they are run, or why they are not.
+"""Maintained relations in executable form, or the reason why they cannot be maintained.
 
-Conditions on rows commute with windows of time, so that these can be asked of tuples before their window; of
-windows of rows they are asked of what is in them.
+Conditions on rows commute with windows of time, so they can be tested on tuples before the window; on windows
+of rows they are tested on the content.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from millstream.analysis.queries.resolved_expression import ColumnRef, Expr
 from millstream.plan import nodes
-from millstream.plan.join_conditions import EqualColumns, bounds, equality
-from millstream.plan.relation_variance import RSTREAM, is_logical, maintained, runs_dry, varies
+from millstream.plan.join_conditions import bounds
+from millstream.plan.relation_variance import RSTREAM, maintained, runs_dry, varies
 from millstream.plan.time_attributes import attribute_beside_time
 from millstream.types import Kind
-from millstream.windows.window_spec import LandmarkWindow, NowWindow, RangeWindow, RowWindow, Window, slides
-
-
-@dataclass(frozen=True)
-class Conditions:
-    """What a join asks: that columns are equal, and the rest."""
-
-    equal: tuple[EqualColumns, ...]
-    rest: tuple[Expr, ...]
-
-
-def conditions_of(conditions: Iterable[Expr], left: nodes.Node, right: nodes.Node) -> Conditions:
-    equal, rest = [], []
-    for condition in conditions:
-        same = equality(condition, left, right)
-        if same is None:
-            rest.append(condition)
-        else:
-            equal.append(same)
-    return Conditions(tuple(equal), tuple(rest))
+from millstream.windows.window_properties import (
+    counts_arrivals,
+    has_bounds,
+    is_contextual,
+    is_of_time,
+    slides,
+)
+from millstream.windows.window_spec import LandmarkWindow, RowWindow, Window
 
 
 def merged(node: nodes.Node) -> nodes.Node:
-    """What is asked of the pairs of an inner join is asked by the join."""
+    """Move a filter over an inner join into the conditions of the join."""
     if isinstance(node, nodes.Filter) and isinstance(node.input, nodes.WindowJoin):
         join = node.input
         if join.kind in ("inner", "cross"):
@@ -47,9 +35,9 @@ def merged(node: nodes.Node) -> nodes.Node:
 
 
 def of_tuples(node: nodes.Node) -> nodes.Windowed | None:
-    """The window of time whose tuples a node gives, if it does nothing that could not be done before it."""
+    """Return the window of time below a node whose operators all commute with the window, else None."""
     match node:
-        case nodes.Windowed(window=RangeWindow() | LandmarkWindow() | NowWindow()):
+        case nodes.Windowed(window=window) if is_of_time(window):
             return node
         case nodes.Rename() | nodes.Filter() | nodes.Project():
             return of_tuples(node.input)
@@ -65,24 +53,25 @@ def of_tuples(node: nodes.Node) -> nodes.Windowed | None:
 
 
 def bounded(node: nodes.Node) -> nodes.Node:
-    """The same, with landmark windows as conditions on their tuples."""
+    """Replace the bounds of landmark windows by conditions on their tuples."""
     if isinstance(node, nodes.Windowed):
-        asked = tuple(bounds(node))
-        return replace(node, input=nodes.filtered(node.input, asked)) if asked else node
+        conditions = tuple(bounds(node))
+        return replace(node, input=nodes.filtered(node.input, conditions)) if conditions else node
     return node.map_inputs(bounded) if varies(node) else node
 
 
 def mentioned(node: nodes.Node) -> frozenset[ColumnRef]:
-    """All columns that anybody in a result mentions."""
+    """Return all columns that a result uses."""
     return frozenset(column for below in maintained(node) for column in _mentioned(below))
 
 
 def _mentioned(node: nodes.Node) -> Iterator[ColumnRef]:
-    for expr in _expressions(node):
+    for expr in expressions(node):
         yield from expr.columns()
 
 
-def _expressions(node: nodes.Node) -> Iterator[Expr]:
+def expressions(node: nodes.Node) -> Iterator[Expr]:
+    """The expressions of one node."""
     match node:
         case nodes.Filter() | nodes.WindowJoin():
             yield from node.conditions
@@ -98,11 +87,11 @@ def _expressions(node: nodes.Node) -> Iterator[Expr]:
                     yield call.filter
 
 
-# ---------------------------------------------------------------- what is not run
+# ---------------------------------------------------------------- refusals
 
 
 def why_not_maintained(node: nodes.RelationToStream) -> str | None:
-    """The first thing that cannot be maintained, in words, or None."""
+    """Describe the first part that cannot be maintained, or return None."""
     windowed = [n for n in maintained(node.input) if isinstance(n, nodes.Windowed)]
     reasons = [*map(_window, windowed), *map(_operator, maintained(node.input))]
     reasons += [_beside(windowed), _bounds(node.input, windowed)]
@@ -115,25 +104,22 @@ def why_not_maintained(node: nodes.RelationToStream) -> str | None:
 
 
 def _ends(window: Window) -> bool:
-    """Whether a window slides for the last time: afterwards nobody looks, and nothing is seen to leave."""
+    """Return whether a window has a last slide: no row is seen to leave after it."""
     return isinstance(window, LandmarkWindow) and window.end is not None
 
 
 def _window(side: nodes.Windowed) -> str | None:
     window = side.window
-    name = f"what is maintained of the window {window}"
-    if window.emit_every is not None or not isinstance(
-        window, RangeWindow | LandmarkWindow | NowWindow | RowWindow
-    ):
+    name = f"a maintained relation over the window {window}"
+    if window.emit_every is not None or not window.has_state:
         return name
     if isinstance(window, RowWindow):
-        return f"{name}, which counts arrivals," if window.by_arrival else None
+        return f"{name}, which counts arrivals," if counts_arrivals(window) else None
     if attribute_beside_time(side) is not None:
         return f"{name}, which is not measured by the timestamp,"
-    if not is_logical(window):
+    if is_contextual(window):
         return f"{name}, whose bound is a time of day,"
-    limits = (window.start, window.end) if isinstance(window, LandmarkWindow) else ()
-    if any(limit is not None for limit in limits) and window.attribute is None:
+    if has_bounds(window) and window.attribute is None:
         return f"{name} on a timestamp that is no column"
     if slides(window) and side.edge.type.kind in (Kind.FLOAT, Kind.DOUBLE):
         return f"{name}, which slides along doubles,"
@@ -144,18 +130,18 @@ def _operator(node: nodes.Node) -> str | None:
     match node:
         case nodes.Windowed():
             if any(not column.type.is_known for column in node.schema):
-                return f"what is maintained of '{node.alias}', whose columns only Spark knows,"
+                return f"a maintained relation over '{node.alias}', whose columns only Spark knows,"
         case nodes.TableJoin() if varies(node) and of_tuples(node) is None:
-            return f"a {node.kind.upper()} join of a table with what is maintained"
+            return f"a {node.kind.upper()} join of a table with a maintained relation"
         case nodes.WindowAggregate() if any(call.user is not None for call in node.aggregates):
             below = [n for n in maintained(node.input) if not isinstance(n, nodes.Filter | nodes.Project)]
             if any(isinstance(n, nodes.WindowAggregate) for n in below):
-                return "aggregates of your own over aggregates that are maintained"
+                return "a user-defined aggregate over a maintained aggregate"
     return None
 
 
 def _beside(windowed: Sequence[nodes.Windowed]) -> str | None:
-    """Windows of rows that slide do so at instants that only they know."""
+    """Refuse a sliding row window beside another: it slides at instants that only it knows."""
     for side in windowed:
         if isinstance(side.window, RowWindow) and slides(side.window) and len(windowed) > 1:
             return f"the window {side.window}, which slides, beside another one"
@@ -163,10 +149,10 @@ def _beside(windowed: Sequence[nodes.Windowed]) -> str | None:
 
 
 def _bounds(node: nodes.Node, windowed: Sequence[nodes.Windowed]) -> str | None:
-    """A window whose content is asked for at every instant has no bounds that could be named."""
-    asked = mentioned(node)
+    """Refuse bounds of a window that is observed at every instant: it has none."""
+    columns = mentioned(node)
     for side in windowed:
         for bound in side.bounds:
-            if bound in asked:
+            if bound in columns:
                 return f"'{bound.name}' of the window {side.window} in a query without a row for each window"
     return None

@@ -1,4 +1,4 @@
-"""Parts of the lines of EXPLAIN, as operators show them."""
+"""Parts of the labels of plan nodes in EXPLAIN."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from millstream.analysis.queries.resolved_query import Arrangement, Output, Patt
 
 
 def with_alias(name: str, alias: str) -> str:
-    """A name, and the alias if it is another."""
+    """Return a name with its alias, if they differ."""
     return name if alias.lower() == name.lower() else f"{name} AS {alias}"
 
 
 def listed(outputs: Iterable[Output]) -> str:
-    """The columns of a result."""
+    """Return the columns of a result."""
     return ", ".join(map(_output, outputs))
 
 
@@ -25,7 +25,7 @@ def _output(output: Output) -> str:
 
 
 def arranged(arrangement: Arrangement, schema: Sequence[ColumnRef]) -> str:
-    """ORDER BY, LIMIT and OFFSET."""
+    """Return ORDER BY, LIMIT and OFFSET."""
     keys = [
         f"{schema[key.column].name}{' DESC' if key.descending else ''}"
         f" NULLS {'FIRST' if key.nulls_first else 'LAST'}"
@@ -38,9 +38,9 @@ def arranged(arrangement: Arrangement, schema: Sequence[ColumnRef]) -> str:
 
 
 def pattern(clause: PatternClause) -> str:
-    """The elements of a pattern, and its conditions."""
+    """Return the elements of a pattern and its conditions."""
     elements = ", ".join(f"{'*' if e.star else ''}{e.name}" for e in clause.elements)
     by = f" PARTITION BY {', '.join(clause.partition_by)}" if clause.partition_by else ""
-    asked = [*(c for e in clause.elements for c in (*e.per_tuple, *e.final)), *clause.after_match]
-    where = f" WHERE {' AND '.join(map(str, asked))}" if asked else ""
+    conditions = [*(c for e in clause.elements for c in (*e.per_tuple, *e.final)), *clause.after_match]
+    where = f" WHERE {' AND '.join(map(str, conditions))}" if conditions else ""
     return f"{by} AS ({elements}){where}"

@@ -20,12 +20,12 @@ from millstream.plan.rules.union_of_windows import union_of_windows
 Rule = Callable[[Node], Node]
 
 _MOST_ROUNDS = 100
-"""Far more than any plan needs: rules that undo each other must not hang the planner."""
+"""Limit on rounds, far above any plan's need: rules that undo each other must not hang the planner."""
 
 
 @dataclass(frozen=True)
 class Stage:
-    """Rules that work towards one end."""
+    """Rules with a common purpose."""
 
     name: str
     rules: tuple[Rule, ...]
@@ -52,7 +52,7 @@ STAGES = (
 
 @dataclass(frozen=True)
 class Step:
-    """A round of a stage that changed a plan, and the rules that did."""
+    """A round of a stage that changed a plan, with the names of the rules."""
 
     stage: str
     rules: tuple[str, ...]
@@ -60,14 +60,14 @@ class Step:
 
 
 def optimize(plan: Node, stages: Iterable[Stage] = STAGES) -> Node:
-    """The plan after all stages; it means the same."""
+    """Return an equivalent plan after all stages."""
     for step in trace(plan, stages):
         plan = step.plan
     return plan
 
 
 def trace(plan: Node, stages: Iterable[Stage] = STAGES) -> Iterator[Step]:
-    """Every round that changes something, in order."""
+    """Yield every round that changes the plan, in order."""
     for stage in stages:
         for _ in range(_MOST_ROUNDS):
             fired: dict[str, None] = {}
@@ -84,7 +84,7 @@ def _everywhere(rules: Sequence[Rule], node: Node, fired: dict[str, None]) -> No
 
 
 def _settled(rules: Sequence[Rule], node: Node, fired: dict[str, None]) -> Node:
-    """A node that none of the rules changes any more."""
+    """Apply the rules to a node until none changes it."""
     for _ in range(_MOST_ROUNDS):
         before = node
         for rule in rules:

@@ -1,4 +1,4 @@
-"""A sequence pattern in parts as they are run: the search, joins with tables, conditions, outputs."""
+"""A sequence pattern in executable parts: the search, joins with tables, conditions, outputs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from millstream.plan.optimize import optimize
 
 @dataclass(frozen=True)
 class PatternSearch(Node):
-    """The search itself. A row of its result is a match, with what is asked of it further up."""
+    """The search itself. Each row of its result is a match with the columns that parent nodes require."""
 
     input: Node
     pattern: PatternClause
@@ -35,14 +35,14 @@ class PatternSearch(Node):
 
 
 def is_searched(node: Node, pattern: PatternMatch) -> bool:
-    """Whether a node is what the pattern is searched in, and not a table beside it."""
+    """Return whether a node is the input of the search, and not a table joined with it."""
     if not isinstance(node, StreamScan | TableScan | Rename):
         return False
     return node.alias.lower() == pattern.pattern.alias.lower()
 
 
 def taken_apart(node: PatternMatch) -> Node:
-    """The same as a plan in which tables meet matches, not tuples."""
+    """Return an equivalent plan in which tables are joined with matches, not with tuples."""
     matches = _searching(node.input, node)
     return optimize(Project(filtered(matches, node.pattern.after_match), node.outputs))
 

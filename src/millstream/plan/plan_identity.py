@@ -1,9 +1,9 @@
-"""A plan as data: what it computes, in a form that outlives the words and names of the code.
+"""A plan as data, in a form that is independent of names in the code.
 
-A checkpoint belongs to one plan. Kinds of operators and their properties have names in this file alone, so
-that classes, fields and lines of EXPLAIN can be renamed; expressions are tokens, so that spaces, comments and
-capitals do not count. A property that is absent is not written: one that is added later, and absent in old
-queries, does not change them.
+A checkpoint belongs to one plan. Kinds of operators and their properties have stable names in this file
+alone, so that classes, fields and labels of EXPLAIN can be renamed; expressions are tokens, so that spaces,
+comments and capitals do not matter. Absent properties are omitted: a property added later does not change the
+identity of old queries that lack it.
 """
 
 from __future__ import annotations
@@ -43,24 +43,24 @@ Properties = dict[str, Any]
 Kind = tuple[str, Callable[[Any], Properties]]
 
 KINDS: dict[type, Kind] = {}
-"""Fields to write of each class, and its stable name. Names stay when classes are renamed."""
+"""Stable name of each class, and its properties. The names stay when classes are renamed."""
 
 
 def described(plan: nodes.Node, *, exact_names: bool = False) -> tuple[str, ...]:
     """Return a line of JSON for each operator, an operator before its inputs.
 
-    With ``exact_names``, a column that has its text for a name is another one if that is written differently.
+    With ``exact_names``, the spelling of columns without an alias matters.
     """
     return tuple(_line(node, exact_names=exact_names) for node in plan.walk())
 
 
 def function_described(function: entries.ScalarFunction) -> str:
-    """Return such a line for a function of the user's, which expressions only name."""
+    """Return the line for a user-defined function, which expressions only name."""
     return _json(["function", 0, _written(function)])
 
 
 def modes_described(programs: Iterable[Program]) -> list[str]:
-    """Return such lines for the modes in which aggregates of the user's run, as each has its own state."""
+    """Return lines for the modes of user-defined aggregates, as each mode has its own state."""
     modes = {(program.name.lower(), program.mode) for program in programs if program.mode != "pattern"}
     return [_json(["run", 0, {"name": name, "mode": mode}]) for name, mode in sorted(modes)]
 
@@ -68,16 +68,16 @@ def modes_described(programs: Iterable[Program]) -> list[str]:
 def functions_in(
     lines: Iterable[str], find: Callable[[str], entries.ScalarFunction | None]
 ) -> Iterator[entries.ScalarFunction]:
-    """Yield the functions of the user's that are called in lines, and by one another."""
+    """Yield the user-defined functions that are called in lines, and by one another."""
     seen: set[str] = set()
-    waiting = list(lines)
-    while waiting:
-        for name in _called(waiting.pop()) - seen:
+    pending = list(lines)
+    while pending:
+        for name in _called(pending.pop()) - seen:
             seen.add(name)
             function = find(name)
             if function is not None:
                 yield function
-                waiting.append(canonical_text(function.body or ""))
+                pending.append(canonical_text(function.body or ""))
 
 
 def _called(line: str) -> set[str]:
@@ -370,14 +370,14 @@ _ABOUT_SPEED = (
     "cleansource",
     "sourcearchivedir",
 )
-"""Ends of the names of options that say how fast something is read, and what becomes of it afterwards."""
+"""Suffixes of options that concern the speed of reading and the treatment of files afterwards."""
 
 _ABOUT_ACCESS = ("kafka.", "fs.", "user")
-"""Beginnings of those that say how a source is reached. Secrets do not count either."""
+"""Prefixes of options that concern access to a source. Secrets are ignored too."""
 
 
 def _meaningful(options: entries.Options) -> tuple[tuple[str, str], ...]:
-    """Return the options of a source that have a say in what is read."""
+    """Return the options of a source that affect its content."""
     return tuple(
         sorted(
             (name, masked(value))
@@ -390,23 +390,23 @@ def _meaningful(options: entries.Options) -> tuple[tuple[str, str], ...]:
 
 
 def _name_of(output: Output) -> str:
-    """Return the name of a column, without spaces and capitals where it is a text as it was written."""
+    """Return the name of a column, in canonical form if it is the text of an expression."""
     return output.name if output.name.isidentifier() else canonical_text(output.name)
 
 
 def _called_by(part: Any) -> tuple[Body | PythonBody, ...]:
-    """Return the aggregates of the user's that are called anywhere in a body or in a pattern."""
-    found: list[Body | PythonBody] = []
-    waiting = [part]
-    while waiting:
-        one = waiting.pop()
+    """Return the user-defined aggregates that are called anywhere in a body or in a pattern."""
+    bodies: list[Body | PythonBody] = []
+    pending = [part]
+    while pending:
+        one = pending.pop()
         if isinstance(one, Body | PythonBody) and one is not part:
-            found.append(one)
+            bodies.append(one)
         elif isinstance(one, tuple | list):
-            waiting += reversed(one)
+            pending += reversed(one)
         elif is_dataclass(one) and not isinstance(one, Type):
-            waiting += reversed([getattr(one, field.name) for field in fields(one)])
-    return tuple(found)
+            pending += reversed([getattr(one, field.name) for field in fields(one)])
+    return tuple(bodies)
 
 
 def _qualified(subject: Any) -> Any:

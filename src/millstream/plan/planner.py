@@ -1,4 +1,4 @@
-"""From a resolved query to the plan that is run."""
+"""Planner: from a resolved query to the optimized plan."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from millstream.plan.optimize import optimize
 
 
 def best_plan(query: Query, form: Callable[[Query], Node] = build) -> Node:
-    """The optimized plan of a query; one that is too deep for the stack is refused."""
+    """Return the optimized plan of a query; refuse one that is too deep for the stack."""
     try:
         return optimize(form(query))
     except RecursionError:
         raise AnalysisError(
-            "this query goes through too many streams and subqueries",
+            "this query nests too many derived streams and subqueries",
             span=query.span,
             hint="write an intermediate stream to a sink, and read that",
         ) from None

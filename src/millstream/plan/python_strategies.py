@@ -1,12 +1,12 @@
-"""How aggregates in Python are computed: by what their code offers, and where their windows allow it."""
+"""Algorithms of aggregates in Python, chosen by the methods of their code and by their windows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from millstream.analysis.queries.call_nodes import AggregateCall, OverCall
+from millstream.catalog.builtin_aggregates import RECOMPUTED, RUNNING, Strategy
 from millstream.ir.python_aggregate import ANEW, DELTA, EXPIRE, STACKS, PythonBody
-from millstream.plan.aggregate_strategies import RECOMPUTED, RUNNING, Strategy
 from millstream.plan.uda_versions import UdaStrategy, over_version
 
 _WAYS = {
@@ -18,7 +18,7 @@ _WAYS = {
 
 
 def notes(calls: Iterable[tuple[AggregateCall, OverCall | None]]) -> list[str]:
-    """A line for each call of an aggregate in Python; without OVER it is about the content of windows."""
+    """Return a line for each call of an aggregate in Python; without OVER it aggregates windows' contents."""
     lines = []
     for call, over in calls:
         body = None if call.bodies is None else call.bodies.window or call.bodies.base

@@ -1,4 +1,4 @@
-"""Results that vary with time: relations made of the current contents of windows (semantics, section 6)."""
+"""Relations that vary with time, derived from the contents of windows (semantics, section 6)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from dataclasses import replace
 from millstream.analysis.queries.resolved_expression import of_column
 from millstream.analysis.queries.resolved_query import GroupKey
 from millstream.plan import nodes
-from millstream.windows.window_spec import LandmarkWindow, NowWindow, RangeWindow, Window, slides
+from millstream.windows.window_properties import empties, has_ends, slides
+from millstream.windows.window_spec import Window
 
 _MAINTAINED = (
     nodes.Rename,
@@ -22,17 +23,17 @@ _MAINTAINED = (
 )
 ISTREAM, DSTREAM, RSTREAM, CHANGES = "ISTREAM", "DSTREAM", "RSTREAM", "CHANGES"
 VIEW = "VIEW"
-"""Changes for somebody who keeps the result: each with what its row is found by again."""
+"""Changes for a materialized result: each with the identity of its row."""
 
 WITH_ENDS = (DSTREAM, CHANGES, VIEW)
-"""What cannot be told without saying of every row that it leaves."""
+"""Kinds of streams that need the expiry of every row."""
 
 
 def varies(node: nodes.Node) -> bool:
-    """Whether a node gives a relation that varies with time, and not a stream or a table.
+    """Return whether a node produces a relation that varies with time, rather than a stream or a table.
 
-    An aggregate over one window gives a row for each window, which is a stream; over what is made of windows
-    it is maintained, and so it is where something is made of its groups.
+    An aggregate over one window produces a row for each window, which is a stream; over a derived relation it
+    is maintained, and also if its groups are processed further.
     """
     match node:
         case nodes.Windowed():
@@ -52,21 +53,21 @@ def _has_window(node: nodes.Node) -> bool:
 
 
 def is_reported(node: nodes.WindowAggregate) -> bool:
-    """Whether windows are reported when they end: there is one, and it has ends."""
+    """Return whether a window is reported when it ends: it is a single one, and it ends."""
     windowed = node.windowed
     if node.current or windowed is None:
         return False
-    return not (isinstance(windowed.window, RangeWindow) and windowed.window.slide is None)
+    return has_ends(windowed.window)
 
 
 def default_stream(node: nodes.Node) -> str:
-    """What becomes of a varying result if the query does not say: aggregates that slide are given whole."""
+    """Return the default conversion of a varying result to a stream: RSTREAM for sliding aggregates."""
     aggregated = any(isinstance(n, nodes.WindowAggregate) for n in maintained(node))
     return RSTREAM if aggregated and any(map(slides, windows_in(node))) else ISTREAM
 
 
 def maintained(node: nodes.Node) -> Iterator[nodes.Node]:
-    """The nodes of a varying result, down to its windows and tables."""
+    """Yield the nodes of a varying result, down to its windows and tables."""
     yield node
     if isinstance(node, _MAINTAINED):
         for below in node.inputs:
@@ -74,7 +75,7 @@ def maintained(node: nodes.Node) -> Iterator[nodes.Node]:
 
 
 def changed_below(node: nodes.Node, change: Callable[[nodes.Node], nodes.Node]) -> nodes.Node:
-    """A node over changed inputs, where the change is made everywhere down to windows and tables."""
+    """Apply a change to all nodes below, down to windows and tables."""
 
     def throughout(below: nodes.Node) -> nodes.Node:
         changed = change(below)
@@ -84,16 +85,16 @@ def changed_below(node: nodes.Node, change: Callable[[nodes.Node], nodes.Node]) 
 
 
 def as_stream(node: nodes.Node, kind: str) -> nodes.RelationToStream:
-    """What becomes of a result that varies. Aggregates in it are those of the current content.
+    """Convert a varying result to a stream. Its aggregates are those of the current content.
 
-    An aggregate over one window that slides is reported window by window in a query by itself. Where it is
-    asked what enters and leaves, a group goes when nothing of it is left.
+    An aggregate over one sliding window is reported window by window in a query by itself. With ISTREAM,
+    DSTREAM or CHANGES, a group disappears when its last row leaves.
     """
     return nodes.RelationToStream(as_current(node), kind)
 
 
 def as_current(node: nodes.Node) -> nodes.Node:
-    """The same, with the aggregates of the current content at every instant."""
+    """Aggregate the current content at every instant."""
     return changed_below(_current(node), _current)
 
 
@@ -104,7 +105,7 @@ def _current(node: nodes.Node) -> nodes.Node:
 
 
 def _partition_keys(node: nodes.WindowAggregate) -> Iterator[GroupKey]:
-    """PATTR divides what is aggregated as GROUP BY does: its columns that GROUP BY does not name."""
+    """Yield the columns of PATTR that GROUP BY does not name: PATTR partitions as GROUP BY does."""
     grouped = {key.expr.column for key in node.group_by}
     for column in node.windowed.partition if node.windowed is not None else ():
         if column not in grouped:
@@ -115,25 +116,11 @@ def windows_in(node: nodes.Node) -> list[Window]:
     return [n.window for n in maintained(node) if isinstance(n, nodes.Windowed)]
 
 
-def is_logical(window: Window) -> bool:
-    """Whether which tuples a window holds depends on no other tuples: conditions can be asked before it.
-
-    A bound that is a time of day is on the day of the first tuple, and so depends on which that is.
-    """
-    match window:
-        case RangeWindow() | NowWindow():
-            return True
-        case LandmarkWindow(start=start, end=end):
-            return not any(bound is not None and ":" in bound and "-" not in bound for bound in (start, end))
-        case _:
-            return False
-
-
 def runs_dry(node: nodes.Node) -> bool:
-    """Whether a result is empty again some time after the last tuple: no window in it keeps anything."""
+    """Return whether a result becomes empty some time after the last tuple."""
     match node:
         case nodes.Windowed():
-            return isinstance(node.window, RangeWindow | NowWindow)
+            return empties(node.window)
         case nodes.TableJoin():
             return all(runs_dry(side) for side in node.inputs if side.streaming)
         case nodes.WindowJoin(kind="inner" | "cross" | "semi") | nodes.WindowSetOperation(kind="INTERSECT"):

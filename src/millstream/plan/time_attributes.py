@@ -1,7 +1,7 @@
-"""Where columns come from: which are the stream's timestamp, and which are attributes of what is read.
+"""Origin of columns: the stream's timestamp, and attributes of the sources.
 
-What a stream promises about an attribute holds as long as tuples pass as they were read: through conditions,
-projections, other names, and UNION ALL. Every other operator passes on what it knows of the timestamp only.
+A promise about an attribute holds while tuples pass unchanged: through conditions, projections, renaming, and
+UNION ALL. Every other operator preserves only the promise about the timestamp.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from millstream.windows.window_spec import RowWindow
 
 
 def attribute_beside_time(node: nodes.Windowed) -> ColumnRef | None:
-    """The attribute of a window over a stream, if it is not the stream's timestamp."""
+    """Return the attribute of a window over a stream, if it is not the stream's timestamp."""
     name = node.window.attribute
     if not node.streaming or name is None:
         return None
@@ -26,7 +26,7 @@ def attribute_beside_time(node: nodes.Windowed) -> ColumnRef | None:
 
 
 def timestamps(node: nodes.Node) -> frozenset[ColumnRef]:
-    """The columns of a node that are the stream's timestamp."""
+    """Return the columns of a node that are the stream's timestamp."""
     match node:
         case nodes.StreamScan():
             order = node.stream.timestamp.column
@@ -47,28 +47,28 @@ def timestamps(node: nodes.Node) -> frozenset[ColumnRef]:
             if windowed is None:
                 return frozenset()
             if isinstance(windowed.window, RowWindow) or windowed.window.emit_every is not None:
-                return frozenset()  # bounds are numbers of rows, or lie ahead of what is reported early
+                return frozenset()  # bounds are numbers of rows, or later than an early report
             return frozenset(bound for bound in windowed.bounds if bound.name == "window_end")
         case nodes.PatternMatch():
             # A match has the timestamp of its last tuple.
             last = node.pattern.elements[-1].name
             names = {c.name.lower() for c in timestamps(node.input) if c.relation == node.pattern.alias}
             stamped = [_of_last_tuple(o.expr.tree, last) in names for o in node.outputs]
-            found = [c for c, is_timestamp in zip(node.schema, stamped, strict=True) if is_timestamp]
-            return frozenset(c for c in found if node.schema.count(c) == 1)
+            columns = [c for c, is_timestamp in zip(node.schema, stamped, strict=True) if is_timestamp]
+            return frozenset(c for c in columns if node.schema.count(c) == 1)
         case nodes.RelationToStream():
             return frozenset()  # rows have the timestamps of the instants at which they come or go
         case nodes.OverAggregate(calls=(OverCall(emit_every=Duration()), *_)):
             return frozenset()  # partial results have the timestamps of their emission
         case nodes.OverAggregate(calls=(OverCall(active_expiration=True),)):
-            return frozenset()  # what is said of a tuple that leaves has the timestamp of that
+            return frozenset()  # the result for an expired tuple has the timestamp of the expiry
         case _:
-            kept = set(node.schema)
-            return frozenset(c for child in node.inputs for c in timestamps(child) if c in kept)
+            schema = set(node.schema)
+            return frozenset(c for child in node.inputs for c in timestamps(child) if c in schema)
 
 
 def _of_last_tuple(node: exp.Expr | None, variable: str) -> str | None:
-    """The column, if an output of a pattern is ``Z.c`` or ``LAST(Z).c``."""
+    """Return the column, if an output of a pattern is ``Z.c`` or ``LAST(Z).c``."""
     if isinstance(node, exp.Column):
         whole = [part.name for part in node.parts[:-1]]
     elif isinstance(node, exp.Dot) and node.this.name.lower() == "last" and node.this.expressions:
@@ -80,7 +80,7 @@ def _of_last_tuple(node: exp.Expr | None, variable: str) -> str | None:
 
 
 def arrives(node: nodes.Node) -> bool:
-    """Whether tuples pass as they were read."""
+    """Return whether tuples pass unchanged from the sources."""
     return all(
         isinstance(below, nodes.StreamScan | nodes.Filter | nodes.Project | nodes.Rename)
         or (isinstance(below, nodes.StreamUnion) and below.all)
@@ -89,10 +89,9 @@ def arrives(node: nodes.Node) -> bool:
 
 
 def sources_of(node: nodes.Node, column: ColumnRef) -> tuple[str | None, ...]:
-    """What a column is in each of the streams that a node reads, from left to right.
+    """Return the attribute that a column is in each of the streams that a node reads, from left to right.
 
-    That is the name of an attribute in lower case, or None for what is computed. Tuples must pass as they
-    were read.
+    It is the name in lower case, or None for a computed column. Tuples must pass unchanged.
     """
     match node:
         case nodes.StreamScan():
@@ -101,8 +100,8 @@ def sources_of(node: nodes.Node, column: ColumnRef) -> tuple[str | None, ...]:
             below = next(o.expr.column for c, o in zip(node.schema, node.outputs, strict=True) if c == column)
             if below is None:
                 return (None,) * sum(isinstance(n, nodes.StreamScan) for n in node.walk())
-            found = (c for c in node.input.schema if _key(c) == _key(below))
-            return sources_of(node.input, next(found))
+            inputs = (c for c in node.input.schema if _key(c) == _key(below))
+            return sources_of(node.input, next(inputs))
         case _:
             at = node.schema.index(column)
             return tuple(name for child in node.inputs for name in sources_of(child, child.schema[at]))

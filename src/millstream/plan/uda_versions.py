@@ -1,6 +1,6 @@
-"""Which version of an aggregate of the user's runs over a window (semantics, section 4).
+"""Choice of the version of a user-defined aggregate over a window (semantics, section 4).
 
-It is the table of figure 2 of the ESL paper, a row for each way.
+It is the table of figure 2 of the ESL paper, with a row for each strategy.
 """
 
 from __future__ import annotations
@@ -18,52 +18,52 @@ from millstream.quantity import Duration, Rows
 
 class UdaStrategy(Enum):
     RUNNING = auto()
-    """The base version goes on for ever, with TERMINATE after every tuple."""
+    """The base version runs for ever, with TERMINATE after every tuple."""
     WINDOW = auto()
     """The window version follows the window."""
     CONTENT = auto()
-    """The base version looks at the content of each window anew."""
+    """The base version is recomputed over the content of each window."""
     TUMBLE = auto()
-    """The base version is restarted each slot."""
+    """The base version is restarted for each tumbling window."""
     PANES = auto()
-    """One version gives the results of panes, another combines those of a window."""
+    """One version computes panes, another combines the panes of a window."""
     ACTIVE = auto()
-    """The window version follows the window, and speaks when a tuple leaves too."""
+    """The window version follows the window, and also returns rows when a tuple expires."""
 
 
 @dataclass(frozen=True)
 class UdaVersion:
-    """The way an aggregate goes, and the body that goes it."""
+    """The strategy of an aggregate, and the body that it runs."""
 
     way: UdaStrategy
     body: Body | PythonBody
     derived: str = ""
-    """What was found out to make a window version of the base version, in words."""
+    """Explanation of a derived window version, in words."""
     pane: int = 0
-    """How many tuples are a pane."""
+    """Tuples in a pane."""
     over: int = 0
-    """How many panes are a window."""
+    """Panes in a window."""
 
     @property
     def follows(self) -> bool:
-        """Whether the body goes along with a window."""
+        """Return whether the body follows a window."""
         return self.body.goes_along if isinstance(self.body, PythonBody) else self.body.window
 
 
 def over_version(over: OverCall) -> UdaVersion:
-    """The version that runs for a call over a window of its own."""
+    """Return the version that runs for a call with OVER."""
     bodies, reach = over.call.bodies, over.frame.preceding
     assert bodies is not None
     base = bodies.base or bodies.window
     assert base is not None
     in_python = isinstance(base, PythonBody)
     if over.call.filter is not None or over.call.distinct:
-        # A tuple that does not count has a result all the same: that of its window.
+        # A filtered tuple still has a result: that of its window.
         return UdaVersion(UdaStrategy.CONTENT, base)
     if reach is None:
         if isinstance(base, PythonBody) and base.needs_content:
             return UdaVersion(UdaStrategy.CONTENT, base)
-        # Without a base version, the window version with a window that nothing ever leaves.
+        # Without a base version, the window version runs with a window that no tuple leaves.
         return UdaVersion(UdaStrategy.RUNNING if bodies.base is not None else UdaStrategy.WINDOW, base)
     if over.active_expiration:
         return UdaVersion(UdaStrategy.ACTIVE, bodies.window or base)
@@ -73,17 +73,21 @@ def over_version(over: OverCall) -> UdaVersion:
     pane = pane_of(over)
     if pane > 1 and bodies.panes is not None:
         assert isinstance(reach, Rows)
-        found = window_version(bodies.panes.combined)
-        body = found.body if found is not None else bodies.panes.combined.base
+        combined = window_version(bodies.panes.combined)
+        body = combined.body if combined is not None else bodies.panes.combined.base
         assert body is not None
-        derived = found.derived if found is not None else ""
+        derived = combined.derived if combined is not None else ""
         return UdaVersion(UdaStrategy.PANES, body, derived, pane, (reach.count + 1) // pane)
     return window_version(bodies) or UdaVersion(UdaStrategy.CONTENT, base)
 
 
 def described(over: OverCall) -> str:
-    """How a call is computed, in words."""
-    version = over_version(over)
+    """Describe the computation of a call."""
+    return described_version(over_version(over))
+
+
+def described_version(version: UdaVersion) -> str:
+    """Describe the computation of a version."""
     own = "window version" if version.follows else "base version"
     if version.derived:
         own += f" ({version.derived})"
@@ -105,7 +109,7 @@ def described(over: OverCall) -> str:
 
 
 def window_version(bodies: Bodies) -> UdaVersion | None:
-    """The window version that there is, or that can be made."""
+    """Return the declared window version, or a derived one."""
     if bodies.window is not None:
         return UdaVersion(UdaStrategy.WINDOW, bodies.window)
     derived = derived_window_version(bodies.base) if isinstance(bodies.base, Body) else None
@@ -113,7 +117,7 @@ def window_version(bodies: Bodies) -> UdaVersion | None:
 
 
 def is_tumble(over: OverCall) -> bool:
-    """Whether no tuple is in two windows: the slide is not less than the window."""
+    """Return whether no tuple is in two windows: the slide is not shorter than the window."""
     match over.slide, over.frame.preceding:
         case Rows(slide), Rows(reach):
             return slide > reach
@@ -123,7 +127,7 @@ def is_tumble(over: OverCall) -> bool:
 
 
 def pane_of(over: OverCall) -> int:
-    """How many tuples a pane has, if windows and slides are counted in tuples; 0 if not."""
+    """Return the number of tuples in a pane if windows and slides are counted in tuples; 0 if not."""
     match over.slide, over.frame.preceding:
         case Rows(slide), Rows(reach):
             emit = over.emit_every.count if isinstance(over.emit_every, Rows) else 0

@@ -1,4 +1,4 @@
-"""Different names for the columns of a maintained result, which kernels know by name."""
+"""Unique names for the columns of a maintained result, which kernels address by name."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from millstream.plan import nodes
 
 
 def uniquely_named(node: nodes.Node) -> nodes.Node:
-    """Rename columns that have the name of another one before them.
+    """Rename columns that have the name of an earlier one.
 
-    Nothing above can mention them, because their name is ambiguous.
+    No parent node refers to them, because their name is ambiguous.
     """
     node = node.map_inputs(uniquely_named)
     match node:
@@ -28,7 +28,7 @@ def uniquely_named(node: nodes.Node) -> nodes.Node:
 
 
 def _unique(names: Iterable[str]) -> list[str]:
-    """Add a number to names that stand before, in any case of letters.
+    """Add a number to names that occur before, in any case of letters.
 
     >>> _unique(["v", "k", "V"])
     ['v', 'k', 'V 2']

@@ -1,9 +1,9 @@
-"""How a result that varies with time changes: the classes of Patroumpas and Sellis (sections 3 and 4).
+"""Update patterns of results that vary with time: the classes of Patroumpas and Sellis (sections 3, 4).
 
-A class says what a kernel has to be prepared for, and so which structure its state needs. Neutral operators
-pass on the class of their windows (Proposition 6). Operators that interfere are monotonic over landmarks and
-else at least weak (Proposition 7). Differences, outer and anti joins take rows back because of tuples that
-come later (Proposition 8). Of different windows the one that is least monotonic decides (Proposition 9).
+The class determines which changes a kernel must handle, and so the structure of its state. Neutral operators
+pass on the class of their windows (Proposition 6). Interfering operators are monotonic over landmarks and
+otherwise at least weak (Proposition 7). Differences, outer and anti joins retract rows because of later
+tuples (Proposition 8). Of different windows the least monotonic one decides (Proposition 9).
 """
 
 from __future__ import annotations
@@ -19,17 +19,19 @@ from millstream.windows.window_spec import LandmarkWindow, RangeWindow, RowWindo
 
 
 class UpdatePattern(IntEnum):
-    """The more, the less is known beforehand."""
+    """Update patterns, ordered from the most predictable to the least."""
 
     MONOTONIC = 0
-    """Nothing ever leaves. Of an aggregate this is said of its groups, whose values are replaced."""
+    """No row ever leaves. For an aggregate this concerns its groups, whose values are replaced."""
     WEAKEST = 1
-    """What enters first leaves first: a queue. Of a union this is said of what comes from each input."""
+    """Rows leave in the order of their entry: a queue. For a union this concerns the rows of each input."""
     WEAK = 2
-    """In any order, but when something leaves (after so much time, or so many tuples) depends on the windows
-    alone. Other tuples can only make it stay, as another copy does for a distinct value."""
+    """Rows leave in any order, but at a time (or after a number of tuples) that depends on the windows alone.
+
+    Other tuples can only delay it, as another copy does for a distinct value.
+    """
     STRICT = 3
-    """Also because of tuples that come later: they have to be taken back, by negative tuples."""
+    """Rows also leave because of later tuples: they are retracted, by negative tuples."""
 
     def __str__(self) -> str:
         return _WORDS[self]
@@ -46,7 +48,7 @@ _INTERFERING_JOINS = ("inner", "cross", "semi")
 
 
 def update_pattern(node: nodes.Node) -> UpdatePattern:
-    """The class of a node of a varying result; a table among its inputs is one that nothing leaves."""
+    """Return the class of a node of a varying result; tables among its inputs are monotonic."""
     match node:
         case nodes.Windowed() if node.streaming:
             return window_pattern(node.window)
@@ -71,12 +73,12 @@ def update_pattern(node: nodes.Node) -> UpdatePattern:
 
 
 def window_pattern(window: Window) -> UpdatePattern:
-    """The class of a window by itself."""
+    """Return the class of a window by itself."""
     match window:
         case LandmarkWindow():
             return UpdatePattern.MONOTONIC
         case RowWindow(partition_by=partition) if partition:
-            return UpdatePattern.WEAK  # each partition is a queue, all of them together are none
+            return UpdatePattern.WEAK  # each partition is a queue, but not all of them together
         case RowWindow(range=reach, slide=step) if step.count > 1 and reach.count <= step.count:
             return UpdatePattern.WEAK
         case RangeWindow(range=reach, slide=step) if step is not None and size(reach) <= size(step):
@@ -87,13 +89,13 @@ def window_pattern(window: Window) -> UpdatePattern:
 
 
 def grows(node: nodes.Node) -> bool:
-    """Whether no row ever leaves. Those of aggregates do, when their values are replaced."""
+    """Return whether no row ever leaves. Rows of aggregates do, when their values are replaced."""
     replaces = any(isinstance(below, nodes.WindowAggregate) for below in maintained(node))
     return not replaces and update_pattern(node) is UpdatePattern.MONOTONIC
 
 
 def shown_patterns(plan: nodes.Node) -> dict[int, UpdatePattern]:
-    """The class of every operator whose result varies with time, by the identity of its node."""
+    """Return the class of every operator whose result varies with time, by the identity of its node."""
     return {
         id(node): update_pattern(node)
         for stream in plan.walk()
@@ -112,13 +114,13 @@ def _interfering(inputs: UpdatePattern) -> UpdatePattern:
 
 
 def _judges_results(node: nodes.Filter | nodes.WindowJoin) -> bool:
-    """HAVING, or a join on the value of an aggregate: rows come and go with what later tuples change."""
+    """Return whether a condition uses the result of an aggregate (HAVING), which later tuples change."""
     results = _results(node)
     return any(column in results for condition in node.conditions for column in condition.columns())
 
 
 def _results(node: nodes.Node) -> frozenset[ColumnRef]:
-    """The columns of a node that are made of aggregates' values, not of what they are grouped by."""
+    """Return the columns of a node that derive from values of aggregates, not from grouping keys."""
     below = frozenset[ColumnRef]().union(*map(_results, node.inputs)) if varies(node) else frozenset()
     match node:
         case nodes.WindowAggregate():

@@ -1,4 +1,4 @@
-"""Results that somebody keeps, to be asked for at any time: views, and queries that are started so."""
+"""Plans of materialized results: views, and queries started with a snapshot."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from millstream.plan.relation_variance import RSTREAM, VIEW, as_current, varies
 
 
 def build_view(query: Query) -> RelationToStream:
-    """The plan of a view: the current result of its query.
+    """Build the plan of a view: the current result of its query.
 
-    Aggregates over one window that slides are reported window by window in a query. In a view they are those
-    of the current content, so that a group goes when nothing of it is left.
+    In a query, aggregates over one sliding window are reported window by window. In a view they are those of
+    the current content, so a group disappears when its last row leaves.
     """
     plan = relation(query, on_windows=True)
     if isinstance(plan, RelationToStream):
         raise AnalysisError(
-            f"a view shows a result as it is, and {plan.kind} makes a stream of it",
+            f"a view shows a current result, but {plan.kind} makes a stream",
             span=query.span,
             hint=f"leave {plan.kind} out",
         )
     plan = as_current(plan)
     if not varies(plan):
         raise AnalysisError(
-            "a view shows the current contents of windows, and this query gives a stream",
+            "a view shows the current contents of windows, but this query returns a stream",
             span=query.span,
             hint="put a window behind every stream: FROM s [RANGE 1 MINUTE]",
         )
@@ -35,12 +35,12 @@ def build_view(query: Query) -> RelationToStream:
 
 
 def build_kept(query: Query) -> RelationToStream:
-    """The plan of a query whose current result is kept beside its rows."""
+    """Build the plan of a query whose result is materialized beside its rows."""
     return replace(_with_rows(query), kind=VIEW)
 
 
 def rows_beside(query: Query) -> str:
-    """What the rows of such a query are: ISTREAM, DSTREAM or CHANGES of its result."""
+    """Return the kind of rows of such a query: ISTREAM, DSTREAM or CHANGES of its result."""
     return _with_rows(query).kind
 
 
@@ -48,7 +48,7 @@ def _with_rows(query: Query) -> RelationToStream:
     plan = build(query)
     if not isinstance(plan, RelationToStream) or plan.kind == RSTREAM:
         raise AnalysisError(
-            "the current result of this query cannot be kept beside its rows",
+            "the current result of this query cannot be materialized beside its rows",
             span=query.span,
             hint="its rows are reports of windows, or a stream: make a view of it, CREATE VIEW v AS ...",
         )

@@ -1,4 +1,4 @@
-"""Aggregates that are not compiled: they are computed from all values at once, as those of windows are."""
+"""Aggregates in bodies that are computed from all values at once, as those of windows are."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from millstream.program.program import Program
 from millstream.program.python_program import PythonProgram
 
 WHOLE_ROW = -1
-"""The column that stands for all columns of a row, as a struct."""
+"""Name of the column that stands for all columns of a row, as a struct."""
 
 
 @dataclass(frozen=True)
 class Direction:
-    """How the values of an argument are sorted."""
+    """Sort order of the values of an argument."""
 
     descending: bool = False
     nulls_first: bool = True
@@ -24,17 +24,17 @@ class Direction:
 
 @dataclass(frozen=True)
 class ContentAggregate(Aggregation):
-    """An aggregate by the name that kernels have for it, or (``source``) one of the user's.
+    """An aggregate by its name in kernels, or (``source``) a UDA.
 
-    Of what the user's returns for the last value, the last row counts.
+    Of the rows that a UDA returns for the last value, the last one counts.
     """
 
     parameters: tuple[Any, ...] = ()
-    """Arguments that are constants."""
+    """Constant arguments."""
 
     ignore_nulls: bool = False
     order: tuple[Direction, ...] = ()
-    """WITHIN GROUP: how values (or, of a listagg, the last arguments) are sorted."""
+    """WITHIN GROUP: sort order of values (or, for a listagg, of the last arguments)."""
 
     source: Body | PythonBody | Program | PythonProgram | None = None
-    """The user's: as it was checked, and then what runs it."""
+    """The UDA: first as analyzed, then as a program."""

@@ -1,11 +1,11 @@
-"""What can go wrong while a program runs, as numbers that compiled code can leave behind."""
+"""Failures of running programs, as numbers that compiled code can return."""
 
 from __future__ import annotations
 
 OVERFLOW, DIVISION, CONVERSION, ROWS, OUTSIDE, ATTEMPTS = 1, 2, 3, 4, 5, 6
 
 BUDGET = 10_000
-"""So many attempts of a pattern may be open in a partition."""
+"""Limit of open attempts of a pattern in a partition."""
 
 MESSAGES = {
     OVERFLOW: "a value does not fit its type",
@@ -16,13 +16,9 @@ MESSAGES = {
 }
 
 
-class UnsupportedError(Exception):
-    """Something that a body may say cannot be compiled yet; the message names it."""
-
-
 class StoppedError(Exception):
-    """A program cannot go on; what is wrong stands where it leaves such numbers."""
+    """Stop of a program; the failure is in its array of failure numbers."""
 
 
 class OutsideError(Exception):
-    """A function that is not compiled could not do its work."""
+    """Failure of an interpreted function."""

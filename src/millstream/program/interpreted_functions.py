@@ -1,9 +1,10 @@
-"""Functions that are not compiled: of texts, of long decimals, conversions from and to texts."""
+"""Interpreted functions: of texts, of long decimals, conversions from and to texts."""
 
 from __future__ import annotations
 
 import math
 import re
+import struct
 from collections.abc import Callable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from functools import lru_cache
@@ -18,7 +19,7 @@ _CONTEXT = Context(prec=80, rounding=ROUND_HALF_UP)
 
 
 class ValueConverter:
-    """Values as Python knows them, from what they are while a program runs, and back."""
+    """A converter between Python values and their form in a running program."""
 
     def __init__(self, dictionary: Callable[[Type], Any]) -> None:
         self._dictionary = dictionary
@@ -44,12 +45,12 @@ _ON_DECIMALS = ("+", "-", "*", "/", "%", "div", "average")
 
 
 def is_known(name: str) -> bool:
-    """Whether there is such a function."""
+    """Tell whether there is such a function."""
     return name in FUNCTIONS or name in _ON_DECIMALS or name in ("cast", "try_cast")
 
 
 def interpreted_functions(calls: Sequence[Any], converter: ValueConverter) -> dict[str, Callable[..., Any]]:
-    """The functions that a program calls, under the names by which it does."""
+    """Return the functions that a program calls, under the names by which it does."""
     return {
         f"outside{i}": _function(call.name, call.arguments, call.result, converter)
         for i, call in enumerate(calls)
@@ -126,11 +127,11 @@ def _fitted(value: Decimal, result: Type) -> Any:
 
 
 def cast(value: Any, given: Type, wanted: Type) -> Any:
-    """CAST, by Spark's ANSI rules, where texts or long decimals are involved."""
+    """Compute CAST by Spark's ANSI rules, where texts or long decimals are involved."""
     if wanted.kind is Kind.STRING:
         return to_text(value, given)
     if given.kind is Kind.STRING:
-        return _from_text(value.strip(), wanted)
+        return from_text(value.strip(), wanted)
     if wanted.kind is Kind.DECIMAL:
         if isinstance(value, float):
             value = Decimal(repr(value))
@@ -153,7 +154,9 @@ def to_text(value: Any, given: Type) -> str:
         case Kind.BOOLEAN:
             return "true" if value else "false"
         case Kind.DOUBLE:
-            return _double_text(value)
+            return _double_text(repr(value), value)
+        case Kind.FLOAT:
+            return _double_text(_single_text(value), value)
         case Kind.DECIMAL:
             return f"{value:f}"
         case Kind.DATE:
@@ -171,13 +174,22 @@ def to_text(value: Any, given: Type) -> str:
     raise OutsideError(f"{given} cannot be converted to a string inside an aggregate yet")
 
 
-def _double_text(value: float) -> str:
-    """As Java writes it: 1.0E10, 1.0E-5, NaN, Infinity."""
+def _single_text(value: float) -> str:
+    """Return the shortest text that stands for a number of single precision."""
+    for digits in range(1, 10):
+        text = f"{value:.{digits}g}"
+        if not math.isfinite(value) or struct.unpack("f", struct.pack("f", float(text)))[0] == value:
+            return text
+    return repr(value)
+
+
+def _double_text(shortest: str, value: float) -> str:
+    """Write a number as Java does: 1.0E10, 1.0E-5, NaN, Infinity."""
     if value != value:
         return "NaN"
     if value in (float("inf"), float("-inf")):
         return "Infinity" if value > 0 else "-Infinity"
-    sign, digits, exponent = Decimal(repr(value)).as_tuple()
+    sign, digits, exponent = Decimal(shortest).as_tuple()
     assert isinstance(exponent, int)
     text = "".join(map(str, digits)).lstrip("0") or "0"
     point = len("".join(map(str, digits))) + exponent
@@ -192,12 +204,12 @@ def _double_text(value: float) -> str:
     return f"{minus}{text[0]}.{text[1:] or '0'}E{point - 1}"
 
 
-def _from_text(text: str, wanted: Type) -> Any:
+def from_text(text: str, wanted: Type) -> Any:
     try:
         if wanted.is_integral:
-            if not re.fullmatch(r"[+-]?\d+(\.\d*)?", text):
+            if not re.fullmatch(r"[+-]?\d+", text):
                 raise ValueError(text)
-            return _fitted(Decimal(int(Decimal(text))), wanted)
+            return _fitted(Decimal(text), wanted)
         if wanted.kind in (Kind.DOUBLE, Kind.FLOAT):
             if not re.fullmatch(
                 r"[+-]?(\d+\.?\d*([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?|NaN|Infinity|Inf)[dDfF]?", text
@@ -233,13 +245,25 @@ def _instant(text: str) -> int:
     day, _, clock = text.replace("T", " ").partition(" ")
     micros = _days(day) * 86_400_000_000
     if clock:
-        match = re.fullmatch(r"(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?(Z|UTC)?", clock)
+        match = re.fullmatch(
+            r"(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)? ?(Z|UTC|[+-]\d{1,2}(?::?\d{2})?)?", clock
+        )
         if match is None:
             raise ValueError(text)
         hours, minutes, seconds = (int(part or 0) for part in match.groups()[:3])
         micros += ((hours * 60 + minutes) * 60 + seconds) * 1_000_000
         micros += int((match.group(4) or "0").ljust(6, "0")[:6])
+        micros -= _offset(match.group(5) or "Z")
     return micros
+
+
+def _offset(zone: str) -> int:
+    """Return the distance of a zone from UTC in microseconds: ``Z``, ``UTC``, ``+1``, ``-03:30``."""
+    match = re.fullmatch(r"([+-])(\d{1,2})(?::?(\d{2}))?", zone)
+    if match is None:
+        return 0
+    minutes = int(match.group(2)) * 60 + int(match.group(3) or 0)
+    return (minutes if match.group(1) == "+" else -minutes) * 60_000_000
 
 
 # ---------------------------------------------------------------- texts
@@ -260,14 +284,14 @@ def _like(pattern: str, ignore_case: bool) -> re.Pattern[str]:
 
 
 def _substring(text: str, start: int, length: int | None = None) -> str:
-    """Spark counts from 1, and from the end for negative numbers."""
+    """Compute substring; Spark counts from 1, and from the end for negative numbers."""
     begin = start - 1 if start > 0 else len(text) + start if start < 0 else 0
     end = len(text) if length is None else begin + length
     return text[max(begin, 0) : max(end, 0)]
 
 
 def _part(text: str, separator: str, number: int) -> str:
-    """Spark counts from 1, and from the end for negative numbers; beyond the last part there is nothing."""
+    """Compute split_part: parts count from 1, or from the end if negative; beyond them is nothing."""
     if number == 0:
         raise OutsideError("split_part has no part 0")
     parts = text.split(separator) if separator else [text]
@@ -276,7 +300,7 @@ def _part(text: str, separator: str, number: int) -> str:
 
 
 def _rounded(number: Any, digits: int) -> Any:
-    """Halves away from zero; a double as it is written, not as it is."""
+    """Round halves away from zero; a double by its decimal text, not by its exact value."""
     if isinstance(number, float):
         if not math.isfinite(number):
             return number
@@ -293,7 +317,7 @@ def _divided(number: Decimal, divisor: Decimal) -> Decimal:
 
 
 def _scaled(micros: Decimal) -> int:
-    """An interval of so many microseconds, which are whole."""
+    """Return an interval in microseconds, which are whole."""
     if not micros.is_finite() or abs(micros) >= 2**63:
         raise OutsideError(MESSAGES[OVERFLOW])
     return int(micros.to_integral_value(ROUND_HALF_UP))

@@ -1,10 +1,11 @@
-"""Programs as functions: compiled, with what was compiled kept on disk, or as they are written."""
+"""Loader of programs: compiled, with compiled code cached on disk, or interpreted."""
 
 from __future__ import annotations
 
 import importlib.util
 import sys
 from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from functools import lru_cache
 from itertools import pairwise
 from types import ModuleType
@@ -23,27 +24,36 @@ from millstream.program import (
     spark_hash,
 )
 from millstream.program.program import Program
-from millstream.program.program_cache import CacheEntry, entry_of_text, text_of
+from millstream.program.program_cache import CacheEntry, cache_entry, entry_of_text, text_of
 
 Functions = Mapping[str, Callable[..., Any]]
-"""They take their arrays as ``ProgramArguments``."""
+"""Functions of a program, which take their arrays as ``ProgramArguments``."""
 
 _OPTIONS: dict[str, Any] = {"no_cfunc_wrapper": True}
-"""Programs are called from Python only."""
+"""Compiler options: programs are called from Python only."""
 
 HELPERS = (row_sorting, spark_hash, spark_arithmetic, raw_arrays, row_lists, row_treap)
-"""Modules that enter what programs call into the registry when they are imported."""
+"""Modules that register helpers of programs when they are imported."""
+
+
+COMPILES: ContextVar[bool] = ContextVar("compiles", default=True)
+"""False where programs that are not in the cache are run as Python runs them: compiling takes seconds."""
 
 
 def functions(program: Program, outside: Mapping[str, Callable[..., Any]] | None = None) -> Functions:
-    """The functions of a program; ``outside`` are those that it calls and that are not compiled."""
-    if program.is_compiled:
+    """Return the functions of a program; ``outside`` are the interpreted functions that it calls."""
+    if program.is_compiled and (COMPILES.get() or _is_cached(program)):
         return _compiled(program.name, program.source)
     return plain_functions(program, outside or {})
 
 
+def _is_cached(program: Program) -> bool:
+    entry = cache_entry(program)
+    return entry is not None and entry.is_compiled
+
+
 def plain_functions(program: Program, outside: Mapping[str, Callable[..., Any]]) -> Functions:
-    """The functions of a program as Python runs them."""
+    """Return the functions of a program as Python runs them."""
     names: dict[str, Any] = {**jit_registry.PLAIN, **outside, "np": np}
     exec(compile(program.source, f"<aggregate {program.name}>", "exec"), names)
     return {name: _without_warnings(names[name]) for name in _defined(program.source)}
@@ -78,7 +88,7 @@ def _compiled(name: str, source: str) -> Functions:
 
 
 def _defined(source: str) -> list[str]:
-    """The functions of a program that are called from outside."""
+    """Return the functions of a program that are called from outside."""
     lines = ["", *source.splitlines()]
     return [
         line[4 : line.index("(")]
@@ -88,7 +98,7 @@ def _defined(source: str) -> list[str]:
 
 
 def _imported(place: CacheEntry) -> ModuleType:
-    """The source from its file: only for what stands in a file can Numba find what it compiled before."""
+    """Import the source from its file: Numba's cache works only for functions in files."""
     name = f"millstream_{place.path.stem}"
     spec = importlib.util.spec_from_file_location(name, place.path)
     assert spec is not None
@@ -100,7 +110,7 @@ def _imported(place: CacheEntry) -> ModuleType:
 
 
 class _Compiled:
-    """A compiled function, kept if there is a place for it."""
+    """A compiled function, cached if there is a directory for it."""
 
     def __init__(self, function: Callable[..., Any], *, kept: bool) -> None:
         self.compiled: Any = njit(cache=kept, **_OPTIONS)(function)

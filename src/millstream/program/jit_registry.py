@@ -1,4 +1,4 @@
-"""Functions that generated source may call, compiled for compiled programs and as they are for the others."""
+"""Registry of functions that generated source may call, compiled and interpreted."""
 
 from __future__ import annotations
 
@@ -17,28 +17,27 @@ PLAIN: dict[str, Function] = {}
 
 
 _OPTIONS: dict[str, Any] = {"cache": True, "no_cfunc_wrapper": True}
-"""Nobody calls them from C."""
+"""Compiler options: the functions are never called from C."""
 
 _WITHOUT_VALUE: Any = types.unliteral  # Numba says nothing of its types
 
 
 def for_programs(function: Function) -> Function:
-    """Known to programs of either kind; gives the compiled one.
+    """Register a function for programs of either kind; return the compiled one.
 
-    It neither makes arrays nor gives any back. Then Numba need not count who holds those that it is given,
-    which in a loop takes longer than all else (four fifths of the time of an average with EXPIRE).
+    It neither creates nor returns arrays. Counting references to its arguments would take four fifths of the
+    time of an average with EXPIRE.
     """
-    # Numba knows the last option, but its types do not.
-    return _known(function, {**_OPTIONS, "_nrt": False})
+    return _known(function, {**_OPTIONS, "allocates": False})
 
 
 def for_each_constant(function: Function) -> Function:
-    """The same, compiled anew for each constant: dividing by one that is known is multiplying."""
-    return _known(function, {**_OPTIONS, "_nrt": False}, alike=False)
+    """Register a function that is compiled for each constant: dividing by one becomes multiplying."""
+    return _known(function, {**_OPTIONS, "allocates": False}, alike=False)
 
 
 def for_programs_with_new_arrays(function: Function) -> Function:
-    """The same for those that make arrays."""
+    """Register a function that creates arrays."""
     return _known(function, _OPTIONS)
 
 
@@ -52,7 +51,7 @@ def _known(function: Function, options: dict[str, Any], *, alike: bool = True) -
 
 
 def _take_all_integers_alike(compiled: Any) -> None:
-    """Else it would be compiled for each constant, a type of its own to Numba, and for short integers."""
+    """Avoid compilation for each constant, which has a type of its own in Numba, and for short integers."""
     resolve = compiled.get_call_template
 
     def resolved(arguments: Any, named: Any) -> Any:
@@ -67,7 +66,7 @@ def _alike(type_: Any) -> Any:
 
 
 def for_plain_programs(function: Function) -> Function:
-    """Where integers wrap around in compiled code and do not in Python: the version for Python."""
+    """Register the interpreted version of a function whose integers wrap around when compiled."""
     PLAIN[function.__name__.removeprefix("plain_")] = function
     return function
 

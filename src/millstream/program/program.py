@@ -1,4 +1,4 @@
-"""A program: what kernels need to run an aggregate. Plain data, so that it can be shipped."""
+"""A program: all that kernels need to run a UDA. Plain data, so that it can be sent to workers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from millstream.types import Field, Type
 
 @dataclass(frozen=True)
 class Array:
-    """An array of a table: its name without the table's, its type, and what it has an element for."""
+    """An array of a table: its name without the table's, its type, and the unit that has an element."""
 
     name: str
     dtype: str
@@ -22,20 +22,22 @@ class Array:
     """``row``, ``instance``, ``bucket`` or ``meta``."""
     fill: int = 0
     width: int = 1
-    """So many numbers for one of them, one after the other."""
+    """Number of consecutive elements for each unit."""
 
 
 @dataclass(frozen=True)
 class TableLayout:
-    """How a local table is kept.
+    """Layout of a local table.
 
     A table of at most one ``single`` row is a value for each instance. Others are rows linked in the order in
     which they were inserted, with ``hashes`` (the columns of each index), ``ordered`` columns with a tree and
-    columns whose values are ``counted``. ``bound`` is how many rows a tuple can add, None if nobody knows.
-    Rows of a window have a ``place``: their time, or their number. They are a ``queue`` where they only ever
-    leave in the order in which they came, and of those a ``ring`` where one leaves for each that comes, once
-    it is full. A ``passing`` table lives only while a statement runs. A ``given`` one is a table of
-    the catalog: the same for all instances, and never changed. ``certain`` columns never have a NULL.
+    columns whose values are ``counted``. ``bound`` is the number of rows that a tuple can add, None if
+    unknown.
+
+    Rows of a window have a ``place``: their time, or their number. They are a ``queue`` where they only leave
+    in the order in which they came, and of those a ``ring`` where one leaves for each that comes, once it is
+    full. A ``passing`` table lives only while a statement runs. A ``given`` one is a table of the catalog:
+    the same for all instances, and never changed. ``certain`` columns never have a NULL.
     """
 
     name: str
@@ -88,7 +90,7 @@ class TableLayout:
 
 @dataclass(frozen=True)
 class InterpretedCall:
-    """A call of a function that is not compiled.
+    """A call of an interpreted function.
 
     With a ``content`` (``program.content_aggregate``) it takes a list: the arguments of many tuples.
     """
@@ -110,10 +112,10 @@ class CatalogRows:
 
 @dataclass(frozen=True)
 class Program:
-    """An aggregate, ready to be run in one way.
+    """A UDA, ready to be run in one mode.
 
-    ``texts`` are its statements, by the numbers that failures have. ``words`` are constants that have to be
-    looked up in dictionaries.
+    ``texts`` are its statements, by the numbers that failures have. ``words`` are constants to be looked up
+    in dictionaries.
     """
 
     name: str
@@ -125,18 +127,18 @@ class Program:
     texts: tuple[str, ...] = ()
     words: tuple[tuple[object, Type], ...] = ()
     labelled: tuple[Type, ...] = ()
-    """Types of words of which it needs the order."""
+    """Types of words whose order it needs."""
     hashed: tuple[tuple[str, Type], ...] = ()
-    """Hash functions, and types of words of which it needs the hashes."""
+    """Hash functions, and types of words whose hashes it needs."""
     outside: tuple[InterpretedCall, ...] = ()
     arrays: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """The arrays that its functions take, in order, with their types."""
+    """Arrays that its functions take, in order, with their types."""
     grows: bool = False
-    """Whether it may ask for larger ones while it runs."""
+    """True if it may request larger arrays while it runs."""
     returned: int | None = None
-    """How many rows a tuple can return at most, None if that is not known."""
+    """Largest number of rows that a tuple can return, None if unknown."""
     given: tuple[CatalogRows, ...] = ()
-    """The tables of the catalog that it reads, in the order of their layouts."""
+    """Tables of the catalog that it reads, in the order of their layouts."""
 
     @property
     def is_compiled(self) -> bool:

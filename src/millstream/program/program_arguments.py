@@ -1,4 +1,4 @@
-"""The arrays of a machine, handed to its program for a call."""
+"""Arrays of a machine, as arguments of a call of its program."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _Grow = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
 
 
 class ProgramArguments:
-    """Arrays as a program takes them (``array_binding``); while it runs it may ask for larger ones.
+    """Arrays as a program takes them (``array_binding``); while it runs it may request larger ones.
 
-    ``room`` is how many rows can be returned. ``grow`` makes more room, given the name of an array that is
-    full: it gives all that are larger now, and the room.
+    ``room`` is the number of rows that can be returned. ``grow`` makes more room, given the name of a full
+    array: it returns all arrays that are larger now, and the room.
     """
 
     def __init__(
@@ -34,15 +34,15 @@ class ProgramArguments:
         self._arrays = dict(arrays)
         self._taken: Any = None
         self.problem: Exception | None = None
-        """What went wrong when there was to be more room. It can be raised when the program has stopped."""
+        """Failure to make more room, to be raised when the program has stopped."""
 
     def themselves(self) -> list[Any]:
-        """For a program that is not compiled."""
+        """Return the arrays for an interpreted program."""
         self._taken = [*(self._arrays[name] for name in self._program.arrays), self._enlarge, self._room]
         return self._taken  # type: ignore[no-any-return]
 
     def addresses(self) -> npt.NDArray[np.int64]:
-        """For a compiled one."""
+        """Return the addresses of arrays for a compiled program."""
         more = 0
         if self._program.grows:
             self._asked = _Grow(self._more)
@@ -52,7 +52,7 @@ class ProgramArguments:
         return self._taken  # type: ignore[no-any-return]
 
     def _address(self, name: str) -> int:
-        """The program trusts what it is told of types."""
+        """Return the address of an array after checking its type, which the program trusts."""
         array = self._arrays[name]
         if array.dtype != self._program.arrays[name] or not array.flags.c_contiguous:
             raise TypeError(f"{name} is an array of {array.dtype}")
@@ -72,7 +72,7 @@ class ProgramArguments:
             self._taken[at] = self._arrays[name]
 
     def _enlarged(self, place: int) -> list[tuple[int, str]]:
-        """Make more room where an array is full: the places and the names of what is larger now."""
+        """Make more room for a full array; return the places and names of the arrays that are larger now."""
         names = list(self._program.arrays)
         larger, self._taken[-1] = self._grow(names[place])
         self._arrays.update(larger)

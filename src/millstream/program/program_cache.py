@@ -1,7 +1,7 @@
-"""Generated source and its compiled code, kept between runs.
+"""Cache of generated source and its compiled code.
 
-A program has a name of its own, a digest of its source, in the directory of the sources that it calls
-(``code_cache``): nothing there is ever out of date.
+A program is named by a digest of its source, in the directory of the sources that it calls (``code_cache``):
+nothing there is ever out of date.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class CacheEntry:
 
     @property
     def is_compiled(self) -> bool:
-        """Whether the compiled code is there for this machine, as far as can be told without Numba."""
+        """True if there is compiled code for this machine, as far as can be told without Numba."""
         return self._note.exists()
 
     @property
@@ -41,7 +41,7 @@ class CacheEntry:
         return self.path.with_suffix(".compiled")
 
     def write(self, text: str) -> None:
-        """The source, whole or not at all: a process may be killed, and others may be reading."""
+        """Write the source atomically: a process may be killed, and others may be reading."""
         if self.path.exists():
             return
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -57,7 +57,7 @@ class CacheEntry:
 
     @contextlib.contextmanager
     def compiling(self) -> Iterator[None]:
-        """Compile alone: another process that wants the same program waits, and finds it.
+        """Lock out other compilers: another process that needs the same program waits, and finds it.
 
         There is one lock for all programs, as they call the same functions, which are compiled with them.
         """
@@ -70,17 +70,17 @@ class CacheEntry:
 
 
 def text_of(name: str, source: str) -> str:
-    """A program as a module."""
+    """Return a program as the text of a module."""
     return _HEAD.format(name=name) + source + "\n"
 
 
 def cache_entry(program: Program) -> CacheEntry | None:
-    """Path of a program, whether it is there or not; None if nothing can be kept here."""
+    """Return the path of a program, whether it exists or not; None if there is no cache directory."""
     return entry_of_text(text_of(program.name, program.source))
 
 
 def entry_of_text(text: str) -> CacheEntry | None:
-    """Path of a program by the text of its module."""
+    """Return the path of a program by the text of its module."""
     directory = code_directory()
     if directory is None:
         return None

@@ -1,4 +1,4 @@
-"""A program in Python: what kernels need to run such an aggregate. Plain data, so that it can be shipped."""
+"""A program in Python: all that kernels need to run a Python UDA, as plain data for workers."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Dumps = Callable[[Any], bytes]
 
 @dataclass(frozen=True)
 class PythonProgram:
-    """An aggregate in Python, in one mode (see ``codegen.udas.uda_compiler``).
+    """A Python UDA in one mode (see ``codegen.udas.uda_compiler``).
 
-    ``code`` is the class or function and what pickles values that plain pickle cannot, both pickled: kernels
-    do not know who does that.
+    ``code`` is the class or function and the pickler of values that plain pickle cannot handle, both pickled:
+    kernels do not import that pickler.
     """
 
     name: str
@@ -38,7 +38,7 @@ class PythonProgram:
 
     @property
     def digest(self) -> str:
-        """Tells aggregates of a query apart; pickled code is not the same in every process."""
+        """Identity of a UDA in a query; pickled code is not the same in every process."""
         told = f"{self.name} {self.mode} {self.parameters} {self.returns}"
         return hashlib.sha256(told.encode()).hexdigest()
 

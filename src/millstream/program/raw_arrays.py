@@ -1,10 +1,10 @@
-"""Arrays as programs look at them: by the address of their first element.
+"""Arrays in programs as pointers to their first element.
 
-An array in compiled code is seven numbers. Each time something is looked up in one Numba writes some thirty
-instructions, and where a program stops it lets go of all of them one by one: most of the time that a program
-took to compile went there, and into taking it away again. Of a pointer there is one number and a look-up is
-three instructions. It is never counted from the end, and nobody counts who holds it: whoever calls a program
-keeps the arrays for as long as it runs, and makes larger ones when it asks for more room.
+An array in compiled code is seven numbers. For each access Numba emits some thirty instructions, and where a
+program stops it releases all arrays one by one: most of the compile time of a program went there, and into
+optimizing it away again. A pointer is one number and an access is three instructions. There are no negative
+indices and no reference counts: the caller of a program keeps the arrays as long as it runs, and makes larger
+ones when it requests more room.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _INSIDE: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 @intrinsic
 def pointer(context: Any, array: Any) -> Any:  # pragma: no cover
-    """To the first element of an array."""
+    """Return a pointer to the first element of an array."""
 
     def written(context: Any, builder: Any, signature: Any, arguments: Any) -> ir.Value:
         return _MADE(signature.args[0])(context, builder, arguments[0]).data
@@ -39,7 +39,7 @@ def pointer(context: Any, array: Any) -> Any:  # pragma: no cover
 
 @intrinsic
 def address(context: Any, array: Any) -> Any:  # pragma: no cover
-    """Of the first element. What is read through it is read anew each time."""
+    """Return the address of the first element, which is read anew on each access."""
 
     def written(context: Any, builder: Any, signature: Any, arguments: Any) -> ir.Value:
         data = _MADE(signature.args[0])(context, builder, arguments[0]).data
@@ -49,7 +49,7 @@ def address(context: Any, array: Any) -> Any:  # pragma: no cover
 
 
 class _Apart(Compiler):
-    """For functions whose pointers all lead to different places, or to such as are never written to."""
+    """A compiler for functions whose pointers never alias, except to memory that is never written."""
 
     def define_pipelines(self) -> Any:
         self.state.flags.noalias = True
@@ -57,7 +57,7 @@ class _Apart(Compiler):
 
 
 def apart(function: Function) -> Function:
-    """The tables, the outputs and the tuples of a program are arrays of their own."""
+    """Declare that the tables, outputs and tuples of a program are arrays of their own."""
     compiled: Function = njit(pipeline_class=_Apart, **_INSIDE)(function)
     return compiled
 
@@ -75,7 +75,7 @@ def _pointer_to(dtype: Any) -> Any:
 
 @intrinsic
 def _answer(context: Any, function: Any, place: Any) -> Any:  # pragma: no cover
-    """Call a function of whose address only is known, with a number."""
+    """Call a function by its address, with a number."""
 
     def written(context: Any, builder: Any, signature: Any, arguments: Any) -> ir.Value:
         number = ir.IntType(64)
@@ -90,7 +90,7 @@ _ANSWER: Any = _answer
 
 @for_programs
 def more_room(grow, place):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Ask for larger arrays in place of the one at a place and those that belong to it."""
+    """Request larger arrays in place of the one at a place and those that belong to it."""
     if _ANSWER(grow, place) == 0:
         raise StoppedError
 

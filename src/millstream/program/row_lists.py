@@ -7,15 +7,14 @@ import numpy as np
 from millstream.program import row_layout
 from millstream.program.jit_registry import for_programs
 
-# The places of a table's numbers in its array ``meta``, and what is noted of a row in ``mark``: it has
-# changed, and it has been written down before. They stand here, as Numba's cache does not notice changes of
-# other files.
+# Indices of a table's numbers in its array ``meta``, and flags of a row in ``mark``: it has changed, and it
+# has been persisted before. ``row_layout`` is no compiled source, so its constants are not in the digest.
 SIZE, FREE, NEXT_ID, TOUCHED, GONE, ROOM, META = 0, 1, 2, 3, 4, 5, 6
 CHANGED, WRITTEN = 1, 2
-# What a chain knows of a row lies together: with every row that is looked up there is one wait for memory.
+# The numbers of a row in a chain lie together, so that a lookup waits once for memory.
 AFTER, BEFORE, CODE, OWNER, LINK = 0, 1, 2, 3, 4
-# Before the heads of chains stands which are used, less one, and how many there are; before the tails, how
-# many rows there are.
+# Before the heads of chains are the mask of used ones and the number of all; before the tails, the number
+# of rows.
 USED, BUCKETS, CHAINED, CHAINS = 0, 1, 0, 2
 assert tuple(row_layout.META.values()) == (SIZE, FREE, NEXT_ID, TOUCHED, GONE, ROOM)
 assert tuple(row_layout.CHAIN.values()) == (AFTER, BEFORE, CODE, OWNER)
@@ -94,7 +93,7 @@ def touch_row(row, meta, mark, touched):  # type: ignore[no-untyped-def] # pragm
 
 @for_programs
 def new_in_queue(k, place, meta, owner, places, head, tail, count, following):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Where the last one was that left, if it can be: that is still in the processor's cache."""
+    """Return the slot of the row that left last, if possible: it is still in the processor's cache."""
     row = take_row(meta, following)
     owner[row] = k
     places[row] = place
@@ -130,13 +129,13 @@ def leave_queue(row, k, meta, head, tail, count, following):  # type: ignore[no-
 
 @for_programs
 def chain_code(code):  # type: ignore[no-untyped-def] # pragma: no cover
-    """A hash as chains keep it."""
+    """Return a hash as chains store it."""
     return np.int64(code) & np.int64(0x7FFFFFFF)
 
 
 @for_programs
 def _use_more_buckets(heads, tails, chain):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Twice as many, if there are: the rows of each are divided among two, in the order that they have."""
+    """Double the number of buckets, if there is room: the rows of each are split in two, in their order."""
     used = heads[USED] + 1
     if 2 * used > heads[BUCKETS]:
         return
@@ -162,7 +161,7 @@ def _use_more_buckets(heads, tails, chain):  # type: ignore[no-untyped-def] # pr
 
 @for_programs
 def chain_first(code, k, heads, chain):  # type: ignore[no-untyped-def] # pragma: no cover
-    """The first row of an instance with a hash, -1 if there is none."""
+    """Return the first row of an instance with a hash, -1 if there is none."""
     row = heads[CHAINS + (code & heads[USED])]
     while row >= 0 and (chain[LINK * row + CODE] != code or chain[LINK * row + OWNER] != k):
         row = chain[LINK * row + AFTER]
@@ -171,7 +170,7 @@ def chain_first(code, k, heads, chain):  # type: ignore[no-untyped-def] # pragma
 
 @for_programs
 def chain_next(row, code, k, chain):  # type: ignore[no-untyped-def] # pragma: no cover
-    """The next one, even if this one has been removed just now."""
+    """Return the next row, even if this one has been removed just now."""
     row = chain[LINK * row + AFTER]
     while row >= 0 and (chain[LINK * row + CODE] != code or chain[LINK * row + OWNER] != k):
         row = chain[LINK * row + AFTER]
@@ -180,7 +179,7 @@ def chain_next(row, code, k, chain):  # type: ignore[no-untyped-def] # pragma: n
 
 @for_programs
 def chain_add(row, k, code, heads, tails, chain, ids):  # type: ignore[no-untyped-def] # pragma: no cover
-    """In the order in which rows were inserted, wherever in time this one comes."""
+    """Add a row to its chain, in the order of insertion, whatever its time."""
     tails[CHAINED] += 1
     if tails[CHAINED] > heads[USED]:
         _use_more_buckets(heads, tails, chain)

@@ -1,6 +1,6 @@
-"""Rows that a query puts aside, to sort them or to divide them into groups.
+"""Temporary rows of a query in a body, to be sorted or grouped.
 
-Loops are written out: what NumPy has for the same takes Numba seconds to compile.
+Loops are written out: NumPy's functions for this take Numba seconds to compile.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def grown(array):  # type: ignore[no-untyped-def] # pragma: no cover
 
 @for_programs_with_new_arrays
 def no_keys(lines, count):  # type: ignore[no-untyped-def] # pragma: no cover
-    """For so many rows, so many numbers each: those of all rows that count most stand in the first line."""
+    """Return an array for the keys of rows, with the most significant numbers of all rows first."""
     return np.zeros((lines, max(count, 1)), np.int64)
 
 
@@ -49,7 +49,7 @@ def all_rows(count):  # type: ignore[no-untyped-def] # pragma: no cover
 
 @for_programs
 def _compared(keys, a, b):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Less than zero if the first row comes before the other, zero if they are equal."""
+    """Compare two rows: negative if the first comes before the other, zero if they are equal."""
     for i in range(keys.shape[0]):
         if keys[i, a] < keys[i, b]:
             return -1
@@ -60,7 +60,7 @@ def _compared(keys, a, b):  # type: ignore[no-untyped-def] # pragma: no cover
 
 @for_programs
 def _merge(keys, rows, out, start, middle, end):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Two sorted parts of rows; of equal ones those of the first part come first."""
+    """Merge two sorted parts of rows; of equal ones those of the first part come first."""
     left, right = start, middle
     for at in range(start, end):
         if right >= end or (left < middle and _compared(keys, rows[left], rows[right]) <= 0):
@@ -73,7 +73,7 @@ def _merge(keys, rows, out, start, middle, end):  # type: ignore[no-untyped-def]
 
 @for_programs_with_new_arrays
 def sorted_rows(keys, rows):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Rows in the order of their keys, of which the first counts most; equal ones stay as they are."""
+    """Return rows in the order of their keys, of which the first is most significant; the sort is stable."""
     out = np.empty(len(rows), np.int64)
     width = 1
     while width < len(rows):
@@ -86,7 +86,7 @@ def sorted_rows(keys, rows):  # type: ignore[no-untyped-def] # pragma: no cover
 
 @for_programs_with_new_arrays
 def grouped_rows(keys, count):  # type: ignore[no-untyped-def] # pragma: no cover
-    """The group of each row, groups numbered as they first come, and the first row of each."""
+    """Return the group of each row, groups numbered by first occurrence, and the first row of each."""
     order = sorted_rows(keys, all_rows(count))
     first_of = np.empty(count, np.int64)
     start = 0
@@ -111,7 +111,7 @@ def grouped_rows(keys, count):  # type: ignore[no-untyped-def] # pragma: no cove
 
 @for_programs_with_new_arrays
 def are_first_of_groups(keys, groups, count):  # type: ignore[no-untyped-def] # pragma: no cover
-    """1 for the first row of those that have the same keys and are in the same group."""
+    """Return 1 for the first of the rows with the same keys and group."""
     both = np.empty((keys.shape[0] + 1, max(count, 1)), np.int64)
     for row in range(count):
         for i in range(keys.shape[0]):

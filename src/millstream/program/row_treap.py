@@ -1,7 +1,8 @@
-"""Trees that keep the rows of a table in the order of a column.
+"""Treaps that keep the rows of a table in the order of a column.
 
-They are treaps: ordered by value and number of the row, heaps by a hash of that number. What is known of a
-node lies together, as most of the time goes into waiting for memory; so do the ends of an instance's tree.
+They are ordered by value and number of the row, and are heaps by a hash of that number. The links of a node
+lie together, as most of the time goes into waiting for memory; so do the ends of an instance's tree. Unlike
+``kernels.aggregates.treap`` they link the rows themselves, both ways, and count nothing.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def _is_before(a, b, values, ids):  # type: ignore[no-untyped-def] # pragma: no 
 
 @for_programs
 def _put(child, parent, old, k, ends, nodes):  # type: ignore[no-untyped-def] # pragma: no cover
-    """A node, or none, where its new parent had an old one."""
+    """Put a node, or none, in the place of an old child of its new parent."""
     if child >= 0:
         nodes[NODE * child + UP] = parent
     if parent < 0:
@@ -62,7 +63,7 @@ def _rotate_up(row, k, ends, nodes):  # type: ignore[no-untyped-def] # pragma: n
 
 @for_programs
 def tree_beside(at, side, nodes):  # type: ignore[no-untyped-def] # pragma: no cover
-    """The node that comes next on a side, -1 if there is none."""
+    """Return the next node on a side, -1 if there is none."""
     child = nodes[NODE * at + side]
     if child >= 0:
         while child >= 0:
@@ -87,7 +88,7 @@ def tree_add(row, k, values, ids, ends, nodes):  # type: ignore[no-untyped-def] 
         ends[end + FIRST] = ends[end + LAST] = ends[end + ROOT] = row
         return
     if not _is_before(row, ends[end + LAST], values, ids):
-        # What rises with time is added at the end, of which there is no need to look for the place.
+        # Values that rise with time are added at the end without a search.
         at, side = ends[end + LAST], RIGHT
         ends[end + LAST] = row
     else:

@@ -1,4 +1,4 @@
-"""Numbers and dates by Spark's rules, as generated source computes with them."""
+"""Arithmetic of numbers and dates by Spark's rules, for generated source."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _within(value: int) -> tuple[int, bool]:
 
 @for_each_constant
 def divided(a, b):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Towards zero."""
+    """Divide towards zero."""
     q = a // b
     if q < 0 and q * b != a:
         q += 1
@@ -78,7 +78,7 @@ def divided(a, b):  # type: ignore[no-untyped-def] # pragma: no cover
 
 @for_each_constant
 def remainder(a, b):  # type: ignore[no-untyped-def] # pragma: no cover
-    """With the sign of the first."""
+    """Return the remainder with the sign of the first number."""
     r = a % b
     if r != 0 and (r < 0) != (a < 0):
         r -= b
@@ -87,7 +87,7 @@ def remainder(a, b):  # type: ignore[no-untyped-def] # pragma: no cover
 
 @for_each_constant
 def modulus(a, b):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Spark's pmod: positive where the first can be made so."""
+    """Compute Spark's pmod: positive where the first number can be made so."""
     r = a % b
     if r != 0 and (r < 0) != (a < 0):
         r -= b
@@ -102,7 +102,7 @@ def modulus(a, b):  # type: ignore[no-untyped-def] # pragma: no cover
 
 @for_each_constant
 def rounded(a, unit):  # type: ignore[no-untyped-def] # pragma: no cover
-    """To a multiple of the unit, in units; halves away from zero."""
+    """Round to a multiple of the unit, in units; halves away from zero."""
     sign = -1 if a < 0 else 1
     b = abs(a)
     q = b // unit
@@ -116,7 +116,7 @@ def rounded(a, unit):  # type: ignore[no-untyped-def] # pragma: no cover
 
 @for_programs
 def whole(x):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Cut off what is behind the point; True if there is no such integer."""
+    """Truncate to an integer; return True as well if there is no such integer."""
     if not (-_TWO_63 <= x < _TWO_63):
         return 0, True
     return int(x), False
@@ -174,7 +174,7 @@ def double_modulus(a, b):  # type: ignore[no-untyped-def] # pragma: no cover
 
 @for_programs
 def bits_of(value):  # type: ignore[no-untyped-def] # pragma: no cover
-    """The bits of a double; there is one NaN and one zero."""
+    """Return the bits of a double; there is one NaN and one zero."""
     if value != value:
         return np.int64(9221120237041090560)
     plain = np.float64(value + 0.0)
@@ -183,7 +183,7 @@ def bits_of(value):  # type: ignore[no-untyped-def] # pragma: no cover
 
 @for_programs
 def order_of_double(x):  # type: ignore[no-untyped-def] # pragma: no cover
-    """An integer that compares as the double does; NaN is the largest, and -0.0 equals 0.0."""
+    """Return an integer that compares as the double does; NaN is the largest, and -0.0 equals 0.0."""
     bits = bits_of(x)
     return bits ^ np.int64(9223372036854775807) if bits < 0 else bits
 
@@ -193,7 +193,7 @@ def order_of_double(x):  # type: ignore[no-untyped-def] # pragma: no cover
 
 @for_programs
 def _civil(days):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Year, month and day of days since 1970: years begin in March, so that the odd day comes last."""
+    """Return year, month and day of days since 1970; years begin in March, so the leap day comes last."""
     shifted = days + 719468
     era = shifted // 146097
     day = shifted - era * 146097

@@ -1,19 +1,11 @@
-"""Hashes: those of indexes, and Spark's own of numbers."""
+"""Compiled hashes of numbers: those of indexes, and Spark's own. ``spark_text_hash`` is without Numba."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from millstream.program.jit_registry import for_programs
-
-
-@for_programs
-def _bits_of(value):  # type: ignore[no-untyped-def] # pragma: no cover
-    """The bits of a double; there is one NaN and one zero."""
-    if value != value:
-        return np.int64(9221120237041090560)
-    plain = np.float64(value + 0.0)
-    return plain.view(np.int64)
+from millstream.program.spark_arithmetic import bits_of
 
 
 @for_programs
@@ -29,7 +21,7 @@ def hash_integer(h, value):  # type: ignore[no-untyped-def] # pragma: no cover
 
 @for_programs
 def hash_double(h, value):  # type: ignore[no-untyped-def] # pragma: no cover
-    mixed = (np.int64(h) ^ _bits_of(value)) * np.int64(-4417276706812531889)
+    mixed = (np.int64(h) ^ bits_of(value)) * np.int64(-4417276706812531889)
     return mixed ^ (mixed >> np.int64(32))
 
 
@@ -71,7 +63,7 @@ def xx_long(value, seed):  # type: ignore[no-untyped-def] # pragma: no cover
 
 @for_programs
 def xx_double(value, seed):  # type: ignore[no-untyped-def] # pragma: no cover
-    return xx_long(_bits_of(value), seed)
+    return xx_long(bits_of(value), seed)
 
 
 @for_programs
@@ -110,4 +102,4 @@ def murmur_long(value, seed):  # type: ignore[no-untyped-def] # pragma: no cover
 
 @for_programs
 def murmur_double(value, seed):  # type: ignore[no-untyped-def] # pragma: no cover
-    return murmur_long(_bits_of(value), seed)
+    return murmur_long(bits_of(value), seed)

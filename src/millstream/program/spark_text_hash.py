@@ -1,4 +1,4 @@
-"""Spark's own hashes of texts, which are those of their bytes."""
+"""Spark's own hashes in Python: of texts, which are those of their bytes, and of the ids of shards."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PRIMES = (
 
 @lru_cache(maxsize=1 << 16)
 def xx_text(text: str, seed: int) -> int:
-    """``xxhash64`` of one text."""
+    """Return ``xxhash64`` of one text."""
     data = text.encode()
     one, two, three, four, five = _PRIMES
     seed &= _MASK
@@ -64,16 +64,26 @@ def _signed(word: int, size: int) -> int:
 
 @lru_cache(maxsize=1 << 16)
 def murmur_text(text: str, seed: int) -> int:
-    """``hash`` of one text; bytes at the end are mixed in one by one, as Spark does."""
+    """Return ``hash`` of one text; bytes at the end are mixed in one by one, as Spark does."""
     data = text.encode()
     whole = len(data) - len(data) % 4
     words = [int.from_bytes(data[at : at + 4], "little") for at in range(0, whole, 4)]
     words += [_signed(byte, 8) for byte in data[whole:]]
+    return _murmur(words, len(data), seed)
+
+
+def murmur_long(number: int, seed: int) -> int:
+    """Return ``hash`` of a BIGINT."""
+    return _murmur([number & 0xFFFFFFFF, number >> 32 & 0xFFFFFFFF], 8, seed)
+
+
+def _murmur(words: list[int], length: int, seed: int) -> int:
+    """Return Murmur3 of words of 32 bits, which stand for so many bytes."""
     mask, h = 0xFFFFFFFF, seed & 0xFFFFFFFF
     for word in words:
         k = _rotated(word * 0xCC9E2D51, 15, 32) * 0x1B873593 & mask
         h = (_rotated(h ^ k, 13, 32) * 5 + 0xE6546B64) & mask
-    h ^= len(data)
+    h ^= length
     h = (h ^ h >> 16) * 0x85EBCA6B & mask
     h = (h ^ h >> 13) * 0xC2B2AE35 & mask
     return _signed(h ^ h >> 16, 32)
@@ -81,4 +91,4 @@ def murmur_text(text: str, seed: int) -> int:
 
 HASHES = {"xx": xx_text, "murmur": murmur_text}
 SEED = 42
-"""With which Spark begins."""
+"""Spark's initial seed."""

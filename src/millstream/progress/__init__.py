@@ -1,1 +1,1 @@
-"""Progress of streams: what they promise, and what breaks a promise. Pure logic, told what arrives."""
+"""Progress of streams: disorder clauses, watermarks and late tuples."""

@@ -1,4 +1,4 @@
-"""What a stream promises about its disorder, in the units of its timestamp: one clause, one class.
+"""Disorder clauses of a stream, in the units of its timestamp: one class for each clause.
 
 Timestamps are numbers here: microseconds, days turned into microseconds, unscaled decimals, or doubles.
 """
@@ -19,7 +19,7 @@ class InOrder:
 
 @dataclass(frozen=True)
 class RowSlack:
-    """No tuple is overtaken by more than so many."""
+    """No tuple is overtaken by more than ``rows`` tuples."""
 
     rows: int
 
@@ -28,7 +28,7 @@ class RowSlack:
 class OrderedPer:
     """Each sub-stream is in order by itself.
 
-    One that falls behind the newest tuple by more than ``idle_after`` is not waited for.
+    One that lags behind the newest tuple by more than ``idle_after`` no longer holds the watermark back.
     """
 
     idle_after: Instant | None = None
@@ -36,14 +36,14 @@ class OrderedPer:
 
 @dataclass(frozen=True)
 class Punctuated:
-    """Some tuples are no data but promises, for everything or (``per``) for their sub-stream."""
+    """Some tuples are punctuation, for the whole partition or (``per``) for their sub-stream."""
 
     per: bool = False
 
 
 @dataclass(frozen=True)
 class Heartbeats:
-    """Progress that comes from outside, while the source is silent."""
+    """Progress from outside, while the source is silent."""
 
 
 Clause = InOrder | RowSlack | OrderedPer | Punctuated | Heartbeats
@@ -51,16 +51,16 @@ Clause = InOrder | RowSlack | OrderedPer | Punctuated | Heartbeats
 
 @dataclass(frozen=True)
 class Promises:
-    """All clauses of a stream. Each binds by itself; what breaks any of them is late."""
+    """All clauses of a stream; a tuple that breaks any of them is late."""
 
     clauses: tuple[Clause, ...] = (InOrder(),)
     generous: bool = False
 
     @property
     def slack(self) -> Instant | None:
-        """The slack, if all that can be late is what lags behind the newest tuple by more than that.
+        """The slack, if a single clause of order makes tuples late.
 
-        Then a piece of a stream can be judged by itself, up to the one number that came before it.
+        A piece of a stream can then be judged by itself, given the newest time before it.
         """
         orders = [clause for clause in self.clauses if not isinstance(clause, Heartbeats)]
         match orders:

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 _KINDS = {"bool": np.dtype(np.bool_), "int64": np.dtype("<i8"), "float64": np.dtype("<f8")}
-"""Kinds of arrays by the names that stand in a state."""
+"""Types of arrays by their names in a state."""
 
 
 def as_data(value: Any) -> Any:
-    """A number, a text, None or an array, for JSON, which has neither arrays of bytes nor infinities.
+    """Convert a number, a text, None or an array for JSON, which has neither arrays of bytes nor infinities.
 
     >>> as_data(-math.inf), as_data(np.int64(7)), as_data(None)
     ({'float': '-inf'}, 7, None)
@@ -31,7 +31,7 @@ def as_data(value: Any) -> Any:
 
 
 def from_data(data: Any) -> Any:
-    """The value that was written.
+    """Convert data back to the value.
 
     >>> from_data(as_data(np.array([1.5, np.inf])))
     array([1.5, inf])

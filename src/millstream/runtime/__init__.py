@@ -1,1 +1,1 @@
-"""Scripts to running queries: connections, results, progress, sinks."""
+"""The runtime: connections, scripts, running queries, results, checkpoints and sinks."""

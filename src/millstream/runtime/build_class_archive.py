@@ -1,6 +1,6 @@
-"""Making the class archive: `python -m millstream.runtime.build_class_archive`.
+"""Creation of the class archive: ``python -m millstream.runtime.build_class_archive``.
 
-The queries that are run for it are like those of most people, so that what they load is in it.
+The archive holds the classes that typical queries load; the script below runs such queries.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _BIDS = "item,price,t\n" + "".join(f"{i % 3},{i},2026-01-01 10:00:0{i}\n" for i 
 
 
 def build() -> Path:
-    """Make the archive, in a process of its own, and say where it is."""
+    """Create the archive in a process of its own and return its path."""
     file = archive_file()
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -37,13 +37,13 @@ def build() -> Path:
             subprocess.run(command, check=True, capture_output=True, text=True, cwd=directory)
             unfinished.replace(file)
     except (OSError, subprocess.CalledProcessError) as error:
-        said = error.stderr.strip() if isinstance(error, subprocess.CalledProcessError) else str(error)
-        raise ExecutionError(f"the class archive {file} could not be made: {said}") from error
+        output = error.stderr.strip() if isinstance(error, subprocess.CalledProcessError) else str(error)
+        raise ExecutionError(f"the class archive {file} could not be made: {output}") from error
     return file
 
 
 def _record(unfinished: Path) -> None:
-    """Run queries in a JVM that writes its classes down when it ends; in the current directory."""
+    """Run queries, in the current directory, in a JVM that writes its classes to the archive when it ends."""
     from pyspark import SparkContext
 
     from millstream.runtime.connection import Mill
@@ -56,7 +56,7 @@ def _record(unfinished: Path) -> None:
     assert gateway is not None
     mill.stop()
     gateway.shutdown()
-    # The JVM ends when nobody can talk to it any more; it writes the archive on its way out.
+    # The JVM ends, and writes the archive, when its connections are closed.
     gateway.proc.stdin.close()
     gateway.proc.wait()
 

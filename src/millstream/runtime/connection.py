@@ -31,7 +31,6 @@ from millstream.catalog.entries import (
     View,
 )
 from millstream.errors import (
-    ExecutionError,
     MillstreamError,
     NotExecutableError,
     Source,
@@ -57,6 +56,7 @@ from millstream.runtime.script_checks import Runnable
 from millstream.runtime.session_registry import SessionRegistry
 from millstream.runtime.show import answer, explanation
 from millstream.runtime.single_query import single_query
+from millstream.runtime.spark_handle import SparkHandle
 from millstream.runtime.statement_warnings import warn_of, warn_of_settings
 from millstream.runtime.table_refresh import VersionedRelations
 from millstream.runtime.view_registry import ViewRegistry
@@ -67,11 +67,8 @@ if TYPE_CHECKING:
 
     from millstream.runtime.frame_registration import Slack
     from millstream.spark.host.control_stream import ControlStream
-    from millstream.spark.lowering.translator import Lowerer
+    from millstream.spark.lowering.lowerer import Lowerer
     from millstream.stage.program_discovery import Compiling
-
-
-_users_of_embedded_spark: set[int] = set()
 
 
 class Mill:
@@ -92,18 +89,10 @@ class Mill:
     ) -> None:
         self.catalog = Catalog(elsewhere=self._table_of_spark, allow_python=allow_python, allow=allow)
         stock(self.catalog)
-        if spark is not None:
-            from millstream.spark.session.external_session import check_session
-
-            check_session(spark)
-        self._given = spark
-        self._session = spark
+        self._handle = SparkHandle(spark, master)
         self._warns = warns
-        self._stopped = False
-        self._master = master
         self._checkpoint = checkpoint
         self._compiling = compiling
-        self._settings: dict[str, str] = {}
         self._frames: dict[str, DataFrame] = {}
         self._cleaner = InputCleaner()
         self._ports = PortListeners(checkpoint, self._spool_directory, self._cleaner)
@@ -126,24 +115,13 @@ class Mill:
     @property
     def spark(self) -> SparkSession:
         """The Spark session, started when it is first needed."""
-        if self._stopped:
-            raise ExecutionError("this connection is closed", hint="make another one: millstream.connect()")
-        if self._session is None:
-            from millstream.spark.errors.error_chain import FAILURES, translate
-            from millstream.spark.session.session import embedded_session
-
-            try:
-                self._session = embedded_session(self._master, self._settings)
-            except FAILURES as error:
-                raise translate(error) from None
-            _users_of_embedded_spark.add(id(self))
-        return self._session
+        return self._handle.session
 
     def execute(self, text: str, name: str = "<script>") -> list[RunningQuery]:
-        """Run all statements of a script; the queries that it starts are returned.
+        """Run all statements of a script and return the queries that it starts.
 
-        The whole script is checked before anything of it is done; what is probably not meant is warned
-        about. What SHOW, DESCRIBE and EXPLAIN have to say is printed.
+        The whole script is checked before the first statement runs, and suspicious statements cause warnings.
+        The answers to SHOW, DESCRIBE and EXPLAIN are printed.
         """
         catalog, statements = self._checked(text, name)
         warn_of(statements)
@@ -155,47 +133,50 @@ class Mill:
         return [outcome for outcome in outcomes if isinstance(outcome, RunningQuery)]
 
     def sql(self, query: str) -> DataFrame:
-        """A query as a Spark DataFrame, streaming if it reads a stream.
+        """Return a query as a Spark DataFrame, which is streaming if the query reads a stream.
 
-        A streaming one belongs to a copy of the session with the settings that Millstream's queries need, so
-        that those of the caller's session stay as they are: ``frame.sparkSession.streams`` lists its queries.
+        A streaming DataFrame belongs to a copy of the session with the settings that Millstream needs, so
+        that the caller's session is not changed: ``frame.sparkSession.streams`` lists its queries.
         """
         from millstream.spark.session.external_session import with_settings
         from millstream.spark.sources.hidden_columns import shown
 
         statement, resolved = single_query(query, self.catalog)
         warn_of([statement])
-        asked = QueryRequest(resolved, statement.source, statement.span, "")
-        for view in self._views.unfinished(self._views.read_by(asked.plan)):
+        request = QueryRequest(resolved, statement.source, statement.span, "")
+        for view in self._views.unfinished(self._views.read_by(request.plan)):
             view.wait()
         self._corrupt.apply(self.spark)
         with self._views.entering:
-            lowerer = self._lowerer(asked)
-            frame = shown(lower_query(asked, lowerer, self._compiling))
+            lowerer = self._lowerer(request)
+            frame = shown(lower_query(request, lowerer, self._compiling))
         self._ports.keep(lowerer.metrics.values())
         return with_settings(frame) if frame.isStreaming else frame
 
     def start(self, query: str, name: str | None = None, *, snapshot: bool = False) -> RunningQuery:
         """Start a query and return it; ``query.results()`` yields its rows.
 
-        With ``snapshot``, the current result of a query over windows is kept: ``query.snapshot()`` gives it.
+        With ``snapshot``, the result of a query over windows is materialized: ``query.snapshot()`` returns
+        it.
         """
         statement, resolved = single_query(query, self.catalog)
         warn_of([statement])
         form = build_kept if snapshot else build
-        asked = QueryRequest(resolved, statement.source, statement.span, name or self._next_name(), form=form)
-        return self._start_all([asked])[0]
+        request = QueryRequest(
+            resolved, statement.source, statement.span, name or self._next_name(), form=form
+        )
+        return self._start_all([request])[0]
 
     def stop_views(self) -> None:
-        """Let all views end where they are; queries that wait for that read them now."""
+        """Stop all views and keep their last results for the queries that wait for them."""
         self._views.stop()
 
     def view(self, name: str) -> RunningQuery:
-        """The query behind a view: ``mill.view("v").snapshot()`` is its current result."""
+        """Return the query of a view: ``mill.view("v").snapshot()`` is its current result."""
         return self._views.running(name)
 
     def explain(self, query: str, mode: str = "logical") -> str:
-        """A query as text: its plan, its sequence patterns, its stages, or the code of its aggregates.
+        """Return the plan of a query, its patterns, its stages, or the code of its aggregates as text.
 
         ``mode`` is ``logical``, ``pattern``, ``pattern dot``, ``pattern mermaid``, ``physical`` or ``code``.
         """
@@ -214,37 +195,43 @@ class Mill:
         ends: bool = False,
         replace: bool = False,
     ) -> None:
-        """Make a streaming DataFrame, or rows of pandas or Arrow, a stream of the catalog.
+        """Add a streaming DataFrame, or rows of pandas or Arrow, to the catalog as a stream.
 
         Args:
-            name: What queries call it.
+            name: Name of the stream in queries.
             frame: A streaming DataFrame of Spark, a DataFrame of pandas, or a table of Arrow. The latter two
-                are streams that end.
-            order_by: The column that is its timestamp; by default that of the DataFrame's watermark.
-            slack: How much disorder there may be: ``"10 seconds"``, a timedelta, ``"100 rows"``, or a number
-                where the timestamp is one. By default the delay of the DataFrame's watermark.
-            late_into: The name of a stream of its late tuples.
-            bad_into: The name of a stream of its bad records.
-            ends: Whether the DataFrame's input ends, as files do that are not added to.
-            replace: Whether names that are taken are given to these streams; otherwise that is an error.
+                are bounded streams.
+            order_by: The timestamp column; by default that of the DataFrame's watermark.
+            slack: Permitted disorder: ``"10 seconds"``, a timedelta, ``"100 rows"``, or a number if the
+                timestamp is one. By default the delay of the DataFrame's watermark.
+            late_into: Name of a stream of its late tuples.
+            bad_into: Name of a stream of its bad records.
+            ends: Whether the DataFrame's input is bounded, as files are that are not added to.
+            replace: Whether existing streams of these names are replaced; otherwise they are an error.
         """
         from millstream.runtime.frame_registration import Clauses, stream_of
 
         clauses = Clauses(order_by, slack, late_into, bad_into, ends)
-        for wanted in (name, late_into, bad_into):
-            known = self.catalog.named(wanted) if wanted and not replace else None
-            if known is not None:
-                raise name_taken(known, "pass replace=True")
-        entries, behind = stream_of(name, frame, clauses, self._spool_directory)
-        if behind is not None:
-            self._frames[name.lower()] = behind
+        for name_of_stream in (name, late_into, bad_into):
+            existing = self.catalog.named(name_of_stream) if name_of_stream and not replace else None
+            if existing is not None:
+                raise name_taken(existing, "pass replace=True")
+        entries, streaming = stream_of(name, frame, clauses, self._spool_directory)
+        if streaming is not None:
+            self._frames[name.lower()] = streaming
         for entry in entries:
             self.catalog.add(entry)
 
-    def register_table(self, name: str, frame: Any) -> None:
-        """Make a DataFrame of Spark or pandas, or a table of Arrow, a table of the catalog."""
+    def register_table(self, name: str, frame: Any, *, replace: bool = False) -> None:
+        """Add a DataFrame of Spark or pandas, or a table of Arrow, to the catalog as a table.
+
+        A name that is taken is an error unless ``replace`` is set.
+        """
         from millstream.runtime.frame_registration import table_of
 
+        known = None if replace else self.catalog.named(name)
+        if known is not None:
+            raise name_taken(known, "pass replace=True")
         table, self._frames[name.lower()] = table_of(name, frame, lambda: self.spark)
         self.catalog.add(table)
 
@@ -258,14 +245,14 @@ class Mill:
         window: bool = False,
         **methods: Callable[..., object],
     ) -> None:
-        """Make Python code an aggregate of the catalog; an aggregate of that name is replaced.
+        """Add an aggregate in Python to the catalog; it replaces an aggregate of that name.
 
         Args:
-            name: What queries call it.
-            subject: A class with init and add, or initialize and iterate, or compute; or a function of lists.
+            name: Name of the aggregate in queries.
+            subject: A class with init and add, initialize and iterate, or compute; or a function of lists.
             returns: A type, or columns with types: ``"double"``, ``"(low DOUBLE, high DOUBLE)"``.
-            parameters: With their types, ``"x DOUBLE, y INT"``. Without, they are those of the Python code,
-                and take the types of what they are called with.
+            parameters: Parameters with types, ``"x DOUBLE, y INT"``. By default they are those of the
+                Python code, with the types of the arguments of each call.
             window: Whether it is the window version of the aggregate.
             methods: Instead of a class: init, add, remove, merge and result as functions.
         """
@@ -276,39 +263,39 @@ class Mill:
         )
 
     def listen(self, port: int = 0) -> int:
-        """Open a port for ``SOURCE 'port4445'`` before a query does, and give its number; 0 takes a free one.
+        """Open a port for ``SOURCE 'port4445'`` before a query does; return its number. 0 takes a free one.
 
-        What arrives before the first query is kept for it.
+        Lines that arrive before the first query are stored for it.
         """
         return self._ports.listen(port)
 
     def refresh(self, table: str) -> None:
-        """Read a table with REFRESH EVERY again now; streaming queries meet it from their next batch on."""
+        """Read a table with REFRESH EVERY again now; streaming queries use it from their next batch on."""
         self._live.refresh(table)
 
     @property
     def stale_tables(self) -> dict[str, MillstreamError]:
-        """Tables that could not be read again, and why; queries use the last version that was read."""
+        """Return the tables whose refresh failed, with the errors; their last version stays in use."""
         return self._live.problems()
 
     @property
     def port_warnings(self) -> list[str]:
-        """Sentences about what was refused or lost at ports."""
+        """Return warnings about connections refused and lines lost at ports."""
         return self._ports.warnings
 
     @property
     def dropped_lines(self) -> list[str]:
-        """Sentences about the lines of ports that went with this connection when it ended while starting."""
+        """Return warnings about lines lost because this connection ended while its queries were starting."""
         return self._ports.dropped
 
     @property
     def corrupt_files(self) -> list[str]:
-        """Files that were skipped, wholly or from some place on, with millstream.on_corrupt_file = 'skip'."""
+        """Return the files skipped in whole or in part with millstream.on_corrupt_file = 'skip'."""
         return self._corrupt.skipped()
 
     def stop(self) -> None:
-        """Stop all queries, and Spark too if it was started here. The connection is closed then."""
-        self._stopped = True
+        """Stop all queries, and Spark if it was started here, and close the connection."""
+        self._handle.close()
         for query in self.queries:
             query.close()
         self._live.stop()
@@ -317,32 +304,20 @@ class Mill:
             # Raises an error that no query has reported.
             self._ports.close()
         finally:
-            self._stop_spark()
+            self._handle.stop()
+            self._remove_spool_directory()
 
-    def _stop_spark(self) -> None:
-        if self._session is not None and self._given is None:
-            _users_of_embedded_spark.discard(id(self))
-            # There is one embedded Spark in a process, and others may be using it.
-            if not _users_of_embedded_spark:
-                from millstream.spark.session.session import stop_session
-
-                stop_session(self._session)
-            self._session = None
+    def _remove_spool_directory(self) -> None:
         if self._directory is not None:
             self._directory.cleanup()
             self._directory = None
 
     def abandon(self) -> None:
-        """End at once: Spark's JVM is killed if it was started here, and nothing is waited for.
+        """End at once, without waiting: Spark's JVM is killed if it was started here.
 
-        Checkpoints and sinks are as after any other kill: a later run goes on from there.
+        Checkpoints and sinks are as after any other kill: a later run continues from them.
         """
-        if self._given is None:
-            from millstream.spark.session import jvm
-
-            _users_of_embedded_spark.clear()
-            self._session = None
-            jvm.kill()
+        self._handle.kill()
         for query in self.queries:
             query.abandon()
         self._views.clear()
@@ -359,12 +334,12 @@ class Mill:
     # ------------------------------------------------------------ statements
 
     def analyse(self, text: str, name: str = "<script>") -> list[AnalysedStatement]:
-        """Check a whole script and plan its queries; nothing has changed if there is a mistake in it."""
+        """Check a whole script and plan its queries; after an error the catalog is unchanged."""
         self.catalog, statements = self._checked(text, name)
         return statements
 
     def _checked(self, text: str, name: str) -> tuple[Catalog, list[AnalysedStatement]]:
-        """A script, and the catalog after it."""
+        """Return the statements of a script, and the catalog after it."""
         scratch = self.catalog.copy()
         return scratch, analyse_script(text, name, scratch, Runnable())
 
@@ -373,9 +348,9 @@ class Mill:
         statements: Sequence[AnalysedStatement],
         collect_sinks: Callable[[Sink], bool] = lambda sink: False,
     ) -> list[RunningQuery | str]:
-        """Do what an analysed script asks for: the queries that were started, and answers as texts.
+        """Run the statements of an analysed script; return its queries and the answers as texts.
 
-        Queries are started together, so that those that read the same streams can share the reading.
+        Queries are started together, so that those over the same streams can share a scan.
         """
         with self._cleaner.held():
             return self._perform_all(statements, collect_sinks)
@@ -408,14 +383,15 @@ class Mill:
                     case Dropped():
                         pass
                     case _:
-                        # A setting is for what follows it, and SHOW QUERIES about what stands before it.
+                        # A setting applies to the statements after it, and SHOW QUERIES lists those before
+                        # it.
                         outcomes += self._start_all(waiting)
                         waiting = []
-                        answered = self._perform(statement)
-                        outcomes += [] if answered is None else [answered]
+                        text = self._perform(statement)
+                        outcomes += [] if text is None else [text]
             outcomes += self._start_all(waiting)
         except MillstreamError:
-            # Nobody would have a handle on them.
+            # The caller gets no handle on them.
             for outcome in outcomes:
                 if isinstance(outcome, RunningQuery):
                     outcome.close()
@@ -427,8 +403,8 @@ class Mill:
             case Setting() as setting:
                 self._set(setting, statement.source, statement.span)
                 return None
-            case ExplainQuery() as wanted:
-                return self._explained(wanted, statement.source, statement.span)
+            case ExplainQuery() as explain:
+                return self._explained(explain, statement.source, statement.span)
             case other:
                 return answer(other, self.catalog, self.queries)
 
@@ -436,9 +412,8 @@ class Mill:
         try:
             if statement.mode not in EXPLAINED:
                 return explanation(statement)
-            asked = QueryRequest(statement.query, source, span, "")
-            with self._views.entering:
-                return masked(EXPLAINED[statement.mode](asked, self._lowerer(asked)))
+            request = QueryRequest(statement.query, source, span, "")
+            return masked(EXPLAINED[statement.mode](request.plan, self.catalog))
         except MillstreamError as error:
             raise error.locate(source) from None
 
@@ -455,11 +430,8 @@ class Mill:
             self._corrupt.skips = setting.value == "skip"
         if not setting.key.startswith("spark."):
             return
-        if self._session is None:
-            self._settings[setting.key] = setting.value
-            return
         try:
-            self._session.conf.set(setting.key, setting.value)
+            self._handle.configure(setting.key, setting.value)
         except FAILURES as error:
             raise explain_error(error, source, span) from None
 
@@ -472,6 +444,7 @@ class Mill:
         starter = QueryStarter(
             self.spark,
             self._lowerer,
+            lambda request: self._entrance.plan(request.plan, self.spark),
             self._checkpoint,
             self._views,
             self._ports,
@@ -487,10 +460,10 @@ class Mill:
         return started
 
     def _start_view(self, name: str, query: Query, statement: AnalysedStatement) -> None:
-        """A view runs from its definition on; one that it replaces has come to its end."""
+        """Start a view, which runs from its definition on; the view that it replaces ends."""
         self._views.drop(name)
-        asked = QueryRequest(query, statement.source, statement.span, name, form=build_view)
-        self._views.add(self._start_all([asked])[0])
+        request = QueryRequest(query, statement.source, statement.span, name, form=build_view)
+        self._views.add(self._start_all([request])[0])
 
     def _lowerer(self, *request: QueryRequest, control: ControlStream | None = None) -> Lowerer:
         return self._entrance.lowerer([one.plan for one in request], self.spark, control)
@@ -499,19 +472,17 @@ class Mill:
         self._names += 1
         return f"q{self._names}"
 
-    # ------------------------------------------------------------ what queries read
+    # ------------------------------------------------------------ inputs of queries
 
     def _relation(self, name: str) -> Relation | None:
         return self.catalog.relation(name)
 
     def _table_of_spark(self, name: str) -> Table | None:
-        """A table or temporary view of the session itself."""
+        """Look up a table or temporary view of the Spark session."""
         from millstream.spark.session.spark_types import fields_of
 
-        if self._session is None or not self._session.catalog.tableExists(name):
-            return None
-        frame = self._session.table(name)
-        if frame.isStreaming:
+        frame = self._handle.table(name)
+        if frame is None:
             return None
         self._frames[name.lower()] = frame
         return Table(name, fields_of(frame.schema), Registered(is_bounded=True))

@@ -1,4 +1,4 @@
-"""Streams and tables made of frames: Spark's, pandas', Arrow's."""
+"""Streams and tables from DataFrames of Spark and pandas and from tables of Arrow."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 Slack = str | int | float | Decimal | timedelta
 
 _WATERMARK = "spark.watermarkDelayMs"
-"""Key under which Spark notes the delay of a watermark in the metadata of its column."""
+"""Key of a column's metadata under which Spark stores the delay of its watermark."""
 
 
 @dataclass(frozen=True)
 class Clauses:
-    """Clauses of CREATE STREAM for a stream made of a frame."""
+    """Clauses of CREATE STREAM for a stream from a frame."""
 
     order_by: str | None = None
     slack: Slack | None = None
@@ -44,10 +44,10 @@ class Clauses:
 def stream_of(
     name: str, frame: Any, clauses: Clauses, directory: Callable[[], Path]
 ) -> tuple[tuple[Stream, ...], DataFrame | None]:
-    """Make a stream of a frame: its entries in the catalog, and the DataFrame behind it.
+    """Return the catalog entries of a stream from a frame, and the DataFrame that it reads.
 
-    A streaming DataFrame is read as it is. Rows of pandas or Arrow are written to a file in ``directory``,
-    which is read like any other, so that there is no DataFrame for them.
+    A streaming DataFrame is read directly. Rows of pandas or Arrow are written to a file in ``directory``,
+    which is read like any other file, so there is no DataFrame for them.
     """
     if not _is_spark(frame):
         path = directory() / f"{name}.parquet"
@@ -90,7 +90,7 @@ def _with_watermark(name: str, watermarks: Mapping[str, int], clauses: Clauses) 
 
 
 def table_of(name: str, frame: Any, spark: Callable[[], SparkSession]) -> tuple[Table, DataFrame]:
-    """Make a table of a DataFrame, or of rows of pandas or Arrow."""
+    """Return a table from a DataFrame, or from rows of pandas or Arrow."""
     from millstream.spark.session.spark_types import fields_of
 
     if not _is_spark(frame):
@@ -139,15 +139,15 @@ def _from_pandas(name: str, frame: pd.DataFrame) -> pa.Table:
             try:
                 pa.Array.from_pandas(column)
             except (pa.ArrowException, ValueError, TypeError) as reason:
-                found = sorted(
+                types = sorted(
                     {type(v).__name__ for v in column if not pd.api.types.is_scalar(v) or pd.notna(v)}
                 )
-                raise _unreadable(name, str(title), found, reason) from None
+                raise _unreadable(name, str(title), types, reason) from None
         raise ExecutionError(f"'{name}' cannot be made of this DataFrame of pandas: {error}") from None
 
 
 def _unreadable(name: str, column: str, types: Sequence[str], reason: Exception) -> ExecutionError:
-    """Explain that a column of pandas has no type of Spark's."""
+    """Return the error for a column of pandas without a matching Spark type."""
     if len(types) > 1:
         return ExecutionError(
             f"column '{column}' of '{name}' has values of several types: {', '.join(types)}",
@@ -161,7 +161,7 @@ def _unreadable(name: str, column: str, types: Sequence[str], reason: Exception)
 
 
 def _micros(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Convert times to microseconds, which is what Spark has; pandas counts nanoseconds."""
+    """Convert times to microseconds, Spark's unit; pandas counts nanoseconds."""
     if pa.types.is_timestamp(column.type) and column.type.unit != "us":
         return column.cast(pa.timestamp("us", column.type.tz), safe=False)
     return column
@@ -176,7 +176,7 @@ def _fields(schema: pa.Schema) -> tuple[Field, ...]:
 
 
 def _without_watermarks(frame: DataFrame) -> DataFrame:
-    """Remove the marks of Spark's watermark, which drops late rows in silence."""
+    """Remove Spark's watermark, which drops late rows silently."""
     from millstream.spark.sources.hidden_columns import column
 
     return frame.select(*(column(name).alias(name, metadata={}) for name in frame.columns))
@@ -190,7 +190,7 @@ def _instead_of_text(field: Field) -> str:
 
 
 def _entries(name: str, fields: tuple[Field, ...], origin: Origin, clauses: Clauses) -> tuple[Stream, ...]:
-    """Make the stream and those of its late and bad tuples, checked like CREATE STREAM."""
+    """Create the stream and the streams of its late and bad tuples, checked like CREATE STREAM."""
     text = [f"CREATE STREAM {_quoted(name)} (placeholder INT"]
     if clauses.order_by is not None:
         field = next((f for f in fields if f.name.lower() == clauses.order_by.lower()), None)
@@ -230,7 +230,7 @@ def _entries(name: str, fields: tuple[Field, ...], origin: Origin, clauses: Clau
         for other in others
         if isinstance(other.origin, Rejected)
     ]
-    # The statement above is nothing that a person has written, so there is no place in it to show.
+    # The user has not written the statement above, so no place in it is shown.
     return replace(stream, schema=fields, origin=origin, place=None), *rejected
 
 

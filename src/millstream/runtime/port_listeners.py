@@ -1,4 +1,4 @@
-"""The ports of a connection: listeners, files with lines, the queries that read them, and errors."""
+"""The ports of a connection: listeners, spooled lines, the queries that read them, and errors."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 class PortListeners:
     """Listens on ports from their first use until `close`.
 
-    With a ``checkpoint`` lines are kept there, so that they are there for the next run; without one, in a
-    directory under ``temporary``. Files are removed by the ``cleaner`` when all queries have read them.
+    With a ``checkpoint``, lines are stored there for the next run; without one, in a directory under
+    ``temporary``. The ``cleaner`` removes files that all queries have read.
     """
 
     def __init__(self, checkpoint: Path | None, temporary: Callable[[], Path], cleaner: InputCleaner) -> None:
@@ -34,12 +34,12 @@ class PortListeners:
         self._directories: dict[int, Path] = {}
         self._queries: dict[int, list[RunningQuery]] = {}
         self._received: dict[int, int] = {}
-        """Lines of ports that are closed and whose lines are not kept."""
-        self._told: set[int] = set()
-        """Ports whose errors have ended a query, which reports them."""
+        """Numbers of lines of closed ports that no checkpoint stores."""
+        self._reported: set[int] = set()
+        """Ports whose error has ended a query, which reports it."""
 
     def listen(self, port: int) -> int:
-        """Open a port, if it is not open yet, and give its number; 0 takes a free one."""
+        """Open a port, unless it is open, and return its number; 0 takes a free one."""
         from millstream.connectors.port import PortListener
 
         if port in self._listeners:
@@ -50,24 +50,24 @@ class PortListeners:
         self._listeners[listener.port] = listener
         self._directories[listener.port] = directory
         if durable and self._checkpoint is not None:
-            # A query that is to go on later needs what has come in the meantime.
+            # A query that continues later needs the lines that arrive until then.
             for spark in readers_of(self._checkpoint, port):
                 self._cleaner.add(directory, spark)
         return listener.port
 
     def frame(self, port: int, spark: SparkSession) -> DataFrame:
-        """The lines of a port, as a stream."""
+        """Return the lines of a port as a stream."""
         from millstream.connectors.spool import FORMAT, SPARK_SCHEMA
 
         self.listen(port)
         return spark.readStream.format(FORMAT).schema(SPARK_SCHEMA).load(str(self._directories[port]))
 
     def behind(self, streams: Iterable[Stream]) -> list[int]:
-        """The ports from which streams come."""
+        """Return the ports that streams read."""
         return sorted({stream.origin.number for stream in streams if isinstance(stream.origin, Port)})
 
     def read_by(self, ports: Iterable[int], spark: Path) -> None:
-        """Keep lines until the query with this checkpoint of Spark's has read them."""
+        """Keep lines until the query with this Spark checkpoint has read them."""
         for port in ports:
             self._cleaner.add(self._directories[port], spark)
 
@@ -80,22 +80,22 @@ class PortListeners:
                 self._fail(port, error)
 
     def keep(self, streams: Iterable[Stream]) -> None:
-        """Never remove lines of the ports behind streams: a query reads them that is not started here."""
+        """Never remove lines of the ports of streams that queries outside this connection read."""
         for port in self.behind(streams):
             self._cleaner.keep(self._directories[port])
 
     @property
     def warnings(self) -> list[str]:
-        """Sentences about what was refused or lost at ports."""
+        """Return warnings about connections refused and lines lost at ports."""
         return [warning for listener in self._listeners.values() for warning in listener.warnings]
 
     @property
     def dropped(self) -> list[str]:
-        """Sentences about lines that no checkpoint keeps, for ports closed while queries were starting."""
+        """Return warnings about lines that no checkpoint stores, of ports closed while queries started."""
         sentences: list[str] = []
         for port, count in self._received.items():
             lines, were = ("line", "was") if count == 1 else ("lines", "were")
-            # A query that had been started already may have read some of them.
+            # A query that had already started may have read some of them.
             not_read = "may not have been" if self._queries.get(port) else f"{were} not"
             sentences.append(f"{count:,} {lines} received by port {port} {not_read} processed")
         return sentences
@@ -107,7 +107,7 @@ class PortListeners:
             try:
                 listener.close()
             except ExecutionError as error:
-                errors += [] if port in self._told else [error]
+                errors += [] if port in self._reported else [error]
             if not listener.is_durable and listener.received:
                 self._received[port] = listener.received
         self._listeners.clear()
@@ -117,7 +117,7 @@ class PortListeners:
     def _fail(self, port: int, error: ExecutionError) -> None:
         for query in self._queries.get(port, ()):
             if query.is_active:
-                self._told.add(port)
+                self._reported.add(port)
                 query.fail(error)
 
     def _directory(self, port: int) -> Path:

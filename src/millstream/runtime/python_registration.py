@@ -1,4 +1,4 @@
-"""Python code that the caller gives as an object, as an entry of the catalog."""
+"""Catalog entries for Python code that the caller passes as an object."""
 
 from __future__ import annotations
 
@@ -24,21 +24,23 @@ def python_aggregate(
     *,
     window: bool,
 ) -> Aggregate:
-    """An aggregate, checked as if a statement had named it: its types are what such a statement says."""
+    """Return an aggregate, checked like the CREATE AGGREGATE statement with these types."""
     for method in methods:
         if method not in _METHODS:
             hint = did_you_mean(method, _METHODS) or f"there are {', '.join(_METHODS)}"
-            raise AnalysisError(f"an aggregate has no '{method}' among its functions", hint=hint)
+            raise AnalysisError(f"unknown function '{method}' of an aggregate", hint=hint)
     if (subject is None) == (not methods):
+        count = "both a class and functions" if methods else "neither a class nor functions"
         raise AnalysisError(
-            f"aggregate '{name}' is a class, or functions, and not {'both' if methods else 'nothing'}"
+            f"aggregate '{name}' has {count}",
+            hint="pass either a class (or a function of lists), or init, add and result as functions",
         )
     code = functions(**methods) if subject is None else subject
     declared = ", ".join(parameters_of(code, name)) if parameters is None else parameters
     kind = "WINDOW AGGREGATE" if window else "AGGREGATE"
     text = f"CREATE {kind} `{name}`({declared}) : {returns} LANGUAGE PYTHON AS 'python:object'"
     (statement,) = parse_script(text, "<aggregate_function>")
-    assert isinstance(statement.tree, nodes.CreateAggregate), "that is what was written"
+    assert isinstance(statement.tree, nodes.CreateAggregate), "the text above is a CREATE AGGREGATE"
     try:
         return analyse_aggregate(statement.tree, catalog, statement.source, given=code)
     except MillstreamError as error:

@@ -1,4 +1,4 @@
-"""A look at the statements of a script for what cannot be run, before anything is done."""
+"""Checks of a script's statements before the first of them runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from millstream.runtime.results.sinks import write_once
 
 
 class Runnable:
-    """Looks at one statement after the other; an error says what cannot be run."""
+    """Checks one statement after the other, and raises an error for one that cannot run."""
 
     def __init__(self) -> None:
         self._written: set[str] = set()

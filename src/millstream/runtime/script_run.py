@@ -1,4 +1,4 @@
-"""Running a script from beginning to end: what ``millstream run`` does."""
+"""Run of a script from beginning to end, as ``millstream run`` does it."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from millstream.runtime.results.output_formats import ByteSink, encode, write, w
 from millstream.stage.program_discovery import Compiling
 
 Display = Callable[[Sequence[RunningQuery]], AbstractContextManager[object]]
-"""Shows how queries are doing while the context is open."""
+"""Shows the progress of queries while the context is open."""
 Say = Callable[[str], None]
-"""Tells the person something that is no result."""
+"""Shows a message that is no result."""
 
 _POLL_SECONDS = 0.1
 
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How a script is to be run."""
+    """Options of a run."""
 
     format: str = "table"
     out: Path | None = None
@@ -49,22 +49,22 @@ class RunEnd(Enum):
     """End of a run that did not fail."""
 
     COMPLETE = "complete"
-    """All input was read, or the run was stopped and its input has no end."""
+    """All input was read, or the run was stopped and its input is unbounded."""
     STOPPED = "stopped"
     """The run was stopped before the end of its input."""
     ALL_BAD = "all bad"
-    """Not one record of a stream could be read."""
+    """No record of a stream could be read."""
 
 
 class Interrupted(BaseException):
-    """A run is to end at once. py4j would write of a KeyboardInterrupt to standard error."""
+    """Signal to end the run at once. py4j would report a KeyboardInterrupt on standard error."""
 
 
 class ScriptRun:
     """One run of a script.
 
-    If all input ends, results are given out whole and in order once everything has ended. Otherwise rows are
-    given out as they come, until somebody stops the run.
+    If all input is bounded, results are written whole and in order once everything has ended. Otherwise rows
+    are written as they come, until the run is stopped.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class ScriptRun:
         self._bounded = True
         self._broken: BrokenPipeError | None = None
         self._reported: set[str] = set()
-        """Streams of which a bad record was shown while the run went on."""
+        """Streams of which a bad record was shown during the run."""
         self._corrupt_files = 0
 
     def run(self, text: str, name: str) -> RunEnd:
@@ -111,9 +111,13 @@ class ScriptRun:
             for note in itertools.chain.from_iterable(map(notes_of, statements)):
                 self._say(f"warning: {note.place}: {note}")
             meanings = [statement.meaning for statement in statements]
-            asked = [m.query for m in meanings if isinstance(m, RunQuery | InsertQuery)]
-            asked += [query for m in meanings if isinstance(m, Definition) for _, query in m.views]
-            self._bounded = bounded = all(query.facts is None or query.facts.bounded for query in asked)
+            queries_of_script = [m.query for m in meanings if isinstance(m, RunQuery | InsertQuery)]
+            queries_of_script += [
+                query for m in meanings if isinstance(m, Definition) for _, query in m.views
+            ]
+            self._bounded = bounded = all(
+                query.facts is None or query.facts.bounded for query in queries_of_script
+            )
             self._prepare_output()
             with self._starting():
                 outcomes = mill.perform_all(statements, self._collects)
@@ -146,7 +150,7 @@ class ScriptRun:
 
     @contextmanager
     def _at_once(self, mill: Mill) -> Iterator[None]:
-        """End everything when the run is interrupted; one that was still starting has not failed."""
+        """End everything when the run is interrupted; a run that was still starting has not failed."""
         try:
             yield
         except Interrupted:
@@ -158,11 +162,11 @@ class ScriptRun:
         except (ConnectionError, Py4JError) as error:
             from millstream.spark.errors.error_chain import translate
 
-            # A call of a JVM that has died.
+            # A call to a JVM that has died.
             raise translate(error) from None
 
     def stop(self) -> None:
-        """End the run; called from a signal handler. While it starts, and asked twice, it ends at once."""
+        """End the run, from a signal handler; at once if it is still starting, or on the second call."""
         at_once = self._stopping.is_set() or not self._waiting
         self._stopping.set()
         if at_once:
@@ -171,7 +175,7 @@ class ScriptRun:
     # ------------------------------------------------------------ waiting
 
     def _wait(self, queries: Sequence[RunningQuery], mill: Mill) -> bool:
-        """Until all queries have ended (True) or somebody has stopped them; the first error ends them all."""
+        """Wait until all queries have ended (True) or the run is stopped; the first error ends them all."""
         try:
             while any(query.is_active for query in queries):
                 if self._stopping.is_set():
@@ -187,13 +191,13 @@ class ScriptRun:
                 query.wait()
             return True
         finally:
-            # First those that others wait for.
+            # Views first, because queries may wait for them.
             mill.stop_views()
             for query in queries:
                 query.stop()
 
     def _follow(self, queries: Sequence[RunningQuery], mill: Mill) -> bool:
-        """Give out rows as they come, under the name of their query where there are several."""
+        """Write rows as they come, under the name of their query if there are several."""
         shown = [query for query in queries if query.log is not None]
         turn = threading.Lock()
         last: list[RunningQuery] = []
@@ -212,11 +216,11 @@ class ScriptRun:
             try:
                 follow(query)
             except BrokenPipeError as error:
-                # Whoever read our output has enough of it, as `head` does.
+                # The reader of the output has closed it, as `head` does.
                 self._broken = error
                 self._stopping.set()
             except MillstreamError:
-                # An error of the query is reported by whoever waits for it.
+                # The thread that waits for the query reports its error.
                 return
 
         threads = [threading.Thread(target=run, args=(q,), daemon=True) for q in shown]
@@ -264,7 +268,7 @@ class ScriptRun:
         write(tables, schema, self._options.format, self._stdout)
 
     def _report_corrupt_files(self, mill: Mill) -> None:
-        """Name each file that was skipped, as soon as that is known."""
+        """Report each skipped file as soon as it is known."""
         for name in mill.corrupt_files[self._corrupt_files :]:
             self._corrupt_files += 1
             self._say(
@@ -277,7 +281,7 @@ class ScriptRun:
             self._say(f"warning: {warning}")
 
     def _report_first(self, rejected: RejectedTuples) -> None:
-        """Show the first bad record of a stream as soon as it is there: an endless run has no other end."""
+        """Show the first bad record of a stream at once, because an unbounded run has no end."""
         for stream in rejected.bad_streams():
             if stream not in self._reported and (example := rejected.example(stream)):
                 self._reported.add(stream)
@@ -293,7 +297,7 @@ def _rows(queries: Sequence[RunningQuery]) -> Iterator[pa.Table]:
 
 
 def _schema(queries: Sequence[RunningQuery]) -> pa.Schema:
-    """The columns of a result; queries that share a name, as those into one sink, must agree."""
+    """Return the columns of a result; queries of one name, as those into one sink, must agree."""
     schemas = [query.schema for query in queries]
     for schema in schemas[1:]:
         if schema != schemas[0]:

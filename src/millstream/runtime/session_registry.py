@@ -1,4 +1,4 @@
-"""What Spark must know under a name before a query is lowered: functions, tables, and what changes."""
+"""Registration of functions, tables and views in the Spark session before a query is lowered."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from millstream.analysis.queries.resolved_query import Query
 from millstream.catalog import Catalog
 from millstream.catalog.entries import Aggregate, Derived, Entry, Registered, ScalarFunction, Stream, Table
+from millstream.physical.programs import Programs
+from millstream.physical.query_plan import QueryPlan, python_functions_of, stream_named
 from millstream.plan import nodes
 from millstream.plan.builder import build
 from millstream.runtime.table_refresh import VersionedRelations
@@ -18,12 +20,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from millstream.spark.host.control_stream import ControlStream
-    from millstream.spark.lowering.translator import Lowerer
+    from millstream.spark.lowering.lowerer import Lowerer
     from millstream.spark.sources.stream_sources import ReadPort
 
 
 class SessionRegistry:
-    """Makes lowerers for queries, once Spark knows what they may mention."""
+    """Makes lowerers for queries after registering the functions and tables that they may mention."""
 
     def __init__(
         self,
@@ -43,9 +45,9 @@ class SessionRegistry:
     def lowerer(
         self, plans: Sequence[nodes.Node], spark: SparkSession, control: ControlStream | None
     ) -> Lowerer:
-        """What turns these plans into DataFrames; tables and views that they read are as they are now."""
+        """Return a lowerer for these plans; it reads tables and views in their present version."""
         from millstream.spark.errors.error_chain import FAILURES, translate
-        from millstream.spark.lowering.translator import Lowerer
+        from millstream.spark.lowering.lowerer import Lowerer
 
         try:
             for plan in plans:
@@ -56,13 +58,21 @@ class SessionRegistry:
                 live |= self._enter_what_changes(plan, spark)
         except FAILURES as error:
             raise translate(error) from None
-        functions = self._catalog().entries(ScalarFunction)
-        python = frozenset(f.name.lower() for f in functions if isinstance(f, ScalarFunction) and f.python)
-        said = None if control is None else control.frame
-        return Lowerer(spark, self._read_port, self._frames, self._stream, said, python, live)
+        control_frame = None if control is None else control.frame
+        python = python_functions_of(self._catalog())
+        return Lowerer(
+            spark, self._read_port, self._frames, self._stream, control_frame, python, live, zone_of(spark)
+        )
+
+    def plan(self, logical: nodes.Node, spark: SparkSession) -> QueryPlan:
+        """Return the physical plan of a query, which runs on a session."""
+        from pyspark.cloudpickle import dumps
+
+        python = python_functions_of(self._catalog())
+        return QueryPlan(logical, self._stream, Programs(dumps), python, zone_of(spark))
 
     def _enter_functions(self, spark: SparkSession, mentioned: Set[str]) -> None:
-        """Register the functions of the catalog; one that cannot be loaded harms only its callers."""
+        """Register the functions of the catalog; a failure to load one concerns only its callers."""
         from millstream.spark.errors.error_chain import FAILURES
         from millstream.spark.session.scalar_functions import register_function
 
@@ -79,22 +89,22 @@ class SessionRegistry:
             self._entered[entry.name.lower()] = entry
 
     def _in_bodies(self, words: Set[str]) -> set[str]:
-        """Words in the bodies of the aggregates that some words name, and of those that these call."""
-        found: set[str] = set()
+        """Return the words in the bodies of the aggregates among ``words`` and of those that they call."""
+        mentioned: set[str] = set()
         aggregates = {entry.name.lower(): entry for entry in self._catalog().entries(Aggregate)}
-        waiting = [name for name in aggregates if name in words]
-        while waiting:
-            entry = aggregates.pop(waiting.pop(), None)
+        pending = [name for name in aggregates if name in words]
+        while pending:
+            entry = aggregates.pop(pending.pop(), None)
             if isinstance(entry, Aggregate):
                 inside = set(re.findall(r"\w+", repr(entry.definition).lower()))
-                found |= inside
-                waiting += [name for name in aggregates if name in inside]
-        return found
+                mentioned |= inside
+                pending += [name for name in aggregates if name in inside]
+        return mentioned
 
     def _enter_tables(self, spark: SparkSession, mentioned: Set[str]) -> None:
-        """Make the tables that a plan reads known to Spark by name, for expressions and plain SQL.
+        """Register the tables that a plan reads by name in Spark, for expressions and plain SQL.
 
-        Other tables are left alone: they may be missing, broken, or slow to open.
+        Other tables are skipped: they may be missing, broken, or slow to open.
         """
         for entry in self._catalog().entries(Table):
             name = entry.name.lower()
@@ -108,7 +118,7 @@ class SessionRegistry:
             self._entered[name] = entry
 
     def _enter_what_changes(self, plan: nodes.Node, spark: SparkSession) -> dict[str, DataFrame]:
-        """Views, and tables with REFRESH EVERY: for a streaming query in versions, by name."""
+        """Register views and refreshed tables; return their versioned frames for a streaming query."""
         live: dict[str, DataFrame] = {}
         views = self._views.read_by(plan)
         if plan.streaming:
@@ -124,26 +134,30 @@ class SessionRegistry:
         return live
 
     def _refreshed(self, plan: nodes.Node) -> Iterator[Table]:
-        """Tables with REFRESH EVERY that a plan may read."""
+        """Yield the tables with REFRESH EVERY that a plan may read."""
         mentioned = _mentioned(plan)
         for entry in self._catalog().entries(Table):
             if isinstance(entry, Table) and entry.refresh and entry.name.lower() in mentioned:
                 yield entry
 
     def _for_tables(self, spark: SparkSession) -> Lowerer:
-        from millstream.spark.lowering.translator import Lowerer
+        from millstream.spark.lowering.lowerer import Lowerer
 
-        return Lowerer(spark, self._read_port, self._frames, self._stream)
+        return Lowerer(spark, self._read_port, self._frames, self._stream, zone=zone_of(spark))
 
     def _stream(self, name: str) -> Stream | None:
-        entry = self._catalog().relation(name)
-        return entry if isinstance(entry, Stream) else None
+        return stream_named(self._catalog(), name)
+
+
+def zone_of(spark: SparkSession) -> str:
+    """Return the time zone in which a session reads times without one."""
+    return str(spark.conf.get("spark.sql.session.timeZone"))
 
 
 def _mentioned(plan: nodes.Node) -> set[str]:
-    """Names of tables that a plan may read, in lower case.
+    """Return the names of tables that a plan may read, in lower case.
 
-    Queries in expressions are texts: all of their words may be names.
+    Queries in expressions are texts: any of their words may be a name.
     """
     names = {name.lower() for node in plan.walk() for name in _tables(node)}
     words = _words(plan)

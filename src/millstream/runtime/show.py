@@ -1,4 +1,4 @@
-"""Answers to SHOW, DESCRIBE and EXPLAIN, as far as they need no Spark."""
+"""Answers to SHOW, DESCRIBE and EXPLAIN that need no Spark."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _KINDS: dict[str, type] = {
 
 
 def answer(meaning: Meaning, catalog: Catalog, queries: Sequence[RunningQuery] = ()) -> str | None:
-    """What a statement wants to know, as text."""
+    """Return the answer to a statement, as text."""
     match meaning:
         case ShowList("QUERIES"):
             return "\n".join(map(repr, queries)) or "no queries"
@@ -40,7 +40,7 @@ def answer(meaning: Meaning, catalog: Catalog, queries: Sequence[RunningQuery] =
 
 
 def _view(entry: Entry, queries: Sequence[RunningQuery]) -> str:
-    """A view in a line, with how it is doing: the last one of its name is the one that there is."""
+    """Return a view as a line, with its state: the last query of its name is the present one."""
     behind = [query for query in queries if query.name == entry.name and query.current is not None]
     if not behind:
         return summary(entry)
@@ -49,12 +49,12 @@ def _view(entry: Entry, queries: Sequence[RunningQuery]) -> str:
 
 
 def explanation(statement: ExplainQuery) -> str:
-    """What can be told of a query without Spark: its logical plan, and its sequence patterns."""
+    """Return the explanation of a query that needs no Spark: its logical plan, or its sequence patterns."""
     if statement.mode in MODES:
         return explained_patterns(best_plan(statement.query), statement.mode)
     if statement.mode != "LOGICAL":
         raise NotExecutableError(
-            f"there is no EXPLAIN {statement.mode}",
+            f"unknown mode EXPLAIN {statement.mode}",
             span=statement.query.span,
             hint="LOGICAL shows the plan, PATTERN the sequence patterns, PHYSICAL and CODE what is run",
         )
@@ -62,7 +62,7 @@ def explanation(statement: ExplainQuery) -> str:
 
 
 def summary(entry: Entry) -> str:
-    """An entry in a line."""
+    """Return an entry as one line."""
     match entry:
         case Stream() | Table():
             return f"{entry.name} ({_fields(entry.schema)}) from {entry.origin}"
@@ -79,7 +79,7 @@ def summary(entry: Entry) -> str:
 
 
 def description(entry: Entry) -> str:
-    """An entry in full: a line for its name, then its columns or parameters."""
+    """Return an entry in full: a line for its name, then its columns or parameters."""
     fields = (
         entry.parameters if isinstance(entry, ScalarFunction | Aggregate) else getattr(entry, "schema", None)
     )

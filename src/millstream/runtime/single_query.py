@@ -1,4 +1,4 @@
-"""Texts that are one query, as Python code hands them in."""
+"""Single queries passed as text by Python code."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from millstream.syntax import parse_script
 
 
 def single_query(text: str, catalog: Catalog) -> tuple[AnalysedStatement, Query]:
-    """A text that is one query, analysed: as a statement, and what it means."""
+    """Analyse a text that is one query; return the statement and the query."""
     statements = parse_script(text, "<query>")
     if len(statements) != 1:
         raise AnalysisError(f"expected one query, not {len(statements)} statements", hint="use execute()")

@@ -1,4 +1,4 @@
-"""Notes on statements as warnings of Python."""
+"""Notes on statements as Python warnings."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from millstream.errors import NoteWarning
 
 
 def warn_of_settings(keys: Iterable[str]) -> None:
-    """Warn about settings that are probably misspelt, at the line that makes the object that calls this."""
+    """Warn about settings that are probably misspelt, at the line that calls the constructor."""
     for note in filter(None, map(note_on_setting, keys)):
         warnings.warn(note, NoteWarning, stacklevel=3)
 
 
 def warn_of(statements: Iterable[AnalysedStatement]) -> None:
-    """Warn about what is probably not meant, at the line that calls the method that calls this."""
+    """Warn about suspicious statements; the warning names the line that calls the public method."""
     for statement in statements:
         for note in notes_of(statement):
             warnings.warn(f"{note.place}: {note}", NoteWarning, stacklevel=3)

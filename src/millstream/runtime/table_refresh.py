@@ -1,4 +1,4 @@
-"""Tables with REFRESH EVERY, and views, as streaming queries read them: in versions."""
+"""Versions of tables with REFRESH EVERY and of views, as streaming queries read them."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ if TYPE_CHECKING:
     from millstream.spark.sources.versioned_tables import Versions
 
 ReadTable = Callable[[Table], "DataFrame"]
-"""A table as it is now."""
+"""Reads the present content of a table."""
 
 _ATTEMPTS = 3
 
 
 class RefreshedTable:
-    """A table that is read again every so often, as long as somebody may want it.
+    """A table that is read again periodically until it is stopped.
 
-    What cannot be read, or changes while it is read, is no version: the last good one stays in force.
+    A table that cannot be read, or changes while it is read, makes no version: the last good one stays in
+    use.
     """
 
     def __init__(self, table: Table, versions: Versions, read: ReadTable, spark: SparkSession) -> None:
@@ -35,7 +36,7 @@ class RefreshedTable:
         self._spark = spark
         self.versions = versions
         self.problem: MillstreamError | None = None
-        """Why the last version is not that of now."""
+        """Error of the last refresh, if it failed."""
 
         self._read = read
         self._state: Hashable = None
@@ -46,7 +47,7 @@ class RefreshedTable:
         threading.Thread(target=self._keep_refreshing, name=f"refresh-{table.name}", daemon=True).start()
 
     def refresh(self) -> None:
-        """Read the table, if it is another one than before."""
+        """Read the table if it has changed."""
         from millstream.spark.errors.error_chain import FAILURES, translate
 
         with self._refreshing:
@@ -62,7 +63,7 @@ class RefreshedTable:
         self._stopped.set()
 
     def _take(self) -> None:
-        """Again if the table was replaced meanwhile: somebody may do so about as often as it is read."""
+        """Read the table, again if it was replaced meanwhile: that may happen as often as it is read."""
         for _ in range(_ATTEMPTS):
             if self._is_taken():
                 return
@@ -72,7 +73,7 @@ class RefreshedTable:
         )
 
     def _is_taken(self) -> bool:
-        """Whether the version of now is there; False if that was another one when it had been read."""
+        """Publish the present version; return False if the table changed while it was read."""
         before = self._files()
         if before is not None and before == self._state:
             return True
@@ -90,7 +91,7 @@ class RefreshedTable:
         return True
 
     def _files(self) -> Hashable:
-        """What tells a table of files from one that has changed; None where there are no files to look at."""
+        """Return a fingerprint of the table's files; None if it has no files."""
         from millstream.spark.sources.file_paths import state_of
 
         path = self.table.origin.option("path") if isinstance(self.table.origin, Reader) else None
@@ -102,12 +103,12 @@ class RefreshedTable:
             try:
                 self.refresh()
             except MillstreamError:
-                # It is kept as the problem; the next time may be better.
+                # The error is stored in ``problem``; the next attempt may succeed.
                 continue
 
 
 class VersionedRelations:
-    """What the streaming queries of a connection read in versions, by name."""
+    """Relations that the streaming queries of a connection read in versions, by name."""
 
     def __init__(self) -> None:
         self._directory: tempfile.TemporaryDirectory[str] | None = None
@@ -118,40 +119,42 @@ class VersionedRelations:
     def table(self, table: Table, read: ReadTable, spark: SparkSession) -> DataFrame:
         from millstream.spark.sources.versioned_tables import live_frame
 
-        known = self._tables.get(table.name.lower())
-        if known is None or known.table is not table:
-            if known is not None:
-                known.stop()
-            known = self._tables[table.name.lower()] = RefreshedTable(table, self._versions(), read, spark)
-        return live_frame(known.versions, known.schema, spark)
+        refreshed = self._tables.get(table.name.lower())
+        if refreshed is None or refreshed.table is not table:
+            if refreshed is not None:
+                refreshed.stop()
+            refreshed = self._tables[table.name.lower()] = RefreshedTable(
+                table, self._versions(), read, spark
+            )
+        return live_frame(refreshed.versions, refreshed.schema, spark)
 
     def view(self, view: RunningQuery, spark: SparkSession) -> DataFrame:
-        """A view for streaming queries: from now on every batch of it is a version."""
+        """Return a view for streaming queries; each of its batches from now on is a version."""
         from pyspark.sql.pandas.types import from_arrow_schema
 
         from millstream.spark.sources.versioned_tables import live_frame
 
         assert view.current is not None
-        known = self._views.get(view.name.lower())
-        if known is None or known[0] is not view:
-            known = self._views[view.name.lower()] = view, self._versions()
-            view.current.follow(known[1].publish)
-        return live_frame(known[1], from_arrow_schema(view.current.schema), spark)
+        entry = self._views.get(view.name.lower())
+        if entry is None or entry[0] is not view:
+            entry = self._views[view.name.lower()] = view, self._versions()
+            view.current.follow(entry[1].publish)
+        return live_frame(entry[1], from_arrow_schema(view.current.schema), spark)
 
     def refresh(self, name: str) -> None:
         """Read a table again now, if a streaming query reads it."""
-        known = self._tables.get(name.lower())
-        if known is not None:
-            known.refresh()
+        refreshed = self._tables.get(name.lower())
+        if refreshed is not None:
+            refreshed.refresh()
 
     def problems(self) -> dict[str, MillstreamError]:
-        """Tables whose last version is not that of now, and why."""
-        found = {known.table.name: known.problem for known in self._tables.values()}
-        return {name: problem for name, problem in found.items() if problem is not None}
+        """Return the tables whose last refresh failed, with the errors."""
+        problems = {refreshed.table.name: refreshed.problem for refreshed in self._tables.values()}
+        return {name: problem for name, problem in problems.items() if problem is not None}
 
     def stop(self) -> None:
-        for known in self._tables.values():
-            known.stop()
+        for refreshed in self._tables.values():
+            refreshed.stop()
         self._tables.clear()
         self._views.clear()
         if self._directory is not None:

@@ -1,4 +1,4 @@
-"""Views that run: the queries behind them, and their current results as tables of Spark."""
+"""Running views: their queries, and their current results as tables of Spark."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 class ViewRegistry:
-    """The views of a connection that are running, by name.
+    """The running views of a connection, by name.
 
-    ``until_stopped`` says that views over input without an end, too, are read when they have ended: somebody
-    will stop them, as in a run of a script.
+    With ``until_stopped``, views over unbounded input are also read after their end: the caller stops them,
+    as a run of a script does.
     """
 
     def __init__(self, relation: Callable[[str], Relation | None], *, until_stopped: bool = False) -> None:
@@ -27,20 +27,20 @@ class ViewRegistry:
         self._until_stopped = until_stopped
         self._running: dict[str, RunningQuery] = {}
         self.entering = threading.RLock()
-        """Held while a query is lowered: what it reads under a name is to be the same all the time."""
+        """Held while a query is lowered, so that the names that it reads do not change meanwhile."""
 
     def add(self, query: RunningQuery) -> None:
         self._running[query.name.lower()] = query
 
     def drop(self, name: str) -> None:
-        """Stop a view; queries that have read it keep what they have read."""
+        """Stop a view; queries that have read it keep their rows."""
         query = self._running.pop(name.lower(), None)
         if query is not None:
             query.close()
             forget(query)
 
     def stop(self) -> None:
-        """Stop all views; what they show now can still be read."""
+        """Stop all views; their last results can still be read."""
         for query in self._running.values():
             query.stop()
 
@@ -51,11 +51,11 @@ class ViewRegistry:
     def running(self, name: str) -> RunningQuery:
         query = self._running.get(name.lower())
         if query is None:
-            raise ExecutionError(f"there is no view '{name}' that runs", hint="CREATE VIEW starts one")
+            raise ExecutionError(f"no view '{name}' is running", hint="CREATE VIEW starts one")
         return query
 
     def read_by(self, plan: nodes.Node) -> list[RunningQuery]:
-        """The views that a query reads."""
+        """Return the views that a query reads."""
         return [self.running(name) for name in dict.fromkeys(self._names(plan))]
 
     def _names(self, plan: nodes.Node) -> Iterator[str]:
@@ -66,21 +66,21 @@ class ViewRegistry:
                 yield from (name for name in node.tables if isinstance(self._relation(name), View))
 
     def wait_for_ends(self, plan: nodes.Node) -> None:
-        """A stream meets a view whose input ends when it has ended."""
+        """Wait for the end of bounded views that a stream is joined with."""
         for view in self.read_by(plan):
             if view.is_bounded:
                 view.wait()
 
     def unfinished(self, views: Iterable[RunningQuery]) -> list[RunningQuery]:
-        """Those that a query has to wait for.
+        """Return the views that a query has to wait for.
 
-        A view over input that ends is read when it has ended, so that results do not depend on luck.
+        A view over bounded input is read after its end, so that results are deterministic.
         """
         return [view for view in views if view.is_active and (view.is_bounded or self._until_stopped)]
 
 
 def forget(view: RunningQuery) -> None:
-    """A view that is gone is no table of Spark's either."""
+    """Drop the temporary view of Spark for a view that has ended."""
     from pyspark.sql import SparkSession
 
     session = SparkSession.getActiveSession()
@@ -89,6 +89,6 @@ def forget(view: RunningQuery) -> None:
 
 
 def enter(views: Iterable[RunningQuery], spark: SparkSession) -> None:
-    """Make the current results of views tables of Spark, under their names."""
+    """Register the current results of views as tables of Spark, under their names."""
     for view in views:
         spark.createDataFrame(view.snapshot()).createOrReplaceTempView(view.name)

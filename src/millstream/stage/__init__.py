@@ -1,1 +1,1 @@
-"""What lies between Spark and the kernels: packing, lateness, pipelines and their state. No Spark here."""
+"""Layer between Spark and kernels: packing, lateness, pipelines and their state, without Spark."""

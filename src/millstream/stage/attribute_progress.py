@@ -15,14 +15,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millstream.progress.watermark_tracker import Mask, Piece, Times, Tracker, Verdict
+from millstream.kernels.windows.time_codec import has_value, instants, is_float
+from millstream.progress.piece import Mask, Piece, Times, Verdict
+from millstream.progress.watermark_tracker import Tracker
 from millstream.stage.pipeline import ProgressAttribute
-from millstream.stage.time_codec import has_value, instants, is_float
 
 
 @dataclass
 class AttributeProgress:
-    """A line of one source partition: what has been promised about it, and its sub-streams by code."""
+    """The progress of an attribute in one source partition: its watermark, and its sub-streams by code."""
 
     line: ProgressAttribute
     tracker: Tracker
@@ -30,15 +31,15 @@ class AttributeProgress:
 
     @classmethod
     def of(cls, line: ProgressAttribute) -> AttributeProgress:
-        """Nothing has come yet."""
+        """Return the progress before the first tuple."""
         return cls(line, Tracker(line.promises, is_float(line.type)))
 
     def as_data(self) -> dict[str, Any]:
-        """The state as plain data; sub-streams stand in the order of their codes."""
+        """Return the state as plain data; sub-streams are in the order of their codes."""
         return {"tracker": self.tracker.as_data(), "streams": list(self.codes)}
 
     def restore(self, data: Mapping[str, Any]) -> None:
-        """Become the line whose state was written."""
+        """Read the state back."""
         self.tracker.restore(data["tracker"])
         self.codes = {stream: code for code, stream in enumerate(data["streams"])}
 
@@ -72,10 +73,10 @@ class AttributeProgress:
 
 @dataclass(frozen=True)
 class AttributeVerdicts:
-    """What all lines say about some rows.
+    """The verdicts of all attributes on some rows.
 
-    ``promised`` is what the line of the windows had promised before each. Of those that are ``late``, the
-    ``spared`` have broken generous promises only.
+    ``promised`` is the watermark of the windows' attribute before each row. Of the ``late`` rows the
+    ``spared`` ones have broken GENEROUS clauses only.
     """
 
     late: Mask
@@ -87,7 +88,7 @@ class AttributeVerdicts:
 
 
 def judged(lines: Sequence[AttributeProgress], rows: pa.Table) -> AttributeVerdicts:
-    """Show rows to all lines, of which the first is that of the windows."""
+    """Judge rows by all attributes; the first is that of the windows."""
     promises = promises_in(rows, [followed.line for followed in lines])
     verdicts = [followed.show(rows, promises) for followed in lines]
     late = np.logical_or.reduce([verdict.late for verdict in verdicts])
@@ -97,13 +98,13 @@ def judged(lines: Sequence[AttributeProgress], rows: pa.Table) -> AttributeVerdi
 
 
 def promises_in(rows: pa.Table, lines: Sequence[ProgressAttribute]) -> Mask | None:
-    """Which rows are promises about any line, and so no data; None where nothing is."""
+    """Return a mask of the rows that are punctuation of any attribute; None without punctuation."""
     masks = [mask for mask in (promise_mask(rows, line) for line in lines) if mask is not None]
     return np.logical_or.reduce(masks) if masks else None
 
 
 def promise_mask(rows: pa.Table, line: ProgressAttribute) -> Mask | None:
-    """Which rows are promises about a line, if any can be."""
+    """Return a mask of the rows that are punctuation of an attribute; None without a clause for it."""
     if line.promise not in rows.column_names:
         return None
     return _mask(pc.fill_null(rows.column(line.promise), False))
@@ -114,7 +115,7 @@ def _mask(column: pa.ChunkedArray) -> Mask:
 
 
 def numbered(column: pa.ChunkedArray, codes: dict[Any, int]) -> npt.NDArray[np.int64]:
-    """Sub-streams as small integers, the same ones for ever."""
+    """Return the codes of sub-streams; new ones are added to ``codes``."""
     encoded = pc.dictionary_encode(column.combine_chunks(), null_encoding="encode")
     table = np.array(
         [codes.setdefault(value, len(codes)) for value in encoded.dictionary.to_pylist()], np.int64

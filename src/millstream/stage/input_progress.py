@@ -1,11 +1,10 @@
-"""InputProgress: blobs of a micro-batch become tuples, each judged, and one frontier for all inputs.
+"""InputProgress: judges the tuples in the blobs of a micro-batch, and computes the frontier of an input.
 
-Every shard does this by itself from the same heads, and so they all agree.
+Every shard does this by itself from the same heads, so all shards agree.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,10 +14,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millstream.kernels.core.kernel import BEGINNING, END, KEY, STREAM, Frontier, Times, Tuples
-from millstream.kernels.core.tuple_batch import frontier_as_data, frontier_from_data
+from millstream.kernels.column_names import KEY
+from millstream.kernels.core.kernel import BEGINNING, END, STREAM, Frontier, Times, Tuples
+from millstream.kernels.core.sort_keys import sort_key
+from millstream.kernels.core.tuple_batch import frontier_as_data, frontier_from_data, joined
+from millstream.kernels.windows.time_codec import has_value, instants, is_float
+from millstream.progress.piece import Verdict
 from millstream.progress.plain_data import as_data, from_data
-from millstream.progress.watermark_tracker import Tracker, Verdict
+from millstream.progress.watermark_tracker import Tracker
 from millstream.stage.attribute_progress import (
     AttributeProgress,
     AttributeVerdicts,
@@ -26,57 +29,30 @@ from millstream.stage.attribute_progress import (
     numbered,
     promises_in,
 )
+from millstream.stage.blob import ENDED, Blob, ShippedPiece
 from millstream.stage.packer import BEFORE, BROKEN, POSITION
 from millstream.stage.pipeline import COUNTED, NUMBER, ORIGIN, ORIGINS_PER_INPUT, TIME, Input
-from millstream.stage.time_codec import has_value, instants, is_float
-
-HEARTBEAT, ENDED = "heartbeat", "end"
 
 _NUMBERS = ("rows", "late", "seen", "bad", "newest", "newest_stamp")
-"""Attributes of arrivals that are numbers, and part of the state."""
-
-
-@dataclass(frozen=True)
-class Blob:
-    """What a packer made for a shard."""
-
-    head: dict[str, Any]
-    tuples: bytes | None
-    all: bytes | None
-
-    @classmethod
-    def of(cls, head: str, tuples: bytes | None, everything: bytes | None) -> Blob:
-        return cls(json.loads(head), tuples, everything)
+"""Attributes of ``InputProgress`` that are numbers and part of the state."""
 
 
 @dataclass
 class _Partition:
-    """A source partition: how many tuples it had, and what it has promised about each attribute."""
+    """A source partition: the number of its rows, and the progress of each attribute."""
 
     lines: tuple[AttributeProgress, ...]
     arrived: int = 0
 
     @property
     def tracker(self) -> Tracker:
-        """Of the attribute along which windows are measured."""
+        """The tracker of the windows' attribute."""
         return self.lines[0].tracker
-
-
-@dataclass(frozen=True)
-class _Shipped:
-    """A piece of a source partition, as far as it has come to this shard."""
-
-    order: tuple[Any, ...]
-    rows: int
-    newest: Any
-    part: pa.Table | None
-    whole: pa.Table | None
-    first: bool
 
 
 @dataclass
 class JudgedTuples:
-    """The tuples of one input: those in time, and those that came too late."""
+    """The tuples of one input that are in time, and the late ones."""
 
     tuples: Tuples | None = None
     late: Tuples | None = None
@@ -87,31 +63,32 @@ class InputProgress:
 
     def __init__(self, source: Input, number: int) -> None:
         self._input = source
-        self._base = number * ORIGINS_PER_INPUT
+        first = source.first_origin
+        self._base = number * ORIGINS_PER_INPUT if first is None else first
         self._partitions: dict[int, _Partition] = {}
         self._shards_heard: dict[str, Frontier] = {}
         self._shards_reached: dict[str, Frontier] = {}
         self._shards_spoke_last = False
-        """Whether the end of the stage before is the last word of its inputs."""
+        """True if the previous stage ended by punctuation of its inputs."""
         self._ended = False
         self.rows = 0
         """Tuples of this shard."""
         self.late = 0
         self.seen = 0
-        """Rows of the input, whether tuples or not; the first shard counts those of all."""
+        """Rows of the input, tuples or not; the first shard counts those of all."""
         self.bad = 0
         self._streams: dict[Any, int] = {}
-        """The sub-streams of all partitions, numbered, where somebody wants to tell them apart."""
+        """Numbers of the sub-streams of all partitions, where kernels use them."""
         self._stamp: int | None = None
-        """The last instant that a tuple of a latent stream was given."""
+        """The last instant assigned to a tuple of a latent stream."""
         self.newest: Any = None
         """The largest time of a tuple."""
         self.newest_stamp: Any = None
-        """The same of the stream's timestamp, where that is another line."""
+        """The largest timestamp of a tuple, where windows use another attribute."""
 
     @property
     def frontier(self) -> Frontier:
-        """No tuple before it will come from this input."""
+        """The watermark of this input."""
         if self._ended:
             return END
         if self._input.chained:
@@ -120,9 +97,9 @@ class InputProgress:
 
     @property
     def _has_last_word(self) -> bool:
-        """Whether punctuation has said of every source partition that nothing more will come.
+        """True if punctuation has ended every source partition.
 
-        Windows that only the end completes report then: what is above is told to wait for nothing.
+        Then windows that only the end of the input completes are complete.
         """
         if self._input.chained:
             return self._shards_spoke_last
@@ -133,7 +110,7 @@ class InputProgress:
 
     @property
     def reached(self) -> Frontier:
-        """The same, without what the end of this input promises: partial results do not come from that."""
+        """The watermark without the end of this input, which causes no partial results."""
         if self._has_last_word:
             return END
         if self._input.chained:
@@ -144,9 +121,9 @@ class InputProgress:
 
     @property
     def before_last_word(self) -> Frontier:
-        """The furthest that this input can be before all source partitions have said their last word.
+        """The largest watermark of this input before punctuation ended its last source partition.
 
-        A partition that has said it is not waited for, so each of them may be the one that is left over.
+        An ended partition does not hold the watermark back, so any partition may have been the last.
         """
         if self._input.chained:
             return min(self._shards_reached.values(), default=BEGINNING)
@@ -161,7 +138,7 @@ class InputProgress:
 
     @property
     def own(self) -> Times | None:
-        """What each sub-stream has promised for itself, whichever source partitions it comes from."""
+        """The watermark of each sub-stream over all source partitions."""
         if not self._input.apart or len(self._partitions) < self._input.partitions:
             return None
         kind = np.float64 if is_float(self._input.time_type) else np.int64
@@ -184,7 +161,7 @@ class InputProgress:
         )
 
     def as_data(self) -> dict[str, Any]:
-        """The state as plain data for JSON."""
+        """Return the state as plain data for JSON."""
         return {
             "partitions": [
                 [number, partition.arrived, [followed.as_data() for followed in partition.lines]]
@@ -200,7 +177,7 @@ class InputProgress:
         }
 
     def restore(self, data: Mapping[str, Any]) -> None:
-        """Become the arrivals whose state was written."""
+        """Read the state back."""
         for number, arrived, lines in data["partitions"]:
             partition = self._partition(number)
             partition.arrived = arrived
@@ -216,29 +193,19 @@ class InputProgress:
             setattr(self, name, from_data(data[name]))
 
     def take(self, blobs: Iterable[Blob]) -> JudgedTuples:
-        """All blobs of a micro-batch; what they tell about the end comes after all tuples.
+        """Judge the tuples of all blobs of a micro-batch; marks take effect after all tuples.
 
-        The end is a promise of everything: what is added to an input that had ended is late.
+        A tuple of an input that has ended is late.
         """
         kept: list[Tuples] = []
         late: list[Tuples] = []
-        pieces: list[_Shipped] = []
+        pieces: list[ShippedPiece] = []
         marks: list[Any] = []
         for blob in blobs:
-            marks += blob.head.get("marks", ())
-            self.bad += blob.head.get("bad", 0)
-            self.seen += blob.head.get("bad", 0)
-            table = None if blob.tuples is None else pa.ipc.open_stream(blob.tuples).read_all()
-            everything = None if blob.all is None else pa.ipc.open_stream(blob.all).read_all()
-            start = shown = 0
-            for partition, segment, file, rows, newest, count, unwanted in blob.head["pieces"]:
-                part = table.slice(start, count) if count and table is not None else None
-                others = unwanted if self._input.judged_by_piece else rows
-                whole = None if everything is None or not others else everything.slice(shown, others)
-                order = (partition, segment, file, blob.head["flush"])
-                pieces.append(_Shipped(order, rows, newest, part, whole, blob.head["first"]))
-                start += count
-                shown += others
+            marks += blob.marks
+            self.bad += blob.bad
+            self.seen += blob.bad
+            pieces += blob.pieces(judged_by_piece=self._input.judged_by_piece)
         for piece in sorted(pieces, key=lambda piece: piece.order):
             self.rows += 0 if piece.part is None else piece.part.num_rows
             self.seen += piece.rows if piece.first else 0
@@ -251,12 +218,12 @@ class InputProgress:
             kept.append(self._settled(parts))
         for mark in marks:
             self._hear(mark)
-        return JudgedTuples(joined(kept), joined(late))
+        return JudgedTuples(joined(kept) if kept else None, joined(late) if late else None)
 
-    def _stamped(self, piece: _Shipped) -> _Shipped:
-        """A piece of a latent stream with instants of its own: the clock, or what follows the tuple before.
+    def _stamped(self, piece: ShippedPiece) -> ShippedPiece:
+        """Return a piece of a latent stream with an instant for each tuple: the clock, or the next instant.
 
-        All shards are told of all pieces in the same order, so that they agree.
+        All shards get all pieces in the same order, so they agree.
         """
         clock = piece.newest if self._input.judged_by_piece else _largest(_of(piece.whole).column(TIME))
         first = clock if self._stamp is None else max(clock, self._stamp + 1)
@@ -265,13 +232,13 @@ class InputProgress:
         if part is not None:
             positions = np.asarray(part.column(POSITION).combine_chunks()).astype(np.int64)
             part = _with_time(part, first + positions)
-        # Unwanted tuples are shown only to find late ones, and none of these is late.
+        # Tuples that the pipeline filters out are shipped only to find late ones, and none of these is late.
         by_piece = self._input.judged_by_piece
         whole = None if by_piece else _with_time(_of(whole), first + np.arange(piece.rows))
         return replace(piece, newest=self._stamp, part=part, whole=whole)
 
-    def _judge(self, piece: _Shipped, kept: list[Tuples], late: list[Tuples]) -> None:
-        """The next piece of a source partition."""
+    def _judge(self, piece: ShippedPiece, kept: list[Tuples], late: list[Tuples]) -> None:
+        """Judge the next piece of a source partition."""
         if self._input.latent:
             piece = self._stamped(piece)
         number, part, whole = piece.order[0], piece.part, piece.whole
@@ -283,7 +250,7 @@ class InputProgress:
             if part is not None:
                 verdict = self._spared(self._verdict(partition, part))
                 self.late += int(verdict.late.sum())
-            # After a heartbeat even the newest may be late.
+            # After a heartbeat even the newest tuple may be late.
             if piece.newest >= partition.tracker.promised and not self._ended:
                 self._note(piece.newest)
             # No two tuples of a latent stream have the same instant.
@@ -294,7 +261,7 @@ class InputProgress:
             if self._ended:
                 full = self._after_the_end(partition, whole)
             self._note_newest(whole, full)
-            # Every shard sees them all: one of them counts.
+            # All shards judge all rows; the first one counts them.
             self.late += int(full.late.sum()) if piece.first else 0
             if part is not None:
                 at = np.asarray(part.column(POSITION).combine_chunks())
@@ -306,7 +273,7 @@ class InputProgress:
         partition.arrived += piece.rows
 
     def _numbers(self, partition: _Partition, rows: pa.Table) -> npt.NDArray[np.int64]:
-        """The sub-streams of rows."""
+        """Return the numbers of the sub-streams of rows."""
         self._number(partition)
         return numbered(rows.column(partition.lines[0].line.substream), self._streams)
 
@@ -322,7 +289,7 @@ class InputProgress:
         return AttributeVerdicts(late, np.full(len(late), highest, kind), late)
 
     def _note_newest(self, whole: pa.Table, full: AttributeVerdicts) -> None:
-        """The newest of the tuples that count: promises are none, and what is late may be newer."""
+        """Note the newest time of tuples in time; punctuation does not count."""
         counts = ~full.late | full.spared
         promises = promises_in(whole, self._input.lines)
         if promises is not None:
@@ -381,12 +348,14 @@ class InputProgress:
         kept.append(held.take(~lost) if lost.any() else held)
 
     def _settled(self, parts: list[pa.Table]) -> Tuples:
-        """Tuples of another stage, in an order that is settled, or that of their groups."""
+        """Return tuples of another stage, with ties in the order of their groups or in that of the stage."""
         part = pa.concat_tables(parts)
         if self._input.ties:
             # As Spark sorts, and as results are sorted at the end: NULL comes first.
-            keys = [(name, "ascending", "at_start") for name in (TIME, *self._input.ties, ORIGIN, NUMBER)]
-            part = part.take(pc.sort_indices(part, sort_keys=keys))
+            names = (TIME, *self._input.ties, ORIGIN, NUMBER)
+            keys = pa.table({name: sort_key(part.column(name)) for name in names})
+            order = [(name, "ascending", "at_start") for name in names]
+            part = part.take(pc.sort_indices(keys, sort_keys=order))
         origin = np.asarray(part.column(ORIGIN).combine_chunks()).astype(np.int32) + np.int32(self._base)
         number = np.asarray(part.column(NUMBER).combine_chunks()).astype(np.int64)
         if self._input.ties:
@@ -406,8 +375,7 @@ class InputProgress:
         return self._partitions[number]
 
     def _hear(self, mark: Any) -> None:
-        """Control input: heartbeats and the end, or the frontier of a shard of the stage before."""
-        mark = json.loads(mark) if isinstance(mark, str) else mark
+        """Apply a mark: a heartbeat, the end, or the frontier of a shard of the previous stage."""
         if mark.get("kind") == ENDED:
             self._ended = True
         elif self._input.chained:
@@ -416,49 +384,25 @@ class InputProgress:
                 self._shards_reached[shard] = self._frontier_of(mark["reached"])
             self._shards_heard[shard] = END if mark["end"] else self._frontier_of(mark["frontier"])
             self._shards_spoke_last = mark["last_word"]
-            # Every shard of a stage reports in every batch, so all have been heard of at once.
+            # Every shard of a stage reports in every batch.
             self._ended = all(heard == END for heard in self._shards_heard.values())
         else:
-            # It is about partitions too that have not said anything yet.
+            # A heartbeat includes partitions without tuples so far.
             for number in {*range(self._input.partitions), *self._partitions}:
                 for followed in self._partition(number).lines:
                     if followed.line.attribute == mark.get("on"):
                         followed.tracker.heartbeat(mark["time"])
 
     def _frontier_of(self, written: list[Any] | None) -> Frontier:
-        """What a shard of the stage before has promised; its origins are numbered after ours."""
+        """Return the frontier of a shard of the previous stage, with origins of this input."""
         if written is None:
             return BEGINNING
         time, origin = written
         return Frontier(time, origin + self._base)
 
 
-def joined(parts: list[Tuples]) -> Tuples | None:
-    """Tuples of several pieces or inputs, with the same columns."""
-    if not parts:
-        return None
-    if len(parts) == 1:
-        return parts[0]
-    hold = None
-    if any(part.hold is not None for part in parts):
-        hold = np.concatenate([_hold(part) for part in parts])
-    return Tuples(
-        pa.concat_tables([part.columns for part in parts]),
-        np.concatenate([part.time for part in parts]),
-        np.concatenate([part.origin for part in parts]),
-        np.concatenate([part.number for part in parts]),
-        hold,
-    )
-
-
-def _hold(tuples: Tuples) -> npt.NDArray[Any]:
-    if tuples.hold is not None:
-        return tuples.hold
-    return np.full_like(tuples.time, -np.inf if tuples.time.dtype == np.float64 else np.iinfo(np.int64).min)
-
-
 def _largest(column: pa.ChunkedArray) -> Any:
-    """As a number, or None."""
+    """Return the largest time as a number, or None."""
     numbers = instants(column.filter(has_value(column)))
     return numbers.max().item() if len(numbers) else None
 

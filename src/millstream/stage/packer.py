@@ -1,8 +1,8 @@
-"""Packing: the rows of a task become a few large blobs, one for each shard, with what the shards must know.
+"""Packer: turns the rows of a task into a few large blobs, one for each shard.
 
-Spark regroups rows one by one in Python, so it is given few. A blob has the tuples of its shard; its head
-says for every piece of the input, whether the shard has tuples of it or not, how many rows it had and how far
-time went in it, so that every shard can follow the progress of every source partition by itself.
+Spark regroups rows one by one in Python, so it gets few rows. A blob has the tuples of its shard. Its head
+has the number of rows and the largest time of every piece of the input, with or without tuples of the shard,
+so that every shard can follow the progress of every source partition by itself.
 """
 
 from __future__ import annotations
@@ -20,10 +20,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millstream.jit import njit
-from millstream.kernels.core.kernel import KEY, KEY2
-from millstream.kernels.core.key_table import PART, PART2
-from millstream.kernels.windows.arrival_numbers import PLACED
-from millstream.progress.watermark_tracker import minus, newest_before, smallest
+from millstream.kernels.column_names import KEY, KEY2, PART, PART2, PLACED
+from millstream.kernels.windows.time_codec import has_value, instants
+from millstream.progress.piece import minus, newest_before, smallest
 from millstream.stage.pipeline import (
     COUNTED,
     FILE,
@@ -36,7 +35,6 @@ from millstream.stage.pipeline import (
     TIME,
     Input,
 )
-from millstream.stage.time_codec import has_value, instants
 
 POSITION, BROKEN, BEFORE = "__ms_position", "__ms_broken", "__ms_before"
 """Columns of a blob: the number of a tuple in its piece; whether it breaks a promise made in the piece
@@ -47,7 +45,7 @@ itself; or (for generous streams, which must know what was promised) the newest 
 PACKED = pa.schema(
     [("shard", pa.int64()), ("head", pa.string()), ("tuples", pa.binary()), ("all", pa.binary())]
 )
-"""What a packer gives out."""
+"""The output columns of a packer."""
 PACKED_DDL = "shard BIGINT, head STRING, tuples BINARY, all BINARY"
 
 FULL_ROWS = 1 << 16
@@ -103,7 +101,7 @@ class Packer:
             yield from self.flush()
 
     def finish(self) -> Iterator[pa.RecordBatch]:
-        """What is left, when the task has no more rows."""
+        """Return the remaining blobs after the last row of the task."""
         if self._order or self._marks or self._bad:
             yield from self.flush()
 
@@ -157,7 +155,7 @@ class Packer:
         return batch.filter(pc.is_null(marks))
 
     def _part_untimed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """What has no timestamp is no tuple, unless it is a promise: the last one of its sub-stream."""
+        """Remove rows without a timestamp, except punctuation that ends a sub-stream."""
         if self._input.stamp is None:
             return batch
         time = batch.column(self._input.stamp)
@@ -167,7 +165,7 @@ class Packer:
         return batch.filter(pc.is_valid(time))
 
     def _add_run(self, batch: pa.RecordBatch, time: npt.NDArray[Any]) -> None:
-        """Rows of one segment."""
+        """Add rows of one segment."""
         order = _order(batch)
         piece = self._pieces.setdefault(order, _Piece(order))
         if piece.rows == 0:
@@ -216,7 +214,7 @@ class Packer:
         columns: list[pa.Array],
         names: list[str],
     ) -> None:
-        """What the shards need for telling which tuples are late."""
+        """Return the columns that shards need to find late tuples."""
         if not self._input.judged_by_piece:
             names = [n for line in self._input.lines for n in (line.column, line.substream, line.promise)]
             names += [COUNTED] if self._input.counted else []
@@ -235,10 +233,10 @@ class Packer:
             names.append(BROKEN)
 
     def _kept(self, batch: pa.RecordBatch) -> npt.NDArray[np.bool_] | None:
-        """Which rows the pipeline wants: those that satisfy its conditions and are no promises.
+        """Return a mask of the rows that satisfy the pipeline's conditions and are no punctuation.
 
-        Where windows are measured along an attribute that is not the timestamp, tuples without a value in it
-        are in none, unless all tuples are counted.
+        Where windows use an attribute that is not the timestamp, tuples without a value of it are in no
+        window, unless windows count all tuples.
         """
         kept = _mask(batch.column(KEEP)) if KEEP in batch.schema.names else None
         if self._input.attribute is None or self._input.chained or PLACED in self._input.columns.names:
@@ -260,7 +258,7 @@ class Packer:
 
 
 def pack(batches: Iterable[pa.RecordBatch], packers: Mapping[str, Packer]) -> Iterator[pa.RecordBatch]:
-    """All rows of a task, for all pipelines that read this input.
+    """Pack all rows of a task for all pipelines that read this input.
 
     Columns that concern one pipeline only have the prefix under which it is given.
     """
@@ -272,7 +270,7 @@ def pack(batches: Iterable[pa.RecordBatch], packers: Mapping[str, Packer]) -> It
 
 
 def _routed(batch: pa.RecordBatch, prefix: str, prefixes: Iterable[str]) -> pa.RecordBatch:
-    """The columns for one pipeline."""
+    """Return the columns for one pipeline."""
     if not prefix:
         return batch
     others = tuple(other for other in prefixes if other != prefix)
@@ -281,7 +279,7 @@ def _routed(batch: pa.RecordBatch, prefix: str, prefixes: Iterable[str]) -> pa.R
 
 
 def note(marks: dict[str, Any], number: int, shards: Iterable[int]) -> Iterator[tuple[int, str]]:
-    """Blobs without tuples, which tell all shards something about an input."""
+    """Return blobs without tuples that carry a mark about an input to all shards."""
     head = json.dumps(
         {"input": number, "flush": 0, "first": False, "pieces": [], "marks": [json.dumps(marks)]}
     )
@@ -289,7 +287,7 @@ def note(marks: dict[str, Any], number: int, shards: Iterable[int]) -> Iterator[
 
 
 def _runs(batch: pa.RecordBatch) -> Iterator[tuple[int, int]]:
-    """Where one segment ends and the next begins."""
+    """Yield the bounds of segments."""
     cuts: npt.NDArray[np.bool_] | None = None
     for name in (PARTITION, SEGMENT, FILE):
         if name not in batch.schema.names:
@@ -311,7 +309,7 @@ def _runs(batch: pa.RecordBatch) -> Iterator[tuple[int, int]]:
 
 
 def _order(batch: pa.RecordBatch) -> tuple[Any, ...]:
-    """The place of a segment in its source partition."""
+    """Return the place of a segment in its source partition."""
     names = batch.schema.names
     return tuple(
         batch.column(name)[0].as_py() if name in names else default
@@ -331,14 +329,14 @@ def _integers(column: pa.Array) -> npt.NDArray[np.int64]:
 def spread(
     first: npt.NDArray[np.int64], second: npt.NDArray[np.int64] | None, shards: int
 ) -> npt.NDArray[np.int64]:
-    """The shard of each tuple, by its key."""
+    """Return the shard of each tuple, by its key."""
     out: npt.NDArray[np.int64] = _hashed(first, first[:0] if second is None else second, shards)
     return out
 
 
 @njit(cache=True)
 def _hashed(first, second, shards):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Keys to shards by the finaliser of MurmurHash 3, which spreads small integers well."""
+    """Return shards of keys by the finaliser of MurmurHash 3, which spreads small integers well."""
     out = np.empty(len(first), np.int64)
     for i in range(len(first)):
         h = np.uint64(first[i])
@@ -355,7 +353,7 @@ def _hashed(first, second, shards):  # type: ignore[no-untyped-def] # pragma: no
 
 @njit(cache=True)
 def by_shard(shards, kept, count):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Indices of the kept rows, shard by shard, each in order."""
+    """Return the indices of the kept rows, shard by shard, each in order."""
     counts = np.zeros(count, np.int64)
     for i in range(len(shards)):
         if kept[i]:

@@ -1,13 +1,12 @@
-"""What a stage is told before it starts: its inputs, where their columns are, and its kernels."""
+"""Description of a stage: its inputs, their columns, and its kernels."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from millstream.kernels.core.kernel import Kernel
+from millstream.kernels.kernel_specs import KernelSpec
 from millstream.progress.disorder_clauses import Promises
 
 # Columns that a packer reads beside those of the user.
@@ -19,14 +18,17 @@ SUBSTREAM = "__ms_substream"
 PROMISE = "__ms_promise"
 KEEP = "__ms_keep"
 COUNTED = "__ms_counted"
-# What a stage adds to its results: the order of ties, and reports to the driver and to the next stage.
+# Columns added to results: the order of ties, and reports to the driver and to the next stage.
 ORIGIN = "__ms_origin"
 NUMBER = "__ms_number"
 MARK = "__ms_mark"
 TAG = "__ms_tag"
 
 ORIGINS_PER_INPUT = 1 << 20
-"""Source partitions are numbered through all inputs of a stage: no input has more than this."""
+"""Source partitions are numbered through all inputs of a stage: no stream has more than this."""
+
+MOST_ORIGINS = 1 << 30
+"""Largest number of origins that the inputs of a stage have together."""
 
 
 IN_ORDER = Promises()
@@ -81,44 +83,46 @@ class Input:
     """Columns that give the order of tuples with the same time, where that of arrival means nothing: the
     results of a window come from many shards, and are in the order of their groups."""
     partitions: int = 1
-    """How many source partitions there are at least: nothing is promised before each has been heard of."""
+    """The least number of source partitions; the watermark does not advance before each has sent rows."""
     stored: bool = False
     """A table: nothing is promised about it, but all of it is there."""
     attribute: str | None = None
-    """What TIME is, if it is not the stream's timestamp: the attribute along which windows are measured."""
+    """The attribute in TIME, if it is not the stream's timestamp."""
     suffix: str = ""
-    """Of the columns for promises about that attribute."""
+    """The prefix of the columns for disorder clauses on that attribute."""
     others: tuple[ProgressAttribute, ...] = ()
     """The other attributes about which something is promised: who breaks that is late too."""
     latent: bool = False
-    """Whether TIME is the clock of the micro-batch, after which tuples are stamped one by one."""
+    """True if TIME is the clock of the micro-batch, from which tuples get successive instants."""
     counted: bool = False
-    """Whether COUNTED says which rows are tuples of the stream that a window is over: where that has been
-    filtered, its newest tuple is not the newest that was read."""
+    """True if the column COUNTED marks the tuples of a filtered stream, whose newest tuple is not the newest
+    of the input."""
     apart: bool = False
-    """Whether kernels want to know what each sub-stream has promised for itself."""
+    """True if kernels use the watermarks of sub-streams."""
     changes: bool = False
-    """Whether rows are changes of a relation, and not tuples of a stream."""
+    """True if rows are changes of a relation, and not tuples of a stream."""
+    first_origin: int | None = None
+    """Smallest origin of its tuples; by default inputs have ORIGINS_PER_INPUT each."""
 
     @property
     def lines(self) -> tuple[ProgressAttribute, ...]:
-        """All attributes about which something is promised, TIME first."""
+        """The attributes with disorder clauses, TIME first."""
         own = ProgressAttribute(self.attribute, TIME, self.time_type, self.promises, self.suffix)
         return (own, *self.others)
 
     @property
     def stamp(self) -> str | None:
-        """The column of the stream's timestamp, without which a row is no tuple; a latent stream has none."""
+        """The column of the stream's timestamp, which every tuple has; None for a latent stream."""
         return next((line.column for line in self.lines if line.attribute is None), None)
 
     @property
     def judged_by_piece(self) -> bool:
-        """Whether lateness can be told without showing all timestamps to all shards."""
+        """True if shards can find late tuples without the timestamps of all rows."""
         plain = not self.others and self.attribute is None and not self.counted
         return plain and self.promises.slack is not None
 
     def without_generosity(self) -> Input:
-        """The same for those who can do nothing with late tuples: to them they are just late."""
+        """Return the input for kernels that cannot use late tuples of GENEROUS streams."""
 
         def strict(promises: Promises) -> Promises:
             return replace(promises, generous=False)
@@ -129,18 +133,23 @@ class Input:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """Kernels over one partitioning: what a shard does with its tuples.
+    """Kernels over one partitioning.
 
-    ``output`` is the schema of the results without what travels along. With ``late`` the result is what came
-    too late, and there are no kernels.
+    ``output`` is the schema of the results without the added columns. With ``late`` the results are the late
+    tuples, and there are no kernels.
     """
 
     inputs: tuple[Input, ...]
-    make_kernels: Callable[[], list[Kernel]]
+    kernels: tuple[KernelSpec, ...]
     output: pa.Schema
     time_type: pa.DataType
     late: bool = False
     ordered: bool = True
-    """Whether the order of results with the same time travels along."""
+    """True if results carry the order of ties."""
     marked: bool = False
-    """Whether reports stand among the results, because another stage has to know how far this one is."""
+    """True if results contain reports of the frontier for another stage."""
+
+
+def tagged_name(tag: int, name: str) -> str:
+    """Return the name of a column of one pipeline among those of several."""
+    return f"p{tag}_{name}"

@@ -13,7 +13,7 @@ from millstream.code_cache import code_directory, remove_old_code
 
 
 def warm_up(say: Callable[[str], None] = lambda message: None) -> None:
-    """Compile what is compiled, unless that has been done before on this machine."""
+    """Compile all functions of kernels that are not in the code cache of this machine."""
     directory = code_directory()
     note = None if directory is None else directory / "kernels.compiled"
     if note is not None and note.exists():
@@ -35,15 +35,16 @@ def _compile_stage() -> None:
     import numpy as np
 
     from millstream.progress.disorder_clauses import OrderedPer, Promises, Punctuated, RowSlack
-    from millstream.progress.watermark_tracker import Piece, Tracker
+    from millstream.progress.piece import Piece
+    from millstream.progress.watermark_tracker import Tracker
     from millstream.stage.packer import by_shard, spread
 
     numbers = np.arange(4)
-    # What comes from Arrow cannot be written to, which is another type for Numba.
+    # Arrow's arrays are read-only, which is another type for Numba.
     numbers.flags.writeable = False
-    nobody = np.zeros(4, np.bool_)
+    no_rows = np.zeros(4, np.bool_)
     for clause in (RowSlack(1), OrderedPer(1), Punctuated(per=True)):
         for is_float in (False, True):
             time = numbers.astype(np.float64 if is_float else np.int64)
-            Tracker(Promises((clause,)), is_float).show(Piece(time, numbers, nobody, nobody))
-    by_shard(spread(numbers, numbers, 2), ~nobody, 2)
+            Tracker(Promises((clause,)), is_float).show(Piece(time, numbers, no_rows, no_rows))
+    by_shard(spread(numbers, numbers, 2), ~no_rows, 2)

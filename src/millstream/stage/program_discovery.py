@@ -5,28 +5,24 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
-from functools import partial
 from typing import Any
 
 from millstream.program.program import Program
-from millstream.program.program_cache import cache_entry
 
 Compiling = Callable[[str, float | None], None]
-"""Is told the name of an aggregate when its compilation begins, and again, with the seconds, when it ends."""
+"""A callback with the name of an aggregate before its compilation, and again with the seconds after it."""
 
 
 def programs(parts: Any) -> list[Program]:
-    """The different programs anywhere in what kernels are made of."""
+    """Return the distinct programs reachable from kernel factories."""
     return list({program.digest: program for program in every_program(parts)}.values())
 
 
 def every_program(part: Any) -> Iterator[Program]:
-    """All of them."""
+    """Yield every program reachable from kernel factories."""
     match part:
         case Program():
             yield part
-        case partial():
-            yield from every_program((part.args, part.keywords))
         case Mapping():
             yield from every_program(tuple(part.values()))
         case tuple() | list():
@@ -40,17 +36,19 @@ def every_program(part: Any) -> Iterator[Program]:
 
 
 def compile_programs(wanted: Iterable[Program], compiling: Compiling = lambda name, seconds: None) -> None:
-    """Compile what has not been compiled before on this machine, so that no micro-batch has to wait for it.
+    """Compile programs that are not in the code cache, so that no micro-batch waits for it.
 
-    Workers find it in the cache. On machines with another disk they compile it themselves.
+    Workers load them from the cache. Workers on machines with another disk compile them again.
     """
+    from millstream.program.program_cache import cache_entry  # explain does without
+
     for program in wanted:
         place = cache_entry(program)
         if not program.is_compiled or (place is not None and place.is_compiled):
             continue
         compiling(program.name, None)
         began = time.perf_counter()
-        # Numba takes a while to load, and whether it is needed can be told without it.
+        # Numba is slow to load, and may not be needed.
         from millstream.kernels.udas.precompile_program import precompile_program
 
         precompile_program(program)

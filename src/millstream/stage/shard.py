@@ -1,4 +1,4 @@
-"""A shard of a pipeline: everything that is known about some of the keys, from batch to batch."""
+"""A shard of a pipeline: the state of some of the keys between micro-batches."""
 
 from __future__ import annotations
 
@@ -13,15 +13,18 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.errors import ExecutionError
-from millstream.kernels.core.kernel import END, KEY, STREAM, Change, Frontier, Kernel, Times, Tuples
+from millstream.kernels.column_names import KEY
+from millstream.kernels.core.kernel import END, STREAM, Change, Frontier, Kernel, Times, Tuples
 from millstream.kernels.core.timestamp_text import is_time, time_texts
-from millstream.kernels.core.tuple_batch import frontier_as_data, frontier_from_data
-from millstream.stage.input_progress import Blob, InputProgress, joined
-from millstream.stage.pipeline import MARK, NUMBER, ORIGIN, TAG, TIME, Input, Pipeline
-from millstream.stage.time_codec import is_float, timestamps
+from millstream.kernels.core.tuple_batch import frontier_as_data, frontier_from_data, joined
+from millstream.kernels.registry import make_kernels
+from millstream.kernels.windows.time_codec import is_float, timestamps
+from millstream.stage.blob import Blob
+from millstream.stage.input_progress import InputProgress
+from millstream.stage.pipeline import MARK, NUMBER, ORIGIN, TAG, TIME, Input, Pipeline, tagged_name
 
 Report = dict[str, Any]
-"""How a micro-batch went, and how far the frontier has come; plain data for JSON."""
+"""Statistics and frontier of a micro-batch, as plain data for JSON."""
 
 _LAST_ORIGIN = 2**31 - 1
 _LARGEST = float(np.finfo(np.float64).max)
@@ -32,7 +35,7 @@ FORMAT = 3
 
 @dataclass
 class StateChange:
-    """What a micro-batch writes into the state store."""
+    """The changes of the state store by a micro-batch."""
 
     meta: bytes
     added: dict[str, bytes] = field(default_factory=dict)
@@ -47,13 +50,13 @@ class Shard:
         self._name = name
         self._shards = shards
         self._arrivals = [InputProgress(source, i) for i, source in enumerate(pipeline.inputs)]
-        self._kernels: list[Kernel] = [] if pipeline.late else pipeline.make_kernels()
+        self._kernels: list[Kernel] = [] if pipeline.late else make_kernels(pipeline.kernels)
         self._chunks: dict[str, int] = {}
         self.frontier = Frontier(-np.inf, -1)
         self.version = 0
 
     def process(self, blobs: Iterable[Blob]) -> tuple[Tuples, Report]:
-        """A micro-batch: results, and what there is to report."""
+        """Process a micro-batch; return its results and its report."""
         by_input: dict[int, list[Blob]] = {}
         pack_ms = 0.0
         for blob in blobs:
@@ -64,8 +67,8 @@ class Shard:
         arrived = [self._arrivals[i].take(group) for i, group in sorted(by_input.items())]
         taken = time.perf_counter()
         wanted = [a.late if self._pipeline.late else a.tuples for a in arrived]
-        tuples = joined([t for t in wanted if t is not None and len(t)])
-        result, reached, frontier = self._run(self._empty() if tuples is None else tuples)
+        parts = [part for part in wanted if part is not None and len(part)]
+        result, reached, frontier = self._run(joined(parts) if parts else self._empty())
         done = time.perf_counter()
         self.version += 1
         counted = {
@@ -91,9 +94,9 @@ class Shard:
         return result, report
 
     def _run(self, tuples: Tuples) -> tuple[Tuples, Frontier, Frontier]:
-        """Results of tuples, how far they had come when the input ended (if it did), and how far they are.
+        """Return the results of tuples, the frontier before the end of the input, and the frontier after it.
 
-        The end comes by itself after what was promised before it, as partial results do not come from it.
+        The end is processed after the frontier before it, since it causes no partial results.
         """
         before = self.frontier
         self.frontier = max(before, min(arrivals.frontier for arrivals in self._arrivals))
@@ -108,24 +111,24 @@ class Shard:
         before_end = reached_time(promised, is_float(kind))
         end = replace(self.frontier, newest=max(newest, default=None), reached=before_end)
         rest, passed = self._through(self._empty(), end)
-        together = joined([part for part in (result, rest) if len(part)])
-        return result if together is None else together, reached, passed
+        parts = [part for part in (result, rest) if len(part)]
+        return joined(parts) if parts else result, reached, passed
 
     @property
     def _reached(self) -> Frontier:
-        """Progress of all inputs before the end, in whichever order they have ended."""
+        """The frontier of all inputs before their end."""
         reached = min(arrivals.reached for arrivals in self._arrivals)
         return max(arrivals.before_last_word for arrivals in self._arrivals) if reached == END else reached
 
     def _through(self, tuples: Tuples, frontier: Frontier) -> tuple[Tuples, Frontier]:
-        """Through all kernels."""
+        """Run all kernels; return the results and the frontier behind the last kernel."""
         for kernel in self._kernels:
             tuples = kernel.process(tuples, frontier)
             frontier = kernel.passes(frontier)
         return tuples, frontier
 
     def _counts(self) -> dict[str, list[int]]:
-        """What is counted of every input."""
+        """Return the counters of every input."""
         return {
             name: [getattr(arrivals, name) for arrivals in self._arrivals] for name in ("seen", "bad", "late")
         }
@@ -141,7 +144,7 @@ class Shard:
         return Tuples(schema.empty_table(), time, np.empty(0, np.int32), np.empty(0, np.int64))
 
     def table(self, result: Tuples, report: Report) -> pa.Table:
-        """Results with what travels along, and a row that reports where somebody wants that."""
+        """Return the results with the added columns, and a row with the report where the pipeline has one."""
         rows = len(result)
         kind = self._pipeline.time_type
         columns = [result.columns.column(name) for name in self._pipeline.output.names]
@@ -162,7 +165,7 @@ class Shard:
     # ------------------------------------------------------------ state
 
     def snapshot(self) -> StateChange:
-        """What the state store must be told after a micro-batch."""
+        """Return the changes of the state store after a micro-batch."""
         added: dict[str, bytes] = {}
         dropped: list[str] = []
         metas: list[Mapping[str, Any]] = []
@@ -187,7 +190,7 @@ class Shard:
         return StateChange(json.dumps(meta, allow_nan=False).encode(), added, tuple(dropped))
 
     def restore(self, meta: bytes, chunks: Mapping[str, bytes]) -> None:
-        """Go on from what was written."""
+        """Restore the state from the state store."""
         stored = _read(meta)
         self.version = stored["version"]
         self.frontier = frontier_from_data(stored["frontier"])
@@ -210,19 +213,19 @@ class Shard:
 
 
 def reached_time(promised: Frontier, is_double: bool) -> int | float | None:
-    """Timed promise, unless nothing or everything was promised."""
+    """Return the time of a frontier; None at the beginning and at the end."""
     if not np.isfinite(promised.time) or (not is_double and promised.time >= np.iinfo(np.int64).max):
         return None
     return None if is_double and promised.time >= _LARGEST else promised.time
 
 
 def version_of(meta: bytes) -> int:
-    """The version of a stored state."""
+    """Return the version of a stored state."""
     return int(_read(meta)["version"])
 
 
 def _read(meta: bytes) -> dict[str, Any]:
-    """State of a shard besides its chunks, if it is in the format of this version."""
+    """Read the state of a shard besides its chunks; refuse other formats."""
     stored: Any = None
     with contextlib.suppress(ValueError):
         stored = json.loads(meta)
@@ -244,7 +247,7 @@ def _damaged(reason: str) -> ExecutionError:
 
 
 def result_schema(pipeline: Pipeline) -> pa.Schema:
-    """The columns of a shard's results."""
+    """Return the columns of a shard's results."""
     order = [(ORIGIN, pa.int32()), (NUMBER, pa.int64())] if pipeline.ordered else []
     marks = [(MARK, pa.string())] if pipeline.marked else []
     hidden = [(TIME, pipeline.time_type), *order, *marks]
@@ -252,7 +255,7 @@ def result_schema(pipeline: Pipeline) -> pa.Schema:
 
 
 def tagged_schema(pipelines: Sequence[Pipeline]) -> pa.Schema:
-    """The columns of results of several pipelines together; of one alone they are its own."""
+    """Return the result columns of several pipelines together; of a single one, its own."""
     if len(pipelines) == 1:
         return result_schema(pipelines[0])
     fields = [
@@ -263,13 +266,8 @@ def tagged_schema(pipelines: Sequence[Pipeline]) -> pa.Schema:
     return pa.schema([*fields, pa.field(TAG, pa.int32())])
 
 
-def tagged_name(tag: int, name: str) -> str:
-    """A column of one pipeline among those of several."""
-    return f"p{tag}_{name}"
-
-
 def tagged(table: pa.Table, tag: int, schema: pa.Schema) -> pa.Table:
-    """Results of one pipeline in the columns of all."""
+    """Return the results of one pipeline with the columns of all."""
     own = {tagged_name(tag, name): name for name in table.column_names}
     columns = {
         TAG: pa.array(np.full(table.num_rows, tag, np.int32)),
@@ -281,13 +279,13 @@ def tagged(table: pa.Table, tag: int, schema: pa.Schema) -> pa.Table:
 
 
 def _written(frontier: Frontier) -> list[int | float] | None:
-    """A frontier as JSON, which has no infinite numbers; None where nothing is promised."""
+    """Return a frontier for JSON, which has no infinite numbers; None at the beginning."""
     time = frontier.time.item() if isinstance(frontier.time, np.generic) else frontier.time
     return None if time == -np.inf else [min(time, _LARGEST), min(frontier.origin, _LAST_ORIGIN)]
 
 
 def _newest(progress: InputProgress, source: Input) -> str | None:
-    """The largest timestamp of a tuple, whichever attribute windows are measured along."""
+    """Return the largest timestamp of a tuple."""
     if source.changes:
         return None
     stamp = next((line for line in source.others if line.attribute is None), None)
@@ -297,7 +295,7 @@ def _newest(progress: InputProgress, source: Input) -> str | None:
 
 
 def time_for_people(newest: Any, kind: pa.DataType) -> str | None:
-    """A time for people and for JSON."""
+    """Return a time as readable text for JSON."""
     if newest is None:
         return None
     values = timestamps(np.array([newest]), kind)

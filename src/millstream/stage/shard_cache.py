@@ -1,12 +1,12 @@
 """Shards kept between micro-batches, so that their state need not be read back from the state store.
 
-Any Python worker of a machine may get the next micro-batch, so what one of them knows is left in shared
-memory for the others, under the version that the state store will have: what does not match that is not used.
-Reading it costs nothing until it is touched, and what a worker changes in it is its own.
+Any Python worker of a machine may get the next micro-batch, so a worker leaves its shards in shared memory
+for the others, under the next version of the state store; a shard of another version is not used. Pages are
+read on access, and a worker's changes are private to it.
 
-A shard in memory is made of objects, so it is pickled, and to load it is to execute what stands there. So
-nothing is loaded, and nothing left, in a directory that another user can write to. What must survive a run is
-not here but in the state store, as plain data.
+A shard in memory consists of objects, so it is pickled, and loading it executes code. So no shard is read
+from or written to a directory that another user can write to. The durable state is in the state store, as
+plain data.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _known: dict[tuple[str, str], Shard] = {}
 
 
 def recall(token: str, name: str, version: int) -> Shard | None:
-    """The shard as it was after that version, if anybody here knows it."""
+    """Return the shard after that version, if it is in memory of this machine."""
     shard = _known.get((token, name))
     if shard is not None and shard.version == version:
         return shard
@@ -80,12 +80,12 @@ def remember(token: str, name: str, shard: Shard) -> None:
 
 
 def place(token: str) -> Path:
-    """The directory of a query in shared memory."""
+    """Return the directory of a query in shared memory."""
     return _root() / token
 
 
 def forget(token: str) -> None:
-    """A query has ended."""
+    """Remove the shards of a query that has ended."""
     for key in [key for key in _known if key[0] == token]:
         del _known[key]
     if is_trusted(_root()):

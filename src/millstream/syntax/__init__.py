@@ -1,4 +1,4 @@
-"""Text to tree: the ESL dialect on sqlglot."""
+"""Syntax: the ESL dialect on sqlglot, from text to trees and back."""
 
 from millstream.syntax.script import (
     BrokenStatement,

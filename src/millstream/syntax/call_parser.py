@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class CallParser(OverParser):
-    """Calls of functions and aggregates."""
+    """Parser of calls of functions and aggregates."""
 
     def call(self, parts: list[exp.Identifier], first: Token) -> exp.Expr:
         name = parts[-1]
@@ -36,7 +36,7 @@ class CallParser(OverParser):
             arguments = _with_unit(name.name, arguments)
         node = exp.Anonymous(this=name if name.quoted else name.name, expressions=arguments)
         node = self.spanned(node, name)
-        # sqlglot keeps a qualified function as dots that lead to the call.
+        # sqlglot represents a qualified function as dots that lead to the call.
         if len(parts) > 1:
             node = exp.Dot.build([*parts[:-1], node])
         return self._tail(self.spanned(node, first), first)
@@ -48,8 +48,8 @@ class CallParser(OverParser):
             return []
         first = self.current
         if self.take("DISTINCT"):
-            given = self.listed(self._perhaps_starred)
-            return [self.spanned(exp.Distinct(expressions=given), first)]
+            arguments = self.listed(self._perhaps_starred)
+            return [self.spanned(exp.Distinct(expressions=arguments), first)]
         if self.at("ALL") and self.peek().key not in (")", ",", "."):
             self.advance()
         aliased = name.name.upper() == "STRUCT"
@@ -75,7 +75,7 @@ class CallParser(OverParser):
         return self._nulls(node, first)
 
     def _starred(self) -> exp.Expr | None:
-        """``*Y``, ``*Y.price`` or ``*Y.price - Y.cost``: an aggregate over a complete star of a pattern."""
+        """Parse ``*Y``, ``*Y.price`` or ``*Y.price - Y.cost``, the argument of a final aggregate."""
         first = self.current
         if not self.at("*") or not self.is_name(self.peek()):
             return None
@@ -86,7 +86,7 @@ class CallParser(OverParser):
         return self._starred() or self.expression()
 
     def star(self) -> exp.Expr | None:
-        """``*``, ``* EXCEPT (a, b)`` or ``t.*``, where all columns are meant."""
+        """Parse ``*``, ``* EXCEPT (a, b)`` or ``t.*`` for all columns."""
         first = self.current
         distance = 0
         while self.is_name(self.peek(distance)) and self.peek(distance + 1).key == ".":
@@ -109,7 +109,7 @@ class CallParser(OverParser):
         return self.column_of([*parts, star], first) if parts else star
 
     def _at_parameters(self) -> bool:
-        """``(x, y) ->``."""
+        """Return whether the parameters of a lambda come next: ``(x, y) ->``."""
         distance = 0
         while self.peek(distance).key == ("," if distance else "(") and self.is_name(self.peek(distance + 1)):
             distance += 2
@@ -121,7 +121,7 @@ class CallParser(OverParser):
         body = self.expression().transform(lambda node: _bound(node, names), copy=False)
         return self.spanned(exp.Lambda(this=body, expressions=parameters), first)
 
-    # ------------------------------------------------------------ behind a call
+    # ------------------------------------------------------------ clauses after a call
 
     def _tail(self, node: exp.Expr, first: Token) -> exp.Expr:
         if self.words("WITHIN", "GROUP"):
@@ -154,7 +154,7 @@ class CallParser(OverParser):
     # ------------------------------------------------------------ calls with a syntax of their own
 
     def _quantified(self, name: str) -> exp.Expr:
-        """``> ALL (SELECT ...)``: not in Spark either, but worth an explanation that analysis gives."""
+        """Parse ``> ALL (SELECT ...)``, which Spark does not have either; analysis explains it."""
         query = exp.Subquery(this=self.query())
         return exp.All(this=query) if name.upper() == "ALL" else exp.Any(this=query)
 
@@ -209,7 +209,7 @@ class CallParser(OverParser):
         side = self.take("BOTH", "LEADING", "TRAILING") if self.peek().key not in (")", ",", ".") else None
         first = None if self.at("FROM", ")") else self.value()
         if not side and not self.at("FROM"):
-            # In Spark what to trim comes first in both spellings.
+            # In Spark the characters to trim come first in both spellings.
             names = ("expression", "this") if self.at(",") else ("this",)
             return self._plain(name, first, exp.Trim, names)
         self.expect("FROM")
@@ -218,7 +218,7 @@ class CallParser(OverParser):
     def _plain(
         self, name: str, first: exp.Expr | None, kind: type[exp.Expr], keys: tuple[str, ...]
     ) -> exp.Expr:
-        """The same node from a mere list, if it has the right length; analysis complains if it has not."""
+        """Build the node from a plain list of arguments; analysis reports a wrong number of them."""
         arguments = [] if first is None else [first]
         while self.take(","):
             arguments.append(self.expression())
@@ -228,7 +228,7 @@ class CallParser(OverParser):
         return exp.Anonymous(this=name, expressions=arguments)
 
 
-# sqlglot knows systems in which a substring needs no start.
+# sqlglot supports systems in which a substring needs no start.
 _REQUIRED = ("start",)
 _SPECIAL_CALLS: dict[str, Callable[[CallParser, str], exp.Expr]] = {
     "CAST": CallParser._cast,
@@ -253,7 +253,7 @@ _UNITS = frozenset(
 
 
 def _with_unit(name: str, arguments: list[exp.Expr]) -> list[exp.Expr]:
-    """Make the first argument of ``datediff(MINUTE, a, b)`` a keyword, which it is in Spark: not a column."""
+    """Make the first argument of ``datediff(MINUTE, a, b)`` a keyword, as in Spark, not a column."""
     if name.upper() not in _OF_UNITS or len(arguments) != 3:
         return arguments
     unit, *others = arguments
@@ -267,7 +267,7 @@ def _with_unit(name: str, arguments: list[exp.Expr]) -> list[exp.Expr]:
 
 
 def _bound(node: exp.Expr, names: set[str]) -> exp.Expr:
-    """Inside a lambda its parameters are plain names, not columns."""
+    """Turn the columns in a lambda that name its parameters into plain names."""
     if not isinstance(node, exp.Column) or node.parts[0].name.lower() not in names:
         return node
     bound = node.to_dot() if node.table else node.this

@@ -1,4 +1,4 @@
-"""Text in a canonical form: the same for all ways of writing the same tokens."""
+"""Canonical form of a text, equal for all spellings of the same tokens."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def canonical_text(text: str) -> str:
     """
     try:
         return " ".join(_written(token) for token in tokenize(text) if token.kind is not Kind.END)
-    except EslSyntaxError:  # a name that is no text of the language
+    except EslSyntaxError:  # a name that is not a text of the language
         return " ".join(text.split())
 
 
@@ -30,7 +30,7 @@ def _written(token: Token) -> str:
         case Kind.TEXT:
             return json.dumps(token.text)
         case Kind.NAME:
-            # A column without a name of its own has its text for one.
+            # A column without an alias is named by its text.
             plain = _WORD.fullmatch(token.text) is not None
             return token.text.upper() if plain else f"`{canonical_text(token.text)}`"
         case Kind.HINT:

@@ -14,10 +14,10 @@ _BODY_STATEMENTS = ("INSERT", "UPDATE", "DELETE")
 
 
 class AggregateParser(QueryParser):
-    """The statements that define functions of the user's own."""
+    """Parser of the statements that define functions and aggregates."""
 
     def function(self, first: Token) -> nodes.CreateFunction:
-        """CREATE FUNCTION f(x DOUBLE) : DOUBLE AS expr | LANGUAGE PYTHON AS 'module:name'."""
+        """Parse CREATE FUNCTION f(x DOUBLE) : DOUBLE AS expr | LANGUAGE PYTHON AS 'module:name'."""
         exists = self.if_not_exists()
         node = nodes.CreateFunction(this=self.name("the function"), exists=exists)
         node.set("parameters", self._parameters())
@@ -32,7 +32,7 @@ class AggregateParser(QueryParser):
         return self.spanned(node, first)
 
     def aggregate(self, first: Token, window: bool) -> nodes.CreateAggregate:
-        """CREATE [WINDOW] AGGREGATE f(x INT) : INT [ALGEBRAIC] { ... } | LANGUAGE PYTHON AS '...'."""
+        """Parse CREATE [WINDOW] AGGREGATE f(x INT) : INT [ALGEBRAIC] { ... } | LANGUAGE PYTHON AS '...'."""
         exists = self.if_not_exists()
         node = nodes.CreateAggregate(this=self.name("the aggregate"), window=window, exists=exists)
         node.set("parameters", self._parameters())
@@ -50,9 +50,9 @@ class AggregateParser(QueryParser):
         return self.spanned(node, first)
 
     def column_declaration(self, *, collected: bool = False) -> nodes.ColumnDeclaration:
-        """``price DOUBLE``, or just ``price`` in old listings.
+        """Parse ``price DOUBLE``, or just ``price`` in old listings.
 
-        With ``collected``, a type that there is not is left to the analysis, which collects mistakes.
+        With ``collected``, an unknown type is left to the analysis, which collects errors.
         """
         first = self.current
         node = nodes.ColumnDeclaration(this=self.name("a column"))
@@ -68,7 +68,7 @@ class AggregateParser(QueryParser):
         return self.spanned(node, first)
 
     def _unknown_type(self) -> exp.DataType | None:
-        """A word that stands in the place of a type, alone."""
+        """Parse a single word in the place of a type."""
         token = self.current
         if token.kind is not Kind.WORD or self.is_type(token) or self.peek().key not in (",", ")"):
             return None
@@ -132,7 +132,7 @@ class AggregateParser(QueryParser):
         return self.current.kind is Kind.END
 
     def _close_brace(self, opening: Token) -> None:
-        """Unlike other brackets, braces have semicolons between them."""
+        """Parse the closing brace; unlike other brackets, braces have semicolons between them."""
         if not self.take("}"):
             self.fail("this '{' is not closed", opening, hint="add '}'")
 
@@ -178,7 +178,7 @@ class AggregateParser(QueryParser):
                 return self._delete(kind)
 
     def insert(self, first: Token) -> nodes.InsertInto:
-        """INSERT INTO name [(columns)] VALUES ... [WHERE cond] | query."""
+        """Parse INSERT INTO name [(columns)] VALUES ... [WHERE cond] | query."""
         self.expect("INTO")
         if self.at("TABLE") and self.is_name(self.peek()):
             self.advance()

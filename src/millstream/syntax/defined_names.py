@@ -1,4 +1,4 @@
-"""Names that a statement defines, read from its words: also of a statement that cannot be parsed."""
+"""Names that a statement defines, read from its tokens, even if it cannot be parsed."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from millstream.syntax.tokens import Kind, Token, tokenize
 _FUNCTIONS = ("FUNCTION", "AGGREGATE", "WINDOW")
 _BEFORE_NAMES = ("AGGREGATE", "IF", "NOT", "EXISTS")
 _HEAD = 3
-"""Words in which the kind of a definition stands: others know MATERIALIZED VIEW and the like."""
+"""Number of words that may contain the kind of a definition, as in MATERIALIZED VIEW of other systems."""
 
 
 class DefinedName(NamedTuple):
-    """A name, and whether it is one of functions and aggregates."""
+    """A name, with a flag for names of functions and aggregates."""
 
     name: str
     is_function: bool
 
 
 def defined_names(text: str) -> list[DefinedName]:
-    """Names that a statement would define.
+    """Return the names that a statement would define.
 
     >>> [d.name for d in defined_names("CREATE STREAM s (a INT) LATE INTO l BAD INTO b")]
     ['s', 'l', 'b']
@@ -56,7 +56,7 @@ def _defined(tokens: Sequence[Token]) -> Iterator[DefinedName]:
 
 
 def _created(tokens: Sequence[Token]) -> Iterator[DefinedName]:
-    """The name behind CREATE and a kind, which may be misspelt or missing."""
+    """Yield the name after CREATE and a kind, which may be misspelt or missing."""
     tokens = tokens[2:] if _key(tokens, 0) == "OR" else tokens
     kind = next((i for i, token in enumerate(tokens[:_HEAD]) if token.key in CREATABLE), 0)
     rest = tokens[kind + 1 :]
@@ -81,11 +81,11 @@ def _key(tokens: Sequence[Token], index: int) -> str:
 
 
 def _outside_braces(tokens: Sequence[Token]) -> list[Token]:
-    """Leave out the bodies of aggregates, whose tables are their own."""
-    kept, depth = [], 0
+    """Drop the bodies of aggregates, whose tables are local."""
+    remaining, depth = [], 0
     for token in tokens:
         depth = max(0, depth - (token.key == "}"))
         if depth == 0:
-            kept.append(token)
+            remaining.append(token)
         depth += token.key == "{"
-    return kept
+    return remaining

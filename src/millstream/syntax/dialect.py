@@ -1,4 +1,4 @@
-"""ESL as a dialect of sqlglot, which keeps the trees and prints them."""
+"""ESL as a dialect of sqlglot, which holds and prints the trees."""
 
 from __future__ import annotations
 

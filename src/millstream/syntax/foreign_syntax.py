@@ -1,8 +1,7 @@
-"""A phrase book: how other systems write something, and how to write it here.
+"""Constructs of other systems, and their counterparts in ESL.
 
-One table for everything that people bring along from Flink, Spark, RisingWave, ksqlDB and Esper. The parser
-looks into it when it cannot go on, the analysis when it meets a call. ``docs/coming_from.md`` shows each
-phrase with an example.
+One table for the syntax of Flink, Spark, RisingWave, ksqlDB and Esper. The parser consults it after a syntax
+error, the analysis when it resolves a call. ``docs/coming_from.md`` shows each construct with an example.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 AMOUNT = "#"
-"""In a phrase, a number or a text."""
+"""Placeholder in a phrase for a number or a text."""
 
 
 @dataclass(frozen=True)
@@ -18,10 +17,10 @@ class Phrase:
     """A construct of another system.
 
     Attributes:
-        words: The words and signs by which it is known.
+        words: The words and signs that identify it.
         written: Its name in messages.
-        instead: What to write, as a hint.
-        reach: The number of tokens behind the first word within which the parser gives up.
+        instead: Its counterpart in ESL, as a hint.
+        reach: The number of tokens after the first word within which the parser gives up.
     """
 
     words: tuple[str, ...]
@@ -48,7 +47,7 @@ _LIMITED = (
 )
 _OPTIONS = "name the source behind the columns: USING kafka OPTIONS (subscribe 'bids')"
 _COMPUTED = "compute it in a query: CREATE STREAM t AS SELECT ..., timestamp_millis(ms) AS at FROM s"
-_BETWEEN = "say in WHERE what the tuples between are: AS (X, *Y, Z)"
+_BETWEEN = "describe the tuples between in WHERE: AS (X, *Y, Z)"
 _KEYLESS = "leave it out: streams and tables have no keys"
 
 PHRASES = (
@@ -69,11 +68,11 @@ PHRASES = (
         "win:time(...)",
         "put the window behind the stream: FROM Bid [RANGE 10 SECONDS]",
     ),
-    # when results come
+    # time of results
     Phrase(
         ("EMIT", "CHANGES"),
         "EMIT CHANGES",
-        "leave it out; SELECT CHANGES gives what the result of a window gains and loses",
+        "leave it out; SELECT CHANGES returns the rows that enter and leave the result of a window",
     ),
     Phrase(("EMIT", "FINAL"), "EMIT FINAL", "leave it out: a window is reported when it is final"),
     Phrase(("EMIT", "ON"), "EMIT ON WINDOW CLOSE", "leave it out: a window is reported when it is final"),
@@ -82,7 +81,7 @@ PHRASES = (
     Phrase(
         ("WATERMARK", "FOR"),
         "WATERMARK FOR",
-        "say behind the columns how late tuples may be: ORDER BY bid_time ... SLACK INTERVAL 5 SECONDS",
+        "declare the permitted delay after the columns: ORDER BY bid_time ... SLACK INTERVAL 5 SECONDS",
     ),
     Phrase(("WITH", "("), "WITH (...)", _OPTIONS),
     Phrase(("PRIMARY", "KEY"), "PRIMARY KEY", _KEYLESS),
@@ -98,7 +97,7 @@ PHRASES = (
     Phrase(("CREATE", "SOURCE"), "CREATE SOURCE", "write CREATE STREAM s (...) ORDER BY t USING ..."),
     Phrase(("CREATE", "SCHEMA"), "CREATE SCHEMA", "write CREATE STREAM s (...) ORDER BY t USING ..."),
     Phrase(("CREATE", "CONNECTOR"), "CREATE CONNECTOR", "write CREATE STREAM or CREATE SINK with USING"),
-    Phrase(("SHOW", "CREATE"), "SHOW CREATE", "DESCRIBE name shows what is known of it"),
+    Phrase(("SHOW", "CREATE"), "SHOW CREATE", "DESCRIBE name shows its definition"),
     # joins
     Phrase(("ASOF", "JOIN"), "ASOF JOIN", _ASOF),
     Phrase(("ASOF", "LEFT"), "ASOF JOIN", _ASOF),
@@ -145,10 +144,10 @@ WINDOW_FUNCTIONS = {
         for edge in ("start", "end", "rowtime", "proctime")
     },
 }
-"""Functions that make a window elsewhere."""
+"""Functions that define a window in other systems."""
 
 RELATIONS = frozenset({"tumble", "hop", "cumulate", "unnest"})
-"""Functions that are read from elsewhere."""
+"""Functions that stand in FROM in other systems."""
 
 FUNCTIONS = {
     "unnest": _EXPLODE,
@@ -164,7 +163,7 @@ FUNCTIONS = {
     "collect": "write collect_list(x)",
     "string_to_array": "write split(text, ',')",
 }
-"""Other functions that are not Spark's."""
+"""Other functions that Spark does not have."""
 
 OTHER_NAMES = {
     "average": "avg",
@@ -184,17 +183,17 @@ OTHER_NAMES = {
     "todatetime": "to_timestamp",
     "to_datetime": "to_timestamp",
 }
-"""Functions of Spark's that people know by another name, which may be misspelt, too."""
+"""Other names of Spark's functions, which may be misspelt too."""
 
 BESIDE_OVER = {
     "lag": "the tuple before is the first of two: first(price) OVER (PARTITION BY k ROWS 1 PRECEDING)",
     "lead": "a pattern sees the tuple that follows: FROM s PARTITION BY k AS (X, Y)",
     "row_number": f"number the tuples: count(*) OVER (PARTITION BY k ROWS UNBOUNDED PRECEDING); {_BEST}",
 }
-"""Functions of OVER that are no aggregates."""
+"""Functions with OVER that are not aggregates."""
 
 RANKED = _BEST
-"""For all functions of OVER that have no hint of their own, and for LIMIT."""
+"""Hint for all other functions with OVER, and for LIMIT."""
 
 TYPES = {
     **dict.fromkeys(("TEXT", "CLOB", "NVARCHAR", "UUID", "JSON", "JSONB"), "STRING"),
@@ -209,11 +208,11 @@ TYPES = {
     "ROW": "STRUCT<name: type, ...>",
     "LIST": "ARRAY<type>",
 }
-"""Types under other names."""
+"""Other names of types."""
 
 COLUMNS = {
     "NOT": "leave NOT NULL out: a column may be NULL, and WHERE x IS NOT NULL keeps the rest",
-    "DEFAULT": "leave it out: coalesce(x, 0) gives a value to what has none",
+    "DEFAULT": "leave it out: coalesce(x, 0) replaces NULL by a value",
     "UNIQUE": _KEYLESS,
     "KEY": _KEYLESS,
     "AS": _COMPUTED,
@@ -221,7 +220,7 @@ COLUMNS = {
     "METADATA": "name a column as Spark's source does: topic, partition, offset, timestamp",
     "COMMENT": "write a comment behind --",
 }
-"""Words behind the type of a column."""
+"""Words after the type of a column."""
 
 ELEMENTS = {
     "+": ("a star stands before its variable", "write *Y for one tuple or more"),
@@ -229,11 +228,11 @@ ELEMENTS = {
     "{": ("a star takes as many tuples as it can", "limit them in WHERE: *Y with count(*Y) <= 5"),
     "|": ("a pattern has no alternatives", "put them into the condition: WHERE Y.price > 10 OR Y.price < 5"),
     "->": ("elements of a pattern are separated by commas", "write AS (X, Y)"),
-    "?": ("an element of a pattern cannot be left out", "write a query without it"),
+    "?": ("an element of a pattern cannot be optional", "write a query without it"),
     "!": ("a pattern has no negation", _BETWEEN),
     "NOT": ("a pattern has no negation", _BETWEEN),
 }
-"""Signs and words at an element of a pattern: what is wrong, and what to write."""
+"""Signs and words at an element of a pattern: the error, and its remedy."""
 
 CHARACTERS = {
     "#": "put the window behind the stream: FROM Bid [RANGE 10 SECONDS]",

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _SIDES = ("LEFT", "RIGHT", "FULL")
 _KINDS = ("INNER", "CROSS", "OUTER", "SEMI", "ANTI")
 _CLAUSES = ("FROM", "WHERE", "GROUP", "HAVING", "WINDOW", "ORDER", "LIMIT", "OFFSET")
-# What else may follow an expression or a relation. A misspelt one is taken for an alias at first.
+# Other words that may follow an expression or a relation. A misspelt one is first taken for an alias.
 _CONTINUATIONS = (
     *("UNION", "EXCEPT", "INTERSECT", "JOIN", "INNER", "CROSS", "LATERAL", "PARTITION", "SEQUENCE"),
     *("AND", "ASC", "DESC", "NULLS", "BETWEEN", "LIKE", "OVER", "FILTER", "WITHIN"),
@@ -26,7 +26,7 @@ _COMPARISONS = ("=", "==", "<>", "!=", "<", "<=", ">", ">=", "<=>", "IS", "IN", 
 
 
 class RelationParser(WindowParser):
-    """What queries read from."""
+    """Parser of the FROM clause."""
 
     def _from(self, select: exp.Select) -> None:
         first = self.advance()
@@ -48,7 +48,7 @@ class RelationParser(WindowParser):
     # ------------------------------------------------------------ joins
 
     def _join_length(self) -> int:
-        """How many words introduce the join that comes next; 0 if none does."""
+        """Return the number of words that introduce the next join; 0 if there is none."""
         length = 0
         while self.peek(length).key in ("NATURAL", *_SIDES, *_KINDS) and length < 3:
             length += 1
@@ -161,7 +161,7 @@ class RelationParser(WindowParser):
         return self._with_alias(exp.Subquery(this=inner), opening)
 
     def values(self) -> exp.Values:
-        """``VALUES (1, 'a'), (2, 'b') AS t(n, s)``."""
+        """Parse ``VALUES (1, 'a'), (2, 'b') AS t(n, s)``."""
         first = self.current
         self.expect("VALUES")
         values = exp.Values(expressions=self.listed(self._values_row))
@@ -228,7 +228,7 @@ class RelationParser(WindowParser):
 
     @property
     def at_clause(self) -> bool:
-        """Whether the next word begins what follows a list of items or a relation."""
+        """Return whether the next word begins a clause after a list of items or a relation."""
         following = self.peek()
         match self.current.key:
             case "OFFSET":
@@ -247,7 +247,7 @@ class RelationParser(WindowParser):
 
     @property
     def at_alias(self) -> bool:
-        """Whether a name comes next that can only be an alias without AS."""
+        """Return whether a name comes next that can only be an alias without AS."""
         return (
             self.at_name
             and not self.at_clause
@@ -257,11 +257,11 @@ class RelationParser(WindowParser):
 
     @property
     def at_named_window(self) -> bool:
-        """``WINDOW w AS (``; otherwise WINDOW may be a name."""
+        """Return whether ``WINDOW w AS (`` comes next; otherwise WINDOW may be a name."""
         return self.at("WINDOW") and self.is_name(self.peek()) and self.peek(2).key == "AS"
 
     def fail_unexpected(self, hint: str | None = None) -> NoReturn:
-        """Complain about a token that nothing allows here; perhaps the word before it was misspelt."""
+        """Report a token that is not allowed here; the word before it may be misspelt."""
         known = (*_CLAUSES, *_CONTINUATIONS)
         if self.previous.key in ("PARTITION", "SEQUENCE", "SORT", "CLUSTER", "DISTRIBUTE"):
             self.fail_expecting("BY")

@@ -1,4 +1,4 @@
-"""Printing of ESL: what is parsed again gives the same tree."""
+"""Printing of ESL: parsing the text again gives the same tree."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PLAIN_KEY = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
 class EslGenerator(PlainSqlGenerator):
-    """The nodes that ESL has and SQL has not."""
+    """Generator for the nodes that ESL adds to SQL."""
 
     # ------------------------------------------------------------ helpers
 
@@ -255,5 +255,5 @@ def _own_nodes() -> list[type[exp.Expression]]:
     return [node for node in own if node is not nodes.Statement]
 
 
-# sqlglot finds the methods for its own nodes by name; those for ours are entered here.
+# sqlglot looks up the methods for its own nodes by name; those for ours are registered here.
 EslGenerator.TRANSFORMS = transforms(EslGenerator, *_own_nodes())

@@ -1,4 +1,4 @@
-"""Parsing of lengths: intervals of time, and quantities such as ``5 MINUTES``, ``100 ROWS`` or ``2.5``."""
+"""Parsing of amounts: intervals of time, and quantities such as ``5 MINUTES``, ``100 ROWS`` or ``2.5``."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _AMOUNT = re.compile(r"\s*([+-]?\s*[0-9]*\.?[0-9]+)\s*([A-Za-z]+)\s*")
 
 
 class IntervalParser(DataTypeParser):
-    """How long, how far, how many."""
+    """Parser of intervals and quantities."""
 
     @property
     def at_interval(self) -> bool:
-        """INTERVAL may also be the name of a column: what follows must be an amount."""
+        """Return whether an interval comes next: INTERVAL is a column's name unless an amount follows."""
         following = self.peek()
         if following.kind in (Kind.TEXT, Kind.NUMBER):
             return True
@@ -47,7 +47,7 @@ class IntervalParser(DataTypeParser):
         return distance
 
     def interval(self) -> exp.Expr:
-        """``INTERVAL 5 MINUTES``; several amounts are a sum, in parentheses as it would be printed."""
+        """Parse ``INTERVAL 5 MINUTES``; several amounts are a sum, in parentheses as it would be printed."""
         first = self.current
         amounts = self.amounts()
         if len(amounts) == 1:
@@ -61,7 +61,7 @@ class IntervalParser(DataTypeParser):
         return self.spanned(node, first)
 
     def amounts(self) -> list[exp.Interval]:
-        """``INTERVAL '5' MINUTE``, ``INTERVAL 1 HOUR 30 MINUTES``, ``INTERVAL '1 hour 30 minutes'``."""
+        """Parse ``INTERVAL '5' MINUTE``, ``INTERVAL 1 HOUR 30 MINUTES``, ``INTERVAL '1 hour 30 minutes'``."""
         self.expect("INTERVAL")
         amounts = self._first_amount()
         while self.current.kind in (Kind.TEXT, Kind.NUMBER) and self.peek().key in INTERVAL_UNITS:
@@ -126,7 +126,7 @@ class IntervalParser(DataTypeParser):
     # ------------------------------------------------------------ quantities
 
     def quantity(self, what: str) -> exp.Expr:
-        """``INTERVAL '5' MINUTE``, ``5 MINUTES``, ``1 HOUR 30 MINUTES``, ``100 ROWS``, ``-2.5``."""
+        """Parse ``INTERVAL '5' MINUTE``, ``5 MINUTES``, ``1 HOUR 30 MINUTES``, ``100 ROWS``, ``-2.5``."""
         first = self.current
         if self.at("INTERVAL"):
             amounts = self.amounts()

@@ -1,7 +1,7 @@
-"""The syntax nodes that ESL has and SQL has not.
+"""Syntax nodes that ESL adds to SQL.
 
-Everything else is sqlglot's. A node lists its arguments in ``arg_types`` (True: required), as sqlglot's
-own nodes do, so that copying, comparing and walking work on mixed trees.
+All others are sqlglot's. A node lists its arguments in ``arg_types`` (True: required), as sqlglot's own nodes
+do, so that copying, comparing and walking work on mixed trees.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class CreateTable(Statement):
 
 
 class CreateSink(Statement):
-    """CREATE SINK: where results go."""
+    """CREATE SINK: a target for results."""
 
     arg_types = {"this": True, "format": True, "options": False, "replace": False, "exists": False}
 
@@ -63,13 +63,13 @@ class CreateView(Statement):
 
 
 class UnknownType(exp.DataType):
-    """A word in the place of a column's type that is no type."""
+    """A word in the place of a column's type that is not a type."""
 
     arg_types = {**exp.DataType.arg_types, "word": True, "hint": False}
 
 
 class ColumnDeclaration(exp.Expression):
-    """A column or parameter; old listings leave the type out."""
+    """A column or parameter; old listings omit the type."""
 
     arg_types = {"this": True, "kind": False}
 
@@ -117,7 +117,7 @@ class SplitStream(Statement):
 
 
 class Branch(exp.Expression):
-    """A part of a split stream: a name and the query that makes it."""
+    """A branch of a split stream: a name and its query."""
 
     arg_types = {"this": True, "query": True}
 
@@ -216,7 +216,7 @@ class StreamWindow(exp.Expression):
 
 
 class OverSpec(exp.WindowSpec):
-    """The frame of an OVER, with what ESL adds to it."""
+    """The frame of an OVER, with ESL's additions."""
 
     arg_types = {**exp.WindowSpec.arg_types, "slide": False, "active": False, "emit": False}
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class _Operator(NamedTuple):
-    signs: tuple[str, ...]  # several signs that touch make the operators << >> >>>
+    signs: tuple[str, ...]  # adjacent signs form the operators << >> >>>
     precedence: int
     node: type[exp.Binary]
 
@@ -57,27 +57,27 @@ _BY_FIRST_SIGN = {
 }
 _UNARY = {"-": exp.Neg, "~": exp.BitwiseNot}
 _PREDICATES = ("BETWEEN", "IN", "LIKE", "ILIKE", "RLIKE", "REGEXP")
-# A longer chain of ANDs or ORs becomes a balanced tree: it means the same, and is not deep.
+# A longer chain of ANDs or ORs becomes a balanced tree, which is equivalent and not deep.
 _LONG_CHAIN = 32
 
 
 class OperatorParser(BaseParser):
-    """Expressions from OR down to unary minus."""
+    """Parser of expressions from OR down to unary minus."""
 
     @abstractmethod
     def primary(self) -> exp.Expr:
-        """What operators stand between: literals, columns, calls, parentheses."""
+        """Parse an operand: a literal, a column, a call, parentheses."""
 
     @abstractmethod
     def query(self) -> exp.Query:
-        """A query, not in parentheses."""
+        """Parse a query, not in parentheses."""
 
     @abstractmethod
     def continued_query(self, items: list[exp.Expr]) -> exp.Query | None:
-        """The query that begins with a parenthesized query just read, if it goes on."""
+        """Parse the rest of a query that begins with the parenthesized query just read, if there is any."""
 
     def at_query(self, distance: int = 0) -> bool:
-        """Whether a query begins there; VALUES may also be a name."""
+        """Return whether a query begins there; VALUES may also be a name."""
         return self.peek(distance).key in ("SELECT", "WITH") or self.at_values(distance)
 
     def at_values(self, distance: int = 0) -> bool:
@@ -96,7 +96,7 @@ class OperatorParser(BaseParser):
         return _chained(exp.Or, operands)
 
     def condition(self, what: str) -> exp.Expr:
-        """An expression that a person misses by this name."""
+        """Parse an expression; if it is missing, the message asks for ``what``."""
         if self.at_end:
             self.fail_expecting(what)
         return self.expression()
@@ -119,7 +119,7 @@ class OperatorParser(BaseParser):
     # ------------------------------------------------------------ predicates
 
     def _predicate(self) -> exp.Expr:
-        """A value and at most one predicate about it; a second one needs parentheses, as in Spark."""
+        """Parse a value and at most one predicate; a second one needs parentheses, as in Spark."""
         if self._at_exists():
             return self._exists()
         node = self.value()
@@ -143,7 +143,7 @@ class OperatorParser(BaseParser):
         return self.spanned(exp.Not(this=predicate), node) if negated else predicate
 
     def _at_exists(self) -> bool:
-        """There is also a function of that name, for arrays."""
+        """Return whether EXISTS and a query come next; there is also a function of that name, for arrays."""
         distance = 1
         while self.at("EXISTS") and self.peek(distance).key == "(":
             distance += 1
@@ -219,7 +219,7 @@ class OperatorParser(BaseParser):
     # ------------------------------------------------------------ operators
 
     def value(self, precedence: int = 0) -> exp.Expr:
-        """Operators that bind tighter than the precedence, from left to right."""
+        """Parse operators that bind tighter than the precedence, from left to right."""
         node = self._unary()
         while (operator := self._operator()) and operator.precedence > precedence:
             sign = self.current
@@ -233,7 +233,7 @@ class OperatorParser(BaseParser):
 
     @abstractmethod
     def old_interval(self, node: exp.Expr) -> exp.Expr:
-        """The papers' ``btime + num_min minutes``."""
+        """Parse the papers' ``btime + num_min minutes``."""
 
     def _operator(self) -> _Operator | None:
         for operator in _BY_FIRST_SIGN.get(self.current.key, ()):
@@ -259,7 +259,7 @@ def _binary(operator: _Operator, left: exp.Expr, right: exp.Expr) -> exp.Expr:
         # sqlglot has no node for >>>, but Spark has a function.
         return exp.Anonymous(this="shiftrightunsigned", expressions=[left, right])
     node = operator.node(this=left, expression=right)
-    # What sqlglot notes for division and concatenation in Spark's dialect.
+    # The attributes that sqlglot sets for division and concatenation in Spark's dialect.
     if isinstance(node, exp.Div):
         node.set("typed", False)
         node.set("safe", True)

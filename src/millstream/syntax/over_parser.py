@@ -1,4 +1,4 @@
-"""Parsing of ORDER BY and of OVER, with what ESL adds to a frame."""
+"""Parsing of ORDER BY and of OVER, with ESL's additions to a frame."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _HINT = (
 
 
 class OverParser(PrimaryParser):
-    """Windows over an aggregate call."""
+    """Parser of OVER."""
 
     def order(self, value: Callable[[], exp.Expr] | None = None) -> exp.Order:
-        """ORDER BY and what follows; it is ordered by expressions, unless there are other values."""
+        """Parse ORDER BY; ``value`` parses a key, by default an expression."""
         first = self.advance()
         self.expect("BY")
         return self.spanned(exp.Order(expressions=self.listed(lambda: self.ordered(value))), first)
@@ -37,7 +37,7 @@ class OverParser(PrimaryParser):
         node = self.expression() if value is None else value()
         direction = self.take("ASC", "DESC")
         descending = direction.key == "DESC" if direction else None
-        # As in Spark, NULL is the smallest value unless something else is said.
+        # As in Spark, NULL is the smallest value by default.
         nulls_first = not descending
         if self.take("NULLS"):
             position = self.take("FIRST", "LAST")
@@ -56,7 +56,7 @@ class OverParser(PrimaryParser):
         return self.spanned(window, first)
 
     def window_definition(self, node: exp.Expr) -> exp.Window:
-        """``([name] [PARTITION BY ...] [ORDER BY ...] [frame])``."""
+        """Parse ``([name] [PARTITION BY ...] [ORDER BY ...] [frame])``."""
         opening = self.open("(")
         window = exp.Window(this=node)
         if self.at_name and not self.at(*_PARTS):
@@ -80,7 +80,7 @@ class OverParser(PrimaryParser):
         first = self.advance()
         between = self.take("BETWEEN")
         start, start_side = self._bound()
-        # `n PRECEDING` is short for BETWEEN n PRECEDING AND CURRENT ROW; one form is kept.
+        # `n PRECEDING` is short for BETWEEN n PRECEDING AND CURRENT ROW; the tree has one form.
         end: exp.Expr | str = "CURRENT ROW"
         end_side: str | None = None
         if between:

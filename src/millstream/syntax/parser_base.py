@@ -1,4 +1,4 @@
-"""What the parts of the ESL parser share: the way through the tokens, errors, spans, names and lists."""
+"""Base of the ESL parser: the cursor over tokens, errors, spans, names and lists."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Node = TypeVar("Node", bound=exp.Expr)
 Item = TypeVar("Item")
 
-# Words that mean something wherever they stand. They can be names in backquotes, or behind a dot.
+# Words that are always keywords. They can be names in backquotes, or after a dot.
 RESERVED = frozenset(
     {
         *("SELECT", "FROM", "WHERE", "GROUP", "HAVING", "ORDER", "BY", "LIMIT", "WITH", "INTO", "AS"),
@@ -30,12 +30,12 @@ RESERVED = frozenset(
     }
 )
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
-# Deeper than programs generate SQL, and so shallow that the stack is enough to walk through a tree.
+# Deeper than generated SQL, and shallow enough for recursion over a tree.
 MAX_NESTING = 250
 
 
 class BaseParser(ABC):  # noqa: B024 (its parts have the abstract methods)
-    """A cursor over tokens that knows how to complain."""
+    """A cursor over tokens that reports errors."""
 
     def __init__(self, tokens: Sequence[Token]) -> None:
         self._tokens = tokens
@@ -50,19 +50,19 @@ class BaseParser(ABC):  # noqa: B024 (its parts have the abstract methods)
         return self.words("IF", "NOT", "EXISTS") or None
 
     def mark(self) -> int:
-        """Where the cursor is, for :meth:`whole_statement`."""
+        """Return the position of the cursor, for :meth:`whole_statement`."""
         return self._index
 
     def whole_statement(self, mark: int) -> Span:
-        """Go on to the end of the statement that begins at a mark: its span."""
+        """Advance to the end of the statement that begins at a mark, and return its span."""
         while self.current.kind is not Kind.END and self.current.key != ";":
             self.advance()
         return self._tokens[mark].start, self.previous.end
 
     def skip_statement(self, mark: int) -> None:
-        """Go on behind the statement that begins at a mark, whatever was read of it.
+        """Advance past the statement that begins at a mark, from any position in it.
 
-        Its end is the next ';' outside braces, since bodies of aggregates have others in them.
+        It ends at the next ';' outside braces, since bodies of aggregates contain others.
         """
         self._index, depth = mark, 0
         while self._tokens[self._index].kind is not Kind.END:
@@ -76,7 +76,7 @@ class BaseParser(ABC):  # noqa: B024 (its parts have the abstract methods)
         self.in_body = False
 
     def foreign_phrase(self, mark: int, error: EslSyntaxError) -> EslSyntaxError | None:
-        """The error of a statement in other words, if it stopped at what another system would understand."""
+        """Return an error that names the construct of another system at which parsing failed, if any."""
         last = mark
         while last + 1 < len(self._tokens) and error.span and self._tokens[last + 1].start <= error.span[0]:
             last += 1
@@ -91,7 +91,7 @@ class BaseParser(ABC):  # noqa: B024 (its parts have the abstract methods)
 
     @property
     def at_phrase(self) -> bool:
-        """Whether what comes next is a phrase of another system."""
+        """Return whether a construct of another system comes next."""
         return any(self._is_phrase(phrase, self._index) for phrase in PHRASES)
 
     def _phrase(self, phrase: Phrase, index: int) -> Sequence[Token]:
@@ -119,19 +119,19 @@ class BaseParser(ABC):  # noqa: B024 (its parts have the abstract methods)
         return token
 
     def at(self, *keys: str) -> bool:
-        """Whether one of these words or signs comes next."""
+        """Return whether one of these words or signs comes next."""
         return self.current.key in keys
 
     def at_words(self, *words: str) -> bool:
-        """Whether these words come next, all of them, one after the other."""
+        """Return whether all of these words come next, one after the other."""
         return all(self.peek(i).key == word for i, word in enumerate(words))
 
     def take(self, *keys: str) -> Token | None:
-        """Read one of these words or signs if it comes next."""
+        """Consume one of these words or signs if it comes next."""
         return self.advance() if self.current.key in keys else None
 
     def words(self, *words: str) -> bool:
-        """Read these words if they come next, all of them or none."""
+        """Consume these words if they come next, all of them or none."""
         if not self.at_words(*words):
             return False
         for _ in words:
@@ -145,22 +145,22 @@ class BaseParser(ABC):  # noqa: B024 (its parts have the abstract methods)
     # ------------------------------------------------------------ errors
 
     def fail(self, message: str, token: Token | None = None, hint: str | None = None) -> NoReturn:
-        """Stop with an error at a token, by default the current one."""
+        """Raise an error at a token, by default the current one."""
         raise EslSyntaxError(message, span=(token or self.current).span, hint=hint)
 
     def fail_at(self, message: str, node: exp.Expr, hint: str | None = None) -> NoReturn:
-        """Stop with an error at something that has been read already."""
+        """Raise an error at a node that has been parsed."""
         raise EslSyntaxError(message, span=span_of(node), hint=hint)
 
     def fail_expecting(self, what: str, known: Collection[str] = (), hint: str | None = None) -> NoReturn:
-        """Stop because something else was expected; a word that is nearly one of the known is pointed out."""
+        """Raise an error for an unexpected token; a hint names a known word that is similar."""
         self.fail(f"expected {what} but found {self.found()}", hint=self.similar(known) or hint)
 
     def fail_closing(self) -> NoReturn:
         self.fail(f"did not expect {self.found()} here", hint="nothing is open that it could close")
 
     def similar(self, known: Collection[str], token: Token | None = None) -> str | None:
-        """A hint that a word is nearly one of the known."""
+        """Return a hint if a word is similar to a known one."""
         token = token or self.current
         if token.kind is not Kind.WORD or len(token.text) < 3 or token.key in known:
             return None
@@ -179,13 +179,13 @@ class BaseParser(ABC):  # noqa: B024 (its parts have the abstract methods)
     # ------------------------------------------------------------ spans
 
     def spanned(self, node: Node, first: Token | exp.Expr) -> Node:
-        """Give a node the span from its first token, or first part, to the token just read."""
+        """Set the span of a node, from its first token or part to the token just consumed."""
         start = first.start if isinstance(first, Token) else (span_of(first) or (0, 0))[0]
         set_span(node, (start, self.previous.end))
         return node
 
     def enter(self) -> None:
-        """Go one level deeper; levels are left behind by :meth:`leave`, errors leave them all."""
+        """Enter a level of nesting; :meth:`leave` leaves it, an error leaves all levels."""
         self._nesting += 1
         if self._nesting > MAX_NESTING:
             self.fail("this is nested too deeply", hint="split it up, for instance with WITH")
@@ -196,7 +196,7 @@ class BaseParser(ABC):  # noqa: B024 (its parts have the abstract methods)
     # ------------------------------------------------------------ words and signs
 
     def expect(self, *keys: str) -> None:
-        """Read these words or signs, or complain."""
+        """Consume these words or signs, or raise an error."""
         for key in keys:
             if not self.take(key):
                 self.fail_expecting(key if key.isalpha() else f"'{key}'", (key,))
@@ -208,7 +208,7 @@ class BaseParser(ABC):  # noqa: B024 (its parts have the abstract methods)
         return token
 
     def close(self, opening: Token) -> None:
-        """Read what closes an opened bracket."""
+        """Consume the bracket that closes an opened one."""
         closing = _CLOSING[opening.key]
         if self.take(closing):
             return
@@ -217,7 +217,7 @@ class BaseParser(ABC):  # noqa: B024 (its parts have the abstract methods)
         self.fail_expecting(f"'{closing}'", hint=self.comma_hint())
 
     def comma_hint(self) -> str | None:
-        """Two things side by side in a list: perhaps a comma was forgotten."""
+        """Return a hint if two items stand side by side in a list: a comma may be missing."""
         begins = self.current.kind in (Kind.TEXT, Kind.NUMBER, Kind.HEX, Kind.NAME) or (
             self.current.kind is Kind.WORD and self.current.key not in RESERVED
         )
@@ -229,7 +229,7 @@ class BaseParser(ABC):  # noqa: B024 (its parts have the abstract methods)
 
     @property
     def at_name(self) -> bool:
-        """Whether a name comes next that is no reserved word."""
+        """Return whether a name comes next that is not a reserved word."""
         return self.is_name(self.current)
 
     @staticmethod
@@ -237,7 +237,7 @@ class BaseParser(ABC):  # noqa: B024 (its parts have the abstract methods)
         return token.kind is Kind.NAME or (token.kind is Kind.WORD and token.key not in RESERVED)
 
     def name(self, what: str) -> exp.Identifier:
-        """A name, for which most words will do."""
+        """Parse a name; most words are allowed."""
         if not self.at_name:
             hint = "a reserved word can be a name in `backquotes`" if self.current.key in RESERVED else None
             if self.current.kind is Kind.TEXT:
@@ -246,12 +246,12 @@ class BaseParser(ABC):  # noqa: B024 (its parts have the abstract methods)
         return self.identifier()
 
     def identifier(self) -> exp.Identifier:
-        """The current token as a name, whatever word it is."""
+        """Return the current token as a name, even a reserved word."""
         token = self.advance()
         return self.spanned(exp.Identifier(this=token.text, quoted=token.kind is Kind.NAME), token)
 
     def dotted_name(self, what: str) -> str:
-        """A name like ``kafka.bootstrap.servers``."""
+        """Parse a name like ``kafka.bootstrap.servers``."""
         parts = [self.name(what).name]
         while self.take("."):
             if self.current.kind not in (Kind.WORD, Kind.NAME):
@@ -275,20 +275,20 @@ class BaseParser(ABC):  # noqa: B024 (its parts have the abstract methods)
         return items
 
     def wrapped(self, item: Callable[[], Item]) -> list[Item]:
-        """A list in parentheses."""
+        """Parse a list in parentheses."""
         opening = self.open("(")
         items = self.listed(item)
         self.close(opening)
         return items
 
     def set_once(self, node: exp.Expr, argument: str, value: object, clause: Token) -> None:
-        """Set what a clause says, or complain about a clause that comes again."""
+        """Set an argument, or report a clause that is repeated."""
         if node.args.get(argument) is not None:
             self.fail(f"{argument.upper().replace('_', ' ')} is given twice", clause)
         node.set(argument, value)
 
     def text(self, what: str) -> exp.Literal:
-        """A text in quotes."""
+        """Parse a text in quotes."""
         token = self.current
         if token.kind is not Kind.TEXT:
             self.fail(f"expected {what} in quotes but found {self.found()}")

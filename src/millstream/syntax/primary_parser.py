@@ -1,4 +1,4 @@
-"""Parsing of what operators stand between: literals, columns, parentheses, CASE."""
+"""Parsing of operands: literals, columns, parentheses, CASE."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ _MAX_PRECISION = 38
 
 
 class PrimaryParser(IntervalParser):
-    """Expressions without operators."""
+    """Parser of expressions without operators."""
 
     @abstractmethod
     def call(self, name: list[exp.Identifier], first: Token) -> exp.Expr:
-        """A call of a function, the cursor being at its parenthesis."""
+        """Parse a call of a function; the cursor is at its parenthesis."""
 
     def primary(self) -> exp.Expr:
         first = self.current
@@ -60,7 +60,7 @@ class PrimaryParser(IntervalParser):
                 return node
 
     def field(self) -> exp.Identifier:
-        """A name behind a dot, for which any word will do."""
+        """Parse a name after a dot; any word is allowed."""
         if self.current.kind not in (Kind.WORD, Kind.NAME):
             self.fail_expecting(f"a name after {self.found(self.previous)}")
         return self.identifier()
@@ -117,7 +117,7 @@ class PrimaryParser(IntervalParser):
         return exp.Cast(this=self.spanned(exp.Literal.string(digits), token), to=kind)
 
     def _texts(self) -> exp.Literal:
-        """Texts side by side are one."""
+        """Parse adjacent texts as one."""
         first = self.current
         text = ""
         while self.current.kind is Kind.TEXT:
@@ -158,7 +158,7 @@ class PrimaryParser(IntervalParser):
         return self._named()
 
     def _named(self) -> exp.Expr:
-        """A column or a call, qualified or not."""
+        """Parse a column or a call, qualified or not."""
         first = self.current
         parts = [self.identifier()]
         while self.at("."):
@@ -175,7 +175,7 @@ class PrimaryParser(IntervalParser):
         return node
 
     def column_of(self, parts: Sequence[exp.Expr], first: Token) -> exp.Column:
-        """A column from its parts, the innermost last."""
+        """Build a column from its parts, the innermost last."""
         names = dict(zip(("this", "table", "db", "catalog"), reversed(parts), strict=False))
         return self.spanned(exp.Column(**names), first)
 

@@ -26,13 +26,13 @@ _ORDERINGS = {
     "CLUSTER": exp.Cluster,
     "DISTRIBUTE": exp.Distribute,
 }
-# Words that make what stands before them a column: `SELECT istream IS NULL` has no modifier.
+# Words that make the word before them a column: `SELECT istream IS NULL` has no modifier.
 _PREDICATES = ("IN", "BETWEEN", "LIKE", "ILIKE", "RLIKE", "REGEXP")
 _BEHIND_A_COLUMN = ("FROM", "AS", "IS", "AND", "OR", "DIV", *_PREDICATES)
 
 
 class QueryParser(RelationParser):
-    """Queries."""
+    """Parser of queries."""
 
     def query(self) -> exp.Query:
         first = self.current
@@ -46,7 +46,7 @@ class QueryParser(RelationParser):
         return self.spanned(node, first)
 
     def any_query(self, what: str = "a query") -> exp.Query:
-        """A query, in parentheses or not."""
+        """Parse a query, in parentheses or not."""
         if not self.at_query() and not self.at("("):
             self.fail_expecting(what, ("SELECT", "WITH"))
         return self.query()
@@ -87,7 +87,7 @@ class QueryParser(RelationParser):
     # ------------------------------------------------------------ set operations
 
     def _set_operations(self, node: exp.Query, tight: bool = False) -> exp.Query:
-        """From left to right, but INTERSECT before the others."""
+        """Parse set operations from left to right, but INTERSECT before the others."""
         while operation := self.take("INTERSECT") if tight else self.take(*_SET_OPERATIONS):
             quantifier = self.take("ALL", "DISTINCT")
             kind = _SET_OPERATIONS[operation.key]
@@ -112,7 +112,7 @@ class QueryParser(RelationParser):
         return self.spanned(exp.Subquery(this=query), opening)
 
     def _all_of(self, values: exp.Values) -> exp.Select:
-        """VALUES alone is all columns of these rows."""
+        """Return VALUES as a query for all columns of its rows."""
         if values.args.get("alias") is None:
             values.set("alias", exp.TableAlias(this=exp.to_identifier("_values")))
         return self.spanned(exp.Select(expressions=[exp.Star()], from_=exp.From(this=values)), values)
@@ -143,7 +143,7 @@ class QueryParser(RelationParser):
         return self.spanned(select, first)
 
     def _quantifiers(self, select: exp.Select) -> None:
-        """DISTINCT or ALL, and ISTREAM or one of its kin, in either order."""
+        """Parse DISTINCT or ALL, and ISTREAM or another modifier, in either order."""
         quantifier = modifier = None
         while True:
             token = self.current
@@ -167,7 +167,7 @@ class QueryParser(RelationParser):
         )
 
     def _is_modifier(self) -> bool:
-        """A column may be called istream: it is a modifier only where something to select follows."""
+        """Return whether a modifier comes next: a column may be called istream unless an item follows."""
         following, second = self.peek(), self.peek(2)
         if following.key == "*":
             return second.key in ("FROM", ",", "EXCEPT", ")", ";") or second.kind is Kind.END
@@ -190,7 +190,7 @@ class QueryParser(RelationParser):
         return node
 
     def _check_item_end(self) -> None:
-        """After the items only a clause can follow; anything else is a slip worth explaining."""
+        """Report anything but a clause after the items, with a hint."""
         if self.comma_hint() and not self.at_clause:
             self.fail_unexpected(self.comma_hint())
 
@@ -220,7 +220,7 @@ class QueryParser(RelationParser):
         return self.spanned(group, first)
 
     def _refuse_name(self, key: exp.Expr) -> None:
-        """Refuse AS behind a key; most often the key is a window of Spark's."""
+        """Refuse AS after a key; most often the key is a window function of Spark."""
         if not self.at("AS"):
             return
         window = WINDOW_FUNCTIONS.get(key.name.lower()) if isinstance(key, exp.Anonymous) else None

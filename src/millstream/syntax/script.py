@@ -1,4 +1,4 @@
-"""From text to trees and back: scripts, single expressions."""
+"""Parsing and printing of scripts and single expressions."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 _DIALECT = Esl()
-# A sum of so many terms is a tree of that depth. Whatever walks through trees by recursion can rely on it.
+# A sum of so many terms is a tree of that depth. Recursion over trees can rely on the limit.
 MAX_DEPTH = 1_200
-# Frames of Python that trees of that depth need. They take little of the C stack: C calls few of them.
+# Python frames that trees of that depth need. They use little of the C stack: few of them call C code.
 _FRAMES = 20_000
 _SPLIT_UP = "split it up, for instance with WITH"
 
 
 @dataclass(frozen=True)
 class ParsedStatement:
-    """A statement of a script: its tree, and where it stands."""
+    """A statement of a script: its tree and its place."""
 
     tree: exp.Expr
     source: Source
@@ -47,7 +47,7 @@ class ParsedStatement:
 
 @dataclass(frozen=True)
 class BrokenStatement:
-    """A piece of a script that cannot be parsed, and why."""
+    """A statement of a script that cannot be parsed, with its error."""
 
     error: EslSyntaxError
     source: Source
@@ -59,7 +59,7 @@ class BrokenStatement:
 
 
 def parse_script(text: str, name: str = "<script>") -> list[ParsedStatement]:
-    """All statements of a script; its mistakes raise an EslSyntaxError with the place of the first.
+    """Parse all statements of a script; raise an EslSyntaxError with the place of the first mistake.
 
     >>> [s.text for s in parse_script("SELECT a FROM s; SHOW STREAMS;")]
     ['SELECT a FROM s', 'SHOW STREAMS']
@@ -79,9 +79,9 @@ def parse_script(text: str, name: str = "<script>") -> list[ParsedStatement]:
 
 
 def parse_statements(text: str, name: str = "<script>") -> list[ParsedStatement | BrokenStatement]:
-    """All statements of a script, with those that cannot be parsed.
+    """Parse all statements of a script, including those with errors.
 
-    Behind a mistake, parsing goes on with the next statement if it is sure where that begins.
+    After an error, parsing continues with the next statement if its beginning is certain.
 
     >>> [type(s).__name__ for s in parse_statements("SELECT FROM s; SHOW STREAMS; SELECT a b c")]
     ['BrokenStatement', 'ParsedStatement', 'BrokenStatement']
@@ -96,14 +96,14 @@ def parse_statements(text: str, name: str = "<script>") -> list[ParsedStatement 
 
 
 def _before(error: EslSyntaxError, source: Source) -> list[ParsedStatement | BrokenStatement]:
-    """Statements before a character that begins no token, and that mistake."""
+    """Return the statements before a character that begins no token, and that error."""
     at = error.span[0] if error.span else 0
     end = _last_end(tokenize(source.text[:at]))
-    # A quote that is not closed may have to do with another one far before it, and so may mistakes between.
+    # An unclosed quote may belong to another one far before it, so errors between them may be spurious.
     quotes = source.text[at] in "'\"`"
-    found = _statements(EslParser(tokenize(source.text[:end])), source, goes_on=not quotes)
+    statements = _statements(EslParser(tokenize(source.text[:end])), source, goes_on=not quotes)
     rest = BrokenStatement(error.locate(source), source, (end, len(source.text) - 1))
-    return [*found, rest]
+    return [*statements, rest]
 
 
 def _statements(
@@ -130,7 +130,7 @@ def _statements(
 
 
 def _last_end(tokens: Sequence[Token]) -> int:
-    """Behind the last ';' that ends a statement."""
+    """Return the position after the last ';' that ends a statement."""
     end = depth = 0
     for token in tokens:
         depth = max(0, depth + (token.key == "{") - (token.key == "}"))
@@ -140,7 +140,7 @@ def _last_end(tokens: Sequence[Token]) -> int:
 
 
 def _statement(parser: EslParser, source: Source) -> exp.Expr:
-    """One statement: of ESL, or a query over tables that only Spark understands."""
+    """Parse one statement: of ESL, or a query over tables that only Spark understands."""
     first = parser.mark()
     try:
         tree = parser.statement()
@@ -155,7 +155,7 @@ def _statement(parser: EslParser, source: Source) -> exp.Expr:
 
 
 def parse_expression(text: str) -> exp.Expression:
-    """A single scalar expression."""
+    """Parse a single scalar expression."""
 
     def expression(parser: EslParser) -> exp.Expression:
         tree = parser.expression()
@@ -169,7 +169,7 @@ def parse_expression(text: str) -> exp.Expression:
 
 
 def to_sql(tree: exp.Expr) -> str:
-    """The text of a tree, in ESL."""
+    """Return the ESL text of a tree."""
     return tree.sql(dialect=_DIALECT, comments=False, unsupported_level=ErrorLevel.RAISE)
 
 
@@ -186,7 +186,7 @@ def _parsed(source: Source, method: Callable[[EslParser], Result]) -> Result:
 
 
 def _make_room() -> None:
-    """Let Python recurse deeply; all work on trees begins here, and nothing that follows has to repeat it."""
+    """Raise the recursion limit; all work on trees begins with parsing, so it is raised once."""
     sys.setrecursionlimit(max(sys.getrecursionlimit(), _FRAMES))
 
 

@@ -1,7 +1,7 @@
-"""Where a node stands in the source text.
+"""Spans of syntax nodes in the source text.
 
-The parser notes the span of every node it makes. A node that was made later, from parsed ones, covers what
-is known below it.
+The parser stores the span of every node that it makes. A node that is built later from parsed ones covers the
+spans below it.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ _SPAN = "esl_span"
 
 
 def set_span(node: exp.Expr, span: Span) -> None:
-    """Remember the text of a node."""
+    """Store the span of a node."""
     node.meta[_SPAN] = span
 
 
 def span_of(node: exp.Expr) -> Span | None:
-    """First and last character of a node, or None for a node that was not parsed.
+    """Return the first and last character of a node, or None for a node that was not parsed.
 
     >>> from millstream.syntax import parse_expression
     >>> span_of(parse_expression("1 + upper(x)"))

@@ -1,9 +1,8 @@
 """Queries that only Spark understands.
 
-A query over tables may use whatever Spark SQL has, and is handed to Spark as it was written. So what
-our own parser does not know (PIVOT, time travel, pipes, paths into variants) need not be understood
-here: it is enough that sqlglot takes it, as Databricks SQL, which has all of it, and that we learn which
-tables it names.
+A query over tables may use all of Spark SQL, and is passed to Spark unchanged. So constructs that our own
+parser does not know (PIVOT, time travel, pipes, paths into variants) need not be understood here: sqlglot
+parses them as Databricks SQL, which includes them all, and the tree names the tables.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ _MARK = "esl_only_spark"
 
 
 def parse_plain_spark(text: str, start: int) -> exp.Query | None:
-    """The tree of such a query, with no places in it but its own; None if it is not one."""
-    # sqlglot logs a warning for each statement that it knows the first word of, and no more.
+    """Parse such a query; the tree has no span but its own. Return None for any other text."""
+    # sqlglot logs a warning for each statement of which it knows only the first word.
     if not _QUERY.match(text) or not _ONLY_SPARK.search(text):
         return None
     try:
@@ -45,5 +44,5 @@ def parse_plain_spark(text: str, start: int) -> exp.Query | None:
 
 
 def is_plain_spark(node: exp.Expr) -> bool:
-    """Whether the tree came from Spark's own grammar."""
+    """Return whether the tree came from Spark's own grammar."""
     return bool(node.meta.get(_MARK))

@@ -1,7 +1,7 @@
-"""Printing of what ESL shares with Spark SQL: as it is, nothing translated.
+"""Printing of the part of ESL that is Spark SQL, without translation.
 
-sqlglot prints for many systems: it renames functions, expands operators and leaves out what a system does
-not know. Here a tree must come out as a text that gives the same tree again.
+sqlglot prints for many systems: it renames functions, expands operators and omits what a system does not
+support. Here, parsing the printed text must give the same tree again.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeE
 
 
 class PlainSqlGenerator(SparkGenerator):
-    """One method a node, named as sqlglot wants it."""
+    """Generator with one method for each node, named as sqlglot requires."""
 
     # Calls stay as they were written.
     NORMALIZE_FUNCTIONS: bool | str = False
-    # WITH stays where it is.
+    # WITH stays in its place.
     EXPRESSIONS_WITHOUT_NESTED_CTES: ClassVar[set[type[exp.Expr]]] = set()
 
     # ------------------------------------------------------------ helpers
@@ -34,7 +34,7 @@ class PlainSqlGenerator(SparkGenerator):
         return ", ".join(self.sql(item) for item in items or ())
 
     def clause(self, expression: exp.Expr, key: str, keyword: str) -> str:
-        """A keyword and its argument, with a space before them; nothing if there is no argument."""
+        """Return a keyword and its argument after a space; empty without an argument."""
         value = expression.args.get(key)
         if value is None or value is False:
             return ""
@@ -81,7 +81,7 @@ class PlainSqlGenerator(SparkGenerator):
         return f"TRIM({before}{'FROM ' if before else ''}{self.sql(expression, 'this')})"
 
     def nullsafeeq_sql(self, expression: exp.NullSafeEQ) -> str:
-        # A comparison on the right needs no parentheses behind the words, but would behind the sign.
+        # A comparison on the right needs no parentheses after the words, but would after the sign.
         sign = "IS NOT DISTINCT FROM" if isinstance(expression.expression, _COMPARISONS) else "<=>"
         return f"{self.sql(expression, 'this')} {sign} {self.sql(expression, 'expression')}"
 
@@ -114,7 +114,7 @@ class PlainSqlGenerator(SparkGenerator):
             (
                 "SELECT",
                 self.sql(expression, "hint"),
-                # Before DISTINCT, behind which `istream - 1` would be a difference.
+                # Before DISTINCT: after it, `istream - 1` would be a difference.
                 *(f" {self.sql(modifier)}" for modifier in modifiers),
                 " DISTINCT" if expression.args.get("distinct") else "",
                 f" {self.listed(expression.expressions)}",
@@ -157,9 +157,9 @@ _OVERRIDDEN: tuple[type[exp.Expr], ...] = (
 def transforms(
     generator: type[PlainSqlGenerator], *own: type[exp.Expr]
 ) -> dict[type[exp.Expr], Callable[..., str]]:
-    """How sqlglot finds the methods of a generator for these nodes.
+    """Return the table in which sqlglot looks up the methods of a generator for these nodes.
 
-    Of its own transformations only those stay that all systems share.
+    Of sqlglot's own transformations only those remain that all systems share.
     """
     methods = {node: getattr(generator, f"{node.__name__.lower()}_sql") for node in (*_OVERRIDDEN, *own)}
     return {**Generator.TRANSFORMS, exp.TryCast: generator.cast_sql, **methods}

@@ -1,4 +1,4 @@
-"""Parsing of statements: which one it is, and the ones about streams, tables, sinks and housekeeping."""
+"""Parsing of statements: streams, tables, sinks, views, EXPLAIN, SHOW, DESCRIBE, DROP and SET."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class EslParser(AggregateParser):
             case "CREATE":
                 return self._create()
             case "STREAM" | "TABLE" | "AGGREGATE" | "WINDOW":
-                # The papers leave CREATE out.
+                # The papers omit CREATE.
                 return self._created(first)
             case "SPLIT":
                 return self._split()
@@ -66,7 +66,7 @@ class EslParser(AggregateParser):
                 return self.query()
 
     def end_of_statement(self) -> None:
-        """Make sure that nothing follows but the next statement."""
+        """Check that only the next statement follows."""
         if self.at_end:
             return
         if self.at(")", "]", "}"):
@@ -77,7 +77,7 @@ class EslParser(AggregateParser):
 
     @property
     def at_beginning(self) -> bool:
-        """Whether the end of a statement comes, and behind it another statement or nothing."""
+        """Return whether the end of a statement comes next, followed by another statement or nothing."""
         following = self.peek() if self.at(";") else self.current
         return following.kind is Kind.END or following.key in (*BEGINNINGS, "(", ";")
 
@@ -149,7 +149,7 @@ class EslParser(AggregateParser):
             node.append("clauses", self._disorder_clause())
 
     def _source_clause(self, node: exp.Expr) -> bool:
-        """``USING format`` or ``OPTIONS (...)``, which streams, tables and sinks have alike."""
+        """Parse ``USING format`` or ``OPTIONS (...)`` of streams, tables and sinks."""
         first = self.current
         if self.take("USING"):
             self.set_once(node, "format", self._format(), first)
@@ -227,7 +227,7 @@ class EslParser(AggregateParser):
         return self.spanned(node, first)
 
     def _format(self) -> exp.Identifier:
-        """A Spark format: ``csv``, or the dotted name of a class."""
+        """Parse a Spark format: ``csv``, or the dotted name of a class."""
         first = self.current
         name = self.dotted_name("a format")
         return self.spanned(exp.to_identifier(name, quoted=first.kind is Kind.NAME), first)
@@ -240,7 +240,7 @@ class EslParser(AggregateParser):
         return self.wrapped(self._option)
 
     def _option(self) -> nodes.Option:
-        """``path 'x.csv'``, ``header = true``, ``kafka.bootstrap.servers '...'``."""
+        """Parse ``path 'x.csv'``, ``header = true``, ``kafka.bootstrap.servers '...'``."""
         first = self.current
         key = self.advance().text if first.kind is Kind.TEXT else self.dotted_name("an option")
         name = self.spanned(exp.Literal.string(key), first)
@@ -258,7 +258,7 @@ class EslParser(AggregateParser):
         self.advance()
         return self.spanned(exp.Literal.string(sign + token.text), first)
 
-    # ------------------------------------------------------------ the rest
+    # ------------------------------------------------------------ other statements
 
     def _split(self) -> nodes.SplitStream:
         first = self.advance()

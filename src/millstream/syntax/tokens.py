@@ -1,7 +1,7 @@
-"""Text to tokens, by the lexical rules of Spark SQL.
+"""Tokenizer with the lexical rules of Spark SQL.
 
-Every word is just a word here: which of them is a keyword depends on where it stands, and that is for the
-parser to say. So a column may be called ``slide`` or ``date``.
+Every word is just a word here: the parser decides by its position whether it is a keyword. So a column may be
+called ``slide`` or ``date``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from millstream.syntax.foreign_syntax import CHARACTERS
 
 
 class Kind(Enum):
-    """What a token is."""
+    """Kinds of tokens."""
 
     WORD = auto()
     NAME = auto()  # in backquotes
@@ -32,10 +32,10 @@ class Token(NamedTuple):
     """A piece of the source.
 
     Attributes:
-        kind: What it is.
-        text: What it means: the content of a quoted text, without quotes and escapes.
-        raw: How it is written.
-        key: What to recognize it by: a word in upper case, a sign as it is, nothing for all others.
+        kind: Its kind.
+        text: Its value: the content of a quoted text, without quotes and escapes.
+        raw: Its spelling.
+        key: Its identity for the parser: a word in upper case, a sign, and empty for all others.
         start: Its first character.
         end: Its last character.
     """
@@ -52,7 +52,7 @@ class Token(NamedTuple):
         return self.start, self.end
 
 
-# Quantifiers with a second plus sign never give back: an unclosed quote fails at once, at its opening.
+# Possessive quantifiers do not backtrack: an unclosed quote fails at once, at its opening.
 _TOKEN = re.compile(
     r"""
     (?P<blank>   [\s\ufeff]++ | --[^\r\n]*+ )
@@ -75,7 +75,7 @@ _ESCAPES = {
 }
 _ESCAPED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
 _SURROGATE = re.compile("[\ud800-\udfff]")
-# What word processors and web pages make of quotes and signs.
+# Characters that word processors and web pages substitute for quotes and signs.
 _LOOKALIKES = {
     **dict.fromkeys("\u2018\u2019\u201a\u2032\u00b4", "the straight quote '"),
     **dict.fromkeys("\u201c\u201d\u201e\u2033\u00ab\u00bb", 'the straight quote "'),
@@ -88,7 +88,7 @@ _LOOKALIKES = {
 
 
 def tokenize(text: str) -> list[Token]:
-    """All tokens, the last of kind END; an EslSyntaxError points at a character that begins none.
+    """Return all tokens, the last of kind END; an EslSyntaxError names a character that begins none.
 
     >>> [token.key or token.text for token in tokenize("SELECT `a b`, 'it''s' -- so")]
     ['SELECT', 'a b', ',', "it's", '']
@@ -108,7 +108,7 @@ def tokenize(text: str) -> list[Token]:
         elif group != "blank":
             tokens.append(_make(str(group), text, position, end))
         position = end
-    # The end is shown behind the last token, where something may be missing.
+    # The end is shown after the last token, where something may be missing.
     last = tokens[-1].end + 1 if tokens else len(text)
     tokens.append(Token(Kind.END, "", "", "", last, last))
     return tokens
@@ -141,7 +141,7 @@ def _make(group: str, source: str, start: int, end: int) -> Token:
 def _unescaped(raw: str) -> str:
     text = _ESCAPES[raw[0]].sub(_character, raw[1:-1])
     if _SURROGATE.search(text):
-        # Pairs become the character that they stand for; what has no partner is not a character.
+        # Surrogate pairs become one character; one without a partner is not a character.
         text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return text
 
@@ -157,7 +157,7 @@ def _character(match: re.Match[str]) -> str:
 
 
 def _comment_end(text: str, start: int) -> int:
-    """Behind a comment, which may have comments in it."""
+    """Return the position after a comment, which may contain comments."""
     depth = 0
     for edge in _COMMENT_EDGE.finditer(text, start):
         depth += 1 if edge.group() == "/*" else -1

@@ -1,4 +1,4 @@
-"""Parsing of types: those of Spark SQL."""
+"""Parsing of types, which are those of Spark SQL."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _TYPES = (*_SIMPLE, *_DECIMAL, *_CHARACTERS, "INTERVAL", "ARRAY", "MAP", "STRUCT
 
 
 class DataTypeParser(OperatorParser):
-    """Types of columns, parameters and casts."""
+    """Parser of types of columns, parameters and casts."""
 
     def datatype(self) -> exp.DataType:
         first = self.current
@@ -65,7 +65,7 @@ class DataTypeParser(OperatorParser):
             if self.at("("):
                 node.set("expressions", self._sizes(2))
         elif name in _CHARACTERS:
-            # To Spark these are strings, and their length matters only in tables that Spark itself keeps.
+            # To Spark these are strings, and their length matters only in tables that Spark itself stores.
             if self.at("("):
                 self._sizes(1)
             node = exp.DataType(this=exp.DType.TEXT, nested=False)
@@ -83,7 +83,7 @@ class DataTypeParser(OperatorParser):
         return token.key in _TYPES
 
     def hint_of_type(self, token: Token) -> str | None:
-        """A hint for a word that is no type: the type of another name, or of nearly this one."""
+        """Return a hint for a word that is not a type: a synonym, or a similar type."""
         known = TYPES.get(token.key)
         return self.similar(_TYPES, token) if known is None else f"write {known}"
 
@@ -112,7 +112,7 @@ class DataTypeParser(OperatorParser):
         return self.current.key in INTERVAL_UNITS
 
     def unit_span(self) -> exp.Var | exp.IntervalSpan:
-        """``MINUTES`` or ``DAY TO SECOND``."""
+        """Parse ``MINUTES`` or ``DAY TO SECOND``."""
         first = self.current
         unit = self.unit()
         if not self.at("TO"):

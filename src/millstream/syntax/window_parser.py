@@ -21,12 +21,12 @@ _BEGINNINGS = "a window begins with RANGE, ROWS, TUMBLE, NOW, UNBOUNDED, LANDMAR
 
 
 class WindowParser(CallParser):
-    """What ESL lets follow the name of a stream in FROM."""
+    """Parser of windows and patterns after the name of a stream in FROM."""
 
     # ------------------------------------------------------------ brackets
 
     def stream_window(self) -> nodes.StreamWindow:
-        """A window in brackets, the cursor being at the bracket."""
+        """Parse a window in brackets; the cursor is at the bracket."""
         opening = self.open("[")
         window = nodes.StreamWindow(kind="")
         while not self.at("]") and not self.at_end:
@@ -90,7 +90,7 @@ class WindowParser(CallParser):
         self.set_once(window, f"{side}_when", self.condition("a condition"), clause)
 
     def _instant(self, what: str) -> exp.Expr:
-        """A constant of the window attribute's type: a number, a text, TIMESTAMP '...'."""
+        """Parse a constant of the window attribute's type: a number, a text, TIMESTAMP '...'."""
         if self.at("]") or self.at_end:
             self.fail_expecting(f"a constant after {what}")
         return self.value()
@@ -99,7 +99,7 @@ class WindowParser(CallParser):
 
     @property
     def at_pattern(self) -> bool:
-        # Without a name after AS this can be no list of column aliases.
+        # Without a name after AS this cannot be a list of column aliases.
         return (
             self.at_words("PARTITION", "BY")
             or self.at_words("SEQUENCE", "BY")
@@ -133,7 +133,7 @@ class WindowParser(CallParser):
         return element
 
     def _refuse_sign(self, *signs: str) -> None:
-        """Refuse what other languages of patterns put before or behind a variable."""
+        """Refuse signs of other pattern languages before or after a variable."""
         if self.at(*signs):
             message, hint = ELEMENTS[self.current.key]
             self.fail(message, hint=hint)

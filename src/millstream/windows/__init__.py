@@ -1,1 +1,1 @@
-"""Descriptions of windows, and panes of slots, for planner and kernels alike."""
+"""Descriptions and properties of windows, and panes of slots, for planner and kernels alike."""

@@ -29,7 +29,7 @@ class Panes:
 
     @classmethod
     def of(cls, slide: int, emit: int | None, sizes: Iterable[int]) -> Panes:
-        """The panes that all windows of these sizes share.
+        """Return the panes that all windows of these sizes share.
 
         The ESL paper has panes of equal length, the greatest common divisor of slide and size; of these here
         there are never more, and mostly fewer.
@@ -44,11 +44,11 @@ class Panes:
 
     @property
     def save_something(self) -> bool:
-        """Whether panes are fewer than tuples."""
+        """Return True if there are fewer panes than tuples."""
         return len(self.starts) < self.period
 
     def count(self, size: int) -> int:
-        """How many panes a window has.
+        """Return the number of panes of a window.
 
         >>> Panes.of(10, None, [50]).count(50), Panes.of(28, None, [10]).count(10)
         (5, 1)
@@ -58,7 +58,7 @@ class Panes:
 
 
 def strategy(slide: int, emit: int | None, sizes: Iterable[int]) -> str | None:
-    """How windows of these sizes are computed, in words; None if by tuples.
+    """Describe the computation of windows of these sizes; None if by tuples.
 
     >>> strategy(10_000, None, [40_000]), strategy(10_001, None, [40_000]), strategy(28, None, [10])
     ('panes of 10000 tuples', 'panes of 4 and 9997 tuples', 'tumble')

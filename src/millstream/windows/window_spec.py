@@ -18,25 +18,25 @@ Constant = str
 
 @dataclass(frozen=True)
 class Window(ABC):
-    """What all windows have: an attribute (None: stream order), partitions, frequent emission."""
+    """The common part of windows: an attribute (None: stream order), partitions, frequent emission."""
 
     attribute: str | None = None
     partition_by: tuple[str, ...] = ()
     emit_every: Quantity | None = None
 
     has_state = True
-    """Whether the window has a content at every instant, so that it can be joined (semantics 6)."""
+    """True if the window has a content at every instant, so that it can be joined (semantics 6)."""
 
     @abstractmethod
     def headline(self) -> str:
-        """The kind of window and what it is measured by."""
+        """Return the kind of window and its measure."""
 
     def edge_type(self, attribute: Type) -> Type:
-        """The type of window_start and window_end, given that of the attribute."""
+        """Return the type of window_start and window_end for a type of the attribute."""
         return bound_type(attribute)
 
     def wid_type(self, edge: Type) -> Type:
-        """The type of the window's id, given that of its bounds."""
+        """Return the type of the window id for a type of the bounds."""
         return BIGINT
 
     def __str__(self) -> str:
@@ -145,14 +145,3 @@ class PredicateWindow(Window):
 
     def headline(self) -> str:
         return f"START WHEN {self.start_when} END WHEN {self.end_when}"
-
-
-def slides(window: Window) -> bool:
-    """Whether the content of a window changes only every so often."""
-    match window:
-        case RangeWindow(slide=slide) | LandmarkWindow(slide=slide):
-            return slide is not None
-        case RowWindow(slide=slide):
-            return slide.count > 1
-        case _:
-            return False

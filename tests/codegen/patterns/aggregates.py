@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import cache, reduce
 
 from millstream.analysis.definitions.statement_analyzer import analyse
-from millstream.analysis.udas.body_elaborator import checked_body
+from millstream.analysis.udas.aggregate_versions import checked_body
 from millstream.catalog import Catalog
 from millstream.ir.typed_nodes import Body
 from millstream.syntax import parse_script
@@ -50,7 +50,7 @@ def user(name: str) -> Body:
 
 
 def _different(values: Values) -> int:
-    """What is not equal to what was there before; NULL never is."""
+    """Count the values that equal none before them; NULL never counts."""
     return len(set(values) - {None}) + list(values).count(None)
 
 

@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.codegen.patterns.pattern_compiler import compile_pattern
-from millstream.codegen.patterns.shared_conditions import SharedConditions
 from millstream.ir.pattern import Pattern
+from millstream.kernels.column_names import KEY
 from millstream.kernels.core.arrow_types import arrow_type
-from millstream.kernels.core.kernel import BEGINNING, END, KEY, Frontier, Tuples
+from millstream.kernels.core.kernel import BEGINNING, END, Frontier, Tuples
 from millstream.kernels.patterns.pattern_match import PatternMatch
 from millstream.kernels.specs import PatternSpec
 from millstream.program.jit_loader import Functions, plain_functions
@@ -29,7 +29,7 @@ Match = tuple[int, tuple[Any, ...]]
 
 @contextlib.contextmanager
 def uncompiled() -> Iterator[None]:
-    """Programs as Python runs them: most tests are about what they say, not how fast.
+    """Programs as Python runs them: most tests concern their results, not their speed.
 
     Kernels are made again and again, so their programs are read once.
     """
@@ -48,12 +48,11 @@ def uncompiled() -> Iterator[None]:
         yield
 
 
-def spec_of(program: Program, common: SharedConditions | None = None) -> PatternSpec:
+def spec_of(program: Program) -> PatternSpec:
     return PatternSpec(
         program,
         tuple(column.name for column in program.parameters),
         tuple(column.name for column in program.returns),
-        common,
     )
 
 
@@ -121,7 +120,7 @@ def by_partition(found: Sequence[tuple[int, Match]]) -> dict[int, list[Match]]:
 
 
 def defined(pattern: Pattern, rows: Sequence[Row]) -> dict[int, list[Match]]:
-    """The same by definition."""
+    """Return the matches by definition."""
     found: dict[int, list[Match]] = {}
     for key in {row.get("key", 0) for row in rows}:
         numbers = [i for i, row in enumerate(rows) if row.get("key", 0) == key]

@@ -49,7 +49,7 @@ def _program_of(body: Body | PythonBody) -> Program | PythonProgram:
 def answered(
     script: str, rows: Rows, cuts: Sequence[int] = (), *, compiling: bool = False
 ) -> list[tuple[Any, ...]]:
-    """What the query returns; the state is lost wherever the rows are cut. Programs are run by Python."""
+    """Return the rows of the query; the state is lost wherever the rows are cut. Programs run as Python."""
     query = query_of(script)
     assert query.pattern is not None
     assert not query.pattern.computed

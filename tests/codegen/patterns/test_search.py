@@ -1,4 +1,4 @@
-"""What a search finds: by definition, however the stream is cut, and whatever is lost on the way."""
+"""Matches of a search: as defined, for any division into batches, and after loss of state."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def test_a_double_bottom(in_python: bool) -> None:
 
 
 def questions(pattern: Pattern, rows: list[dict[str, Any]], *, ops: bool = True) -> int:
-    """How often conditions of elements are asked."""
+    """Return the number of evaluated conditions of elements."""
     with uncompiled():
         kernel = PatternMatch(spec_of(compile_pattern(pattern, ops=ops, counted=True)))
         kernel.process(tuples_of(pattern.fields, rows), Frontier(len(rows), -1))

@@ -38,7 +38,7 @@ class Names:
 
     @property
     def tables(self) -> list[str]:
-        """Those that can be read."""
+        """Return the tables that can be read."""
         return [*OWN, "inwindow"] if self.window else [*OWN]
 
 

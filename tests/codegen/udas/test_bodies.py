@@ -1,4 +1,4 @@
-"""Whatever a body says, its program does what its definition says, compiled or not."""
+"""Programs of random bodies against their definitions, compiled or not."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from millstream.analysis.definitions.statement_analyzer import analyse
-from millstream.analysis.udas.body_elaborator import checked_body
+from millstream.analysis.udas.aggregate_versions import checked_body
 from millstream.catalog import Catalog
 from millstream.codegen.udas.uda_compiler import compile_uda
 from millstream.ir import typed_nodes
@@ -40,7 +40,7 @@ def body_of(text: str) -> typed_nodes.Body:
 def by_definition(
     body: typed_nodes.Body, tuples: list[Row], codes: list[int] | None = None
 ) -> list[Row] | str:
-    """What is returned for tuples, each of which belongs to an instance: if nothing is said, to the first."""
+    """Return the rows for tuples, each of which belongs to an instance, by default the first."""
     instances: dict[int, Instance] = {}
     out = []
     try:
@@ -132,6 +132,18 @@ def test_compiled_programs_find_the_same_rows(text: str, some: tuple[list[Row], 
     assert shown(by_program(body, *some, is_compiled=True)) == shown(by_definition(body, *some))
 
 
+def test_a_star_takes_columns_of_one_name_and_of_none_by_their_positions() -> None:
+    body = body_of("""
+        AGGREGATE agg(x INT, y DOUBLE, z STRING) : (p INT, q INT, r INT) {
+            TABLE t(a INT);
+            INITIALIZE : { INSERT INTO t VALUES (x); }
+            ITERATE    : { INSERT INTO RETURN SELECT * FROM (SELECT a, a + x AS a, a * x FROM t) AS s; }
+        }""")
+    tuples: list[Row] = [(x, 0.0, "") for x in (5, 2)]
+    assert by_program(body, tuples, is_compiled=False) == [(5, 7, 10)]
+    assert by_definition(body, tuples) == [(5, 7, 10)]
+
+
 def test_what_was_computed_behind_a_false_condition_is_computed_again_where_it_is_needed() -> None:
     body = body_of("""
         AGGREGATE agg(x INT, y DOUBLE, z STRING) : INT {
@@ -160,3 +172,18 @@ def test_a_count_of_different_values_is_known_outside_of_the_loop_that_counts() 
     tuples: list[Row] = [(x, 0.0, "") for x in (4, 4, 5, 4)]
     assert by_definition(body, tuples) == [(1,), (2,), (2,)]
     assert by_program(body, tuples, is_compiled=True) == [(1,), (2,), (2,)]
+
+
+def test_nulls_come_first_in_an_order_of_a_compiled_program() -> None:
+    body = body_of("""
+        CREATE AGGREGATE agg(x INT, y DOUBLE, z STRING) : (r INT, q STRING) {
+            TABLE t(a INT, s STRING);
+            INITIALIZE : { INSERT INTO t VALUES (x, z); }
+            ITERATE    : { INSERT INTO t VALUES (x, z); }
+            TERMINATE  : { INSERT INTO RETURN
+                               SELECT a, s FROM t ORDER BY s, a DESC NULLS FIRST LIMIT 2; }
+        }""")
+    tuples: list[Row] = [(1, 0.0, "p"), (2, 0.0, None), (None, 0.0, None)]
+    rows = [(1, "p"), (2, None), (1, "p"), (None, None), (2, None)]
+    assert by_definition(body, tuples) == rows
+    assert by_program(body, tuples, is_compiled=True) == rows

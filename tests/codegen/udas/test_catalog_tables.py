@@ -12,12 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from millstream.analysis.definitions.statement_analyzer import analyse
-from millstream.analysis.udas.body_elaborator import checked_body
+from millstream.analysis.udas.aggregate_versions import checked_body
 from millstream.catalog import Catalog
 from millstream.codegen.udas.uda_compiler import compile_uda
 from millstream.errors import AnalysisError
 from millstream.ir import typed_nodes
-from millstream.kernels.core.kernel import END, KEY, Frontier, Tuples
+from millstream.kernels.column_names import KEY
+from millstream.kernels.core.kernel import END, Frontier, Tuples
 from millstream.kernels.specs import UdaSpec
 from millstream.kernels.udas.compiled_machine import CompiledMachine, UserAggregateError
 from millstream.kernels.udas.stream_uda import BaseAggregate

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from millstream.analysis.definitions.statement_analyzer import analyse
-from millstream.analysis.udas.body_elaborator import checked_body
+from millstream.analysis.udas.aggregate_versions import checked_body
 from millstream.catalog import Catalog
 from millstream.codegen.udas.uda_compiler import compile_uda
 from millstream.kernels.core.buffers import NO_CODES

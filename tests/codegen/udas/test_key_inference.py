@@ -64,7 +64,7 @@ def test_a_key_is_what_every_insert_makes_sure_to_be_new(first: str, further: st
         f"{NEW}; {NEXT}; INSERT INTO RETURN SELECT n FROM t WHERE a = x + 1",
         # Another name for the same value: what was not there has come.
         f"{ALL}; INSERT INTO t VALUES (2, z, 7) WHERE 2 NOT IN (SELECT a FROM t); {ALL}",
-        # Nobody knows a key here, and a row is changed in what it was found by.
+        # No key is known here, and a row is changed in the column by which it was looked up.
         f"INSERT INTO t VALUES (x, z, 0); {ALL}; UPDATE t SET a = a + 1 WHERE a = x; {ALL}",
         # A row that was not there becomes what was looked for.
         f"INSERT INTO t VALUES (x + 1, z, 9); {ALL}; UPDATE t SET a = a - 1 WHERE a = x + 1; {ALL}",

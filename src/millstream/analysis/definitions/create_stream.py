@@ -9,7 +9,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from millstream.analysis.definitions.source_options import misspelt_path
-from millstream.analysis.error_collector import CollectingBlock, ErrorCollector
+from millstream.analysis.error_collector import CollectingBlock, ErrorCollector, error_at
 from millstream.analysis.queries.name_resolver import Resolver
 from millstream.analysis.queries.scope import Scope, ScopeRelation
 from millstream.analysis.types.data_types import from_datatype
@@ -35,10 +35,9 @@ from millstream.catalog.entries import (
     Timestamp,
     TimestampKind,
 )
-from millstream.errors import AnalysisError, Source, did_you_mean
+from millstream.errors import Source, did_you_mean
 from millstream.quantity import Duration, Rows
 from millstream.syntax import nodes
-from millstream.syntax.spans import span_of
 from millstream.types import STRING, TIMESTAMP, UNKNOWN, Field, Kind
 
 INTERNAL_TIMESTAMP = "current_time"
@@ -69,11 +68,11 @@ _NESTED = (Kind.ARRAY, Kind.MAP, Kind.STRUCT, Kind.VARIANT, Kind.BINARY)
 
 
 def analyse_stream(node: nodes.CreateStream, catalog: Catalog, source: Source) -> tuple[Stream, ...]:
-    """The stream with a source of its own, and the streams of its late tuples and bad records."""
+    """Return the stream with a source of its own, and the streams of its late tuples and bad records."""
     if not node.args.get("columns"):
-        raise AnalysisError(
+        raise error_at(
+            node.this,
             f"stream '{node.name}' has neither columns nor a query",
-            span=span_of(node.this),
             hint="CREATE STREAM s (a INT, t TIMESTAMP) ORDER BY t USING ..., or CREATE STREAM s AS ...",
         )
     mistakes = ErrorCollector()
@@ -103,9 +102,9 @@ def analyse_stream(node: nodes.CreateStream, catalog: Catalog, source: Source) -
     others = []
     if late is not None and stream.late_into:
         if timestamp.kind is TimestampKind.LATENT and not promises:
-            raise AnalysisError(
+            raise error_at(
+                late,
                 "a stream without a timestamp has no late tuples",
-                span=span_of(late),
                 hint="add ORDER BY, or a promise ON an attribute",
             )
         rejected = Rejected(stream.name, "late", stream.is_bounded)
@@ -120,15 +119,15 @@ def analyse_table(node: nodes.CreateTable) -> Table:
     schema = columns(node.args["columns"], mistakes) if node.args.get("columns") else None
     if node.args.get("format") is None:
         if schema is None:
-            raise AnalysisError(
+            raise error_at(
+                node.this,
                 f"table '{node.name}' has neither columns nor a source",
-                span=span_of(node.this),
                 hint="CREATE TABLE t (a INT) USING csv OPTIONS (path 't.csv'), or CREATE TABLE t AS ...",
             )
         if node.args.get("refresh") is not None:
-            raise AnalysisError(
+            raise error_at(
+                node.args["refresh"],
                 f"table '{node.name}' cannot be read again, because it has no source",
-                span=span_of(node.args["refresh"]),
                 hint="add USING format OPTIONS (...)",
             )
         mistakes.check()
@@ -143,20 +142,18 @@ def analyse_table(node: nodes.CreateTable) -> Table:
             _check_format(reader, schema, node)
     mistakes.check()
     if schema is None and reader.format.lower() in _ANY_SOURCE:
-        raise AnalysisError(
-            f"a {reader.format} table needs its columns", span=span_of(node.this), hint="name them with types"
-        )
+        raise error_at(node.this, f"a {reader.format} table needs its columns", hint="name them with types")
     return Table(node.name, schema, reader, refresh=refresh_of(node))
 
 
 def refresh_of(node: nodes.CreateTable) -> Duration | None:
-    """REFRESH EVERY: how often a table is read again."""
+    """Return the interval of REFRESH EVERY."""
     every = node.args.get("refresh")
     if every is None:
         return None
     interval = positive_duration(every, "REFRESH EVERY")
     if interval.months:
-        raise AnalysisError("REFRESH EVERY counts days and less, not months", span=span_of(every))
+        raise error_at(every, "REFRESH EVERY counts days and less, not months")
     return interval
 
 
@@ -169,7 +166,7 @@ def analyse_sink(node: nodes.CreateSink) -> Sink:
 def columns(
     declared: Sequence[nodes.ColumnDeclaration], collector: ErrorCollector | None = None
 ) -> tuple[Field, ...]:
-    """Declared columns; the types of old listings may be missing.
+    """Return the declared columns; old listings may leave out types.
 
     A column with a mistake that is collected is there all the same, of a type that is unknown.
     """
@@ -186,11 +183,9 @@ def columns(
 
 def _check_column(column: nodes.ColumnDeclaration, before: Sequence[Field]) -> None:
     if any(column.name.lower() == known.name.lower() for known in before):
-        raise AnalysisError(f"column '{column.name}' is declared twice", span=span_of(column))
+        raise error_at(column, f"column '{column.name}' is declared twice")
     if column.name.lower().startswith(RESERVED_PREFIX):
-        raise AnalysisError(
-            f"column names that begin with '{RESERVED_PREFIX}' are reserved", span=span_of(column)
-        )
+        raise error_at(column, f"column names that begin with '{RESERVED_PREFIX}' are reserved")
 
 
 def options(declared: Sequence[nodes.Option] | None) -> Options:
@@ -198,7 +193,7 @@ def options(declared: Sequence[nodes.Option] | None) -> Options:
     for option in declared or ():
         key = option.name
         if key.lower() in found:
-            raise AnalysisError(f"option '{key}' is given twice", span=span_of(option))
+            raise error_at(option, f"option '{key}' is given twice")
         found[key.lower()] = (key, option.args["value"].name)
     return tuple(found.values())
 
@@ -206,16 +201,14 @@ def options(declared: Sequence[nodes.Option] | None) -> Options:
 def _origin(node: nodes.CreateStream) -> Origin:
     source, format_ = node.args.get("source"), node.args.get("format")
     if source is not None and format_ is not None:
-        raise AnalysisError("a stream has SOURCE or USING, not both", span=span_of(source))
+        raise error_at(source, "a stream has SOURCE or USING, not both")
     if node.args.get("options") and format_ is None:
-        raise AnalysisError("OPTIONS belong to USING format", span=span_of(node.args["options"][0]))
+        raise error_at(node.args["options"][0], "OPTIONS belong to USING format")
     if source is not None:
         match = re.fullmatch(r"port\s*(\d+)", source.name.strip(), re.IGNORECASE)
         number = int(match[1]) if match else 0
         if not 1 <= number <= 65535:
-            raise AnalysisError(
-                f"'{source.name}' is not a source", span=span_of(source), hint="write SOURCE 'port4445'"
-            )
+            raise error_at(source, f"'{source.name}' is not a source", hint="write SOURCE 'port4445'")
         return Port(number)
     if format_ is None:
         # A declaration only, as in the papers; it can be planned but not run.
@@ -224,9 +217,9 @@ def _origin(node: nodes.CreateStream) -> Origin:
     _check_path(reader, node)
     for option in node.args.get("options") or ():
         if option.name.lower() in _OUR_OPTIONS:
-            raise AnalysisError(
+            raise error_at(
+                option,
                 f"option '{option.name}' is not for streams, where bad records are neither lost nor fatal",
-                span=span_of(option),
                 hint="BAD INTO makes a stream of them",
             )
     return reader
@@ -235,9 +228,9 @@ def _origin(node: nodes.CreateStream) -> Origin:
 def _check_path(reader: Reader, node: exp.Expression) -> None:
     _check_spelling(node.args["format"])
     if reader.format.lower() in FILE_FORMATS and not reader.option("path"):
-        raise AnalysisError(
+        raise error_at(
+            node.args["format"],
             f"format {reader.format} needs a path",
-            span=span_of(node.args["format"]),
             hint=f"option '{misspelt}': did you mean 'path'?"
             if (misspelt := misspelt_path(reader.options))
             else f"USING {reader.format} OPTIONS (path 'data.{reader.format}')",
@@ -249,9 +242,9 @@ def _check_spelling(node: exp.Identifier) -> None:
     taken = node.quoted or "." in node.name or node.name.lower() in FORMATS
     similar = None if taken else did_you_mean(node.name, sorted(FORMATS))
     if similar is not None:
-        raise AnalysisError(
+        raise error_at(
+            node,
             f"unknown format '{node.name}'",
-            span=span_of(node),
             hint=f"{similar} A format of your own stands in backquotes: USING `{node.name}`",
         )
 
@@ -261,15 +254,13 @@ def _check_format(origin: Origin, schema: tuple[Field, ...], node: exp.Expressio
         return
     for column, declared in zip(schema, node.args["columns"], strict=True):
         if declared.args.get("kind") is None:
-            raise AnalysisError(
-                f"column '{column.name}' needs a type to be read",
-                span=span_of(declared),
-                hint="a INT, b STRING, ...",
+            raise error_at(
+                declared, f"column '{column.name}' needs a type to be read", hint="a INT, b STRING, ..."
             )
         if origin.format.lower() == "csv" and column.type.kind in _NESTED:
-            raise AnalysisError(
+            raise error_at(
+                declared,
                 f"a csv column cannot be of type {column.type}",
-                span=span_of(declared),
                 hint="read it as STRING and use from_json",
             )
 
@@ -283,18 +274,16 @@ def _timestamp(node: nodes.CreateStream, schema: tuple[Field, ...]) -> Timestamp
         hint = did_you_mean(order.name, [f.name for f in schema])
         if order.name.lower() == INTERNAL_TIMESTAMP:
             hint = "declare it among the columns: current_time TIMESTAMP"
-        raise AnalysisError(f"unknown column '{order.name}' in ORDER BY", span=span_of(order), hint=hint)
+        raise error_at(order, f"unknown column '{order.name}' in ORDER BY", hint=hint)
     if not field.type.is_ordered:
-        raise AnalysisError(
+        raise error_at(
+            order,
             f"a stream cannot be ordered by '{field.name}', which is of type {field.type}",
-            span=span_of(order),
             hint="the timestamp must be a timestamp, a date or a number",
         )
     if field.name.lower() == INTERNAL_TIMESTAMP:
         if field.type not in (TIMESTAMP, UNKNOWN):
-            raise AnalysisError(
-                f"'{INTERNAL_TIMESTAMP}' is stamped on arrival and must be a TIMESTAMP", span=span_of(order)
-            )
+            raise error_at(order, f"'{INTERNAL_TIMESTAMP}' is stamped on arrival and must be a TIMESTAMP")
         return Timestamp(TimestampKind.INTERNAL, field.name, TIMESTAMP)
     return Timestamp(TimestampKind.EXTERNAL, field.name, field.type)
 
@@ -313,11 +302,7 @@ def _promises(
         # A heartbeat may stand beside another promise; two promises of one kind contradict each other.
         group = nodes.Heartbeat if isinstance(clause, nodes.Heartbeat) else nodes.Slack
         if (group, field.name) in seen:
-            raise AnalysisError(
-                f"two clauses say how '{field.name}' progresses",
-                span=span_of(clause),
-                hint="keep one of them",
-            )
+            raise error_at(clause, f"two clauses say how '{field.name}' progresses", hint="keep one of them")
         seen[group, field.name] = clause
         on = clause.args.get("on")
         promises.append(_promise(clause, field, schema, on.name if on else None, catalog, source))
@@ -329,22 +314,15 @@ def _promised_field(clause: exp.Expr, schema: tuple[Field, ...], timestamp: Time
     if on is not None:
         field = _field(on, schema)
         if field is None:
-            raise AnalysisError(
-                f"unknown column '{on.name}' in ON",
-                span=span_of(on),
-                hint=did_you_mean(on.name, [f.name for f in schema]),
+            raise error_at(
+                on, f"unknown column '{on.name}' in ON", hint=did_you_mean(on.name, [f.name for f in schema])
             )
         if not field.type.is_ordered:
-            raise AnalysisError(
-                f"nothing can be promised about '{field.name}', which is of type {field.type}",
-                span=span_of(on),
-            )
+            raise error_at(on, f"nothing can be promised about '{field.name}', which is of type {field.type}")
         return field
     if timestamp.column is None:
-        raise AnalysisError(
-            "a stream without a timestamp promises nothing",
-            span=span_of(clause),
-            hint="add ORDER BY, or ON attribute",
+        raise error_at(
+            clause, "a stream without a timestamp promises nothing", hint="add ORDER BY, or ON attribute"
         )
     return Field(timestamp.column, timestamp.type or UNKNOWN)
 
@@ -366,9 +344,9 @@ def _promise(
         case nodes.OrderedPer():
             idle = clause.args.get("idle")
             if idle is not None and field.type.is_numeric:
-                raise AnalysisError(
+                raise error_at(
+                    idle,
                     f"IDLE AFTER is a time, but '{field.name}' is of type {field.type}",
-                    span=span_of(idle),
                     hint="order the stream by a timestamp, or leave IDLE AFTER out",
                 )
             return OrderedPerPromise(
@@ -383,9 +361,8 @@ def _promise(
             return PunctuationPromise(predicate, _names(clause.args.get("per") or (), schema), on)
         case _:
             if field.type.is_known and field.type.kind not in (Kind.TIMESTAMP, Kind.TIMESTAMP_NTZ):
-                raise AnalysisError(
-                    f"a heartbeat follows the clock, but '{field.name}' is of type {field.type}",
-                    span=span_of(clause),
+                raise error_at(
+                    clause, f"a heartbeat follows the clock, but '{field.name}' is of type {field.type}"
                 )
             return HeartbeatPromise(positive_duration(clause.this, "HEARTBEAT"), on)
 
@@ -395,10 +372,8 @@ def _names(named: Sequence[exp.Expr], schema: tuple[Field, ...]) -> tuple[str, .
     for node in named:
         field = _field(node, schema)
         if field is None:
-            raise AnalysisError(
-                f"unknown column '{node.name}'",
-                span=span_of(node),
-                hint=did_you_mean(node.name, [f.name for f in schema]),
+            raise error_at(
+                node, f"unknown column '{node.name}'", hint=did_you_mean(node.name, [f.name for f in schema])
             )
         names.append(field.name)
     return tuple(names)

@@ -64,7 +64,7 @@ def _refusal(what: str, span: Span) -> AnalysisError:
 
 
 def _refused(node: exp.Expr, allow: frozenset[str]) -> Iterator[tuple[str, exp.Expr]]:
-    """The parts of a node that the fence refuses, in words."""
+    """Yield the parts of a node that the fence refuses, with a description."""
     match node:
         case exp.Func() if _function_name(node) in REFUSED_FUNCTIONS:
             yield f"function '{_function_name(node)}'", node

@@ -17,7 +17,7 @@ def stock(catalog: Catalog) -> None:
 
 
 def library_aggregate(name: str) -> tuple[Aggregate, ...]:
-    """The versions of an aggregate of the library; none if there is no such aggregate."""
+    """Return the versions of an aggregate of the library; none if there is no such aggregate."""
     return _made(name) if name in bundled_aggregates.names() else ()
 
 

@@ -51,7 +51,7 @@ def _analysed(statement: ParsedStatement | BrokenStatement, catalog: Catalog) ->
 
 
 def _follows(error: MillstreamError, catalog: Catalog) -> bool:
-    """Whether an error only says that a name is unclear."""
+    """Tell whether an error only says that a name is unclear."""
     return isinstance(error, UnknownNameError) and any(
         catalog.is_unclear(error.name, is_function=is_function) for is_function in (False, True)
     )

@@ -30,11 +30,13 @@ _REFUSED = {
     "D": "the day of a year",
 }
 """Letters that Spark refuses in a pattern, or that contradict a month beside them."""
-_MEANT = {"Y": "y", "D": "d"}
+_LETTERS = frozenset("GyMLdQqEFahKkHmsSVzOXxZ")
+"""Letters that Spark knows in a pattern, besides these."""
+_MEANT = {"Y": "y", "D": "d", "T": "'T'"}
 
 
 def notes_on_options(format_: str, options: Options) -> Iterator[OptionNote]:
-    """Notes on the options of a source or sink."""
+    """Yield notes on the options of a source or sink."""
     known = _known().get(format_.lower())
     if known is None:
         return
@@ -48,7 +50,7 @@ def notes_on_options(format_: str, options: Options) -> Iterator[OptionNote]:
 
 
 def misspelt_path(options: Options) -> str | None:
-    """The option that was probably meant to be the path.
+    """Return the option that was probably meant to be the path.
 
     >>> misspelt_path((("header", "true"), ("paht", "x.csv")))
     'paht'
@@ -57,20 +59,28 @@ def misspelt_path(options: Options) -> str | None:
 
 
 def _on_pattern(key: str, pattern: str) -> Iterator[OptionNote]:
-    """Letters of a pattern that cannot stand in it.
+    """Note letters that a format pattern cannot have.
 
     >>> next(_on_pattern("dateFormat", "YYYY/MM/DD"))[1:]
     ("'Y' is the year of a week and 'D' the day of a year, which dateFormat cannot have", 'write yyyy/MM/dd')
+    >>> next(_on_pattern("timestampFormat", "yyyy-MM-ddTHH:mm"))[1:]
+    ("'T' in timestampFormat stands for no part of a time", "write yyyy-MM-dd'T'HH:mm")
     >>> list(_on_pattern("dateFormat", "yyyy-DDD 'Week'"))
     []
     """
     letters = re.sub(r"'[^']*'", "", pattern)
-    wrong = [c for c in dict.fromkeys(letters) if c in _REFUSED and (c != "D" or re.search("[ML]", letters))]
+    found = [c for c in dict.fromkeys(letters) if c.isascii() and c.isalpha()]
+    wrong = [c for c in found if c in _REFUSED and (c != "D" or re.search("[ML]", letters))]
     if wrong:
         first, *others = wrong
         listed = f"'{first}' is {_REFUSED[first]}"
         listed += "".join(f" and '{other}' {_REFUSED[other]}" for other in others)
         yield key, f"{listed}, which {key} cannot have", _instead(pattern, wrong)
+    unknown = [c for c in found if c not in _LETTERS and c not in _REFUSED]
+    if unknown:
+        listed = " and ".join(f"'{letter}'" for letter in unknown)
+        stands = "stands" if len(unknown) == 1 else "stand"
+        yield key, f"{listed} in {key} {stands} for no part of a time", _instead(pattern, unknown)
 
 
 def _instead(pattern: str, wrong: list[str]) -> str:
@@ -83,7 +93,7 @@ def _instead(pattern: str, wrong: list[str]) -> str:
 
 @cache
 def _known() -> dict[str, dict[str, str]]:
-    """The options of each format, by their names in lower case."""
+    """Return the options of each format, by their names in lower case."""
     found: dict[str, dict[str, str]] = {}
     text = Path(catalog.__file__).with_name("spark_options.txt").read_text(encoding="utf-8")
     for line in text.splitlines():

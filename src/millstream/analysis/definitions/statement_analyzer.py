@@ -17,6 +17,7 @@ from millstream.analysis.definitions.create_stream import (
 )
 from millstream.analysis.definitions.fence import check_fence
 from millstream.analysis.definitions.library_aggregates import stock
+from millstream.analysis.error_collector import error_at
 from millstream.analysis.queries.name_resolver import Resolver
 from millstream.analysis.queries.query_analyzer import analyse_query
 from millstream.analysis.queries.resolved_query import Query, Select, SetOperation
@@ -54,7 +55,7 @@ SETTINGS = {"millstream.on_error": ("stop", "bad"), "millstream.on_corrupt_file"
 
 @dataclass(frozen=True)
 class Definition:
-    """Something new in the catalog."""
+    """A definition: an entry that is added to the catalog."""
 
     entries: tuple[Entry, ...]
 
@@ -69,7 +70,7 @@ class Definition:
 
 @dataclass(frozen=True)
 class RunQuery:
-    """A bare SELECT: its results go to whoever runs the script."""
+    """A bare SELECT, whose results go to the caller of the script."""
 
     query: Query
 
@@ -190,7 +191,7 @@ class _StatementAnalyser:
         return self._enter(node, kept)
 
     def _enter(self, node: exp.Expression, entries: list[Entry]) -> Definition:
-        """Into the catalog, with the place of the definition for errors that show up when it is used."""
+        """Enter into the catalog, with the place of the definition for errors at its use."""
         span = span_of(node)
         place = self.source.place(span) if span else None
         placed = [replace(e, place=place) if isinstance(e, Stream | Table | Sink) else e for e in entries]
@@ -217,9 +218,9 @@ class _StatementAnalyser:
             given = node.args.get(argument)
             if given:
                 part = given[0] if isinstance(given, list) else given
-                raise AnalysisError(
+                raise error_at(
+                    part,
                     f"a stream made by a query takes no {_clause_name(argument)}",
-                    span=span_of(part),
                     hint=_INSTEAD_IN_DERIVED.get(argument, "its columns and order are those of the query"),
                 )
         return (self._derived(node.this, query),)
@@ -227,9 +228,9 @@ class _StatementAnalyser:
     def _derived(self, name: exp.Expr, node: exp.Expr) -> Stream:
         query = self._query(node)
         if query.facts is None:
-            raise AnalysisError(
+            raise error_at(
+                node,
                 f"'{name.name}' would not be a stream, because its query reads none",
-                span=span_of(node),
                 hint=f"CREATE TABLE {name.name} AS ...",
             )
         fields = _told_apart(name.name, query, node)
@@ -239,21 +240,19 @@ class _StatementAnalyser:
         if node.args.get("query") is None:
             return analyse_table(node)
         if node.args.get("columns") or node.args.get("format"):
-            raise AnalysisError(
-                "a table made by a query takes no columns and no USING", span=span_of(node.this)
-            )
+            raise error_at(node.this, "a table made by a query takes no columns and no USING")
         query = self._query(node.args["query"])
         if query.facts is not None:
-            raise AnalysisError(
+            raise error_at(
+                node.args["query"],
                 f"'{node.name}' would not be a table, because its query reads a stream",
-                span=span_of(node.args["query"]),
                 hint=f"CREATE STREAM {node.name} AS ..., or CREATE VIEW over a window",
             )
         for read in node.args["query"].find_all(exp.Table):
             if isinstance(self.catalog.named(read.name), View):
-                raise AnalysisError(
+                raise error_at(
+                    read,
                     f"'{node.name}' would not be a table, because view '{read.name}' changes",
-                    span=span_of(read),
                     hint=f"read the view where '{node.name}' would be read",
                 )
         return Table(node.name, query.fields, Derived(query, is_bounded=True), refresh=refresh_of(node))
@@ -261,15 +260,15 @@ class _StatementAnalyser:
     def _view(self, node: nodes.CreateView) -> View:
         query = self._query(node.args["query"])
         if query.facts is None:
-            raise AnalysisError(
+            raise error_at(
+                node.args["query"],
                 "a view shows the current result of a query over streams",
-                span=span_of(node.args["query"]),
                 hint=f"CREATE TABLE {node.name} AS ... for a query over tables",
             )
         if isinstance(query, Select) and not any(getattr(item, "window", None) for item in query.items()):
-            raise AnalysisError(
+            raise error_at(
+                node.args["query"],
                 "a view needs a window: the current result of a bare stream would grow for ever",
-                span=span_of(node.args["query"]),
             )
         if isinstance(query, SetOperation):
             require_windows(query, "a view")
@@ -277,11 +276,11 @@ class _StatementAnalyser:
 
     def _function(self, node: nodes.CreateFunction) -> ScalarFunction:
         if builtin(node.name) is not None:
-            raise AnalysisError(f"'{node.name}' is a built-in function", span=span_of(node.this))
+            raise error_at(node.this, f"'{node.name}' is a built-in function")
         parameters = columns(node.args.get("parameters") or ())
         for parameter, declared in zip(parameters, node.args.get("parameters") or (), strict=True):
             if not parameter.type.is_known:
-                raise AnalysisError(f"parameter '{parameter.name}' needs a type", span=span_of(declared))
+                raise error_at(declared, f"parameter '{parameter.name}' needs a type")
         returns = from_datatype(node.args["returns"])
         python = node.args.get("python")
         if python is not None:
@@ -292,9 +291,8 @@ class _StatementAnalyser:
         )
         given = resolver.resolve(body)
         if not stores(given.type, returns):
-            raise AnalysisError(
-                f"'{node.name}' returns {returns}, but its expression is of type {given.type}",
-                span=span_of(body),
+            raise error_at(
+                body, f"'{node.name}' returns {returns}, but its expression is of type {given.type}"
             )
         return ScalarFunction(node.name, parameters, returns, body=given.sql)
 
@@ -311,16 +309,16 @@ class _StatementAnalyser:
         for branch in node.args["branches"]:
             reads = [t.name.lower() for t in branch.args["query"].find_all(exp.Table)]
             if entry.name.lower() not in reads:
-                raise AnalysisError(
+                raise error_at(
+                    branch,
                     f"branch '{branch.name}' does not read '{entry.name}'",
-                    span=span_of(branch),
                     hint=f"a branch is a query on the split stream: SELECT ... FROM {entry.name} WHERE ...",
                 )
             derived = self._derived(branch.this, branch.args["query"])
             if self.catalog.named(derived.name) or any(
                 derived.name.lower() == e.name.lower() for e in entries
             ):
-                raise AnalysisError(f"the name '{derived.name}' is taken", span=span_of(branch.this))
+                raise error_at(branch.this, f"the name '{derived.name}' is taken")
             entries.append(derived)
         return self._enter(node, entries)
 
@@ -334,13 +332,9 @@ class _StatementAnalyser:
             hint = did_you_mean(node.name, names) or _instead_of_insert(node.name, other)
             if other is None:
                 raise UnknownNameError("sink", node.name, span=span_of(node.this), hint=hint)
-            raise AnalysisError(
-                f"'{node.name}' is {_article(kind_of(other))}, not a sink", span=span_of(node.this), hint=hint
-            )
+            raise error_at(node.this, f"'{node.name}' is {_article(kind_of(other))}, not a sink", hint=hint)
         if node.args.get("values") or node.args.get("columns"):
-            raise AnalysisError(
-                "a sink takes the rows of a query, with the query's own columns", span=span_of(node.this)
-            )
+            raise error_at(node.this, "a sink takes the rows of a query, with the query's own columns")
         query = self._query(node.args["query"])
         names = [f.name.lower() for f in query.fields or ()]
         for name in names:
@@ -362,9 +356,9 @@ class _StatementAnalyser:
         if not entries:
             other = next((e for e in found if e is not None), None)
             if other is not None:
-                raise AnalysisError(
+                raise error_at(
+                    node.this,
                     f"'{name}' is {_article(_label(other))}, not {_article(str(kind))}",
-                    span=span_of(node.this),
                     hint=f"DROP {_label(other).upper()} {name}",
                 )
             names = self.catalog.relation_names() + self.catalog.function_names()
@@ -376,9 +370,7 @@ class _StatementAnalyser:
     def _drop(self, node: nodes.DropEntry) -> Dropped:
         kind = str(node.args["kind"]).lower()
         if kind == "query":
-            raise AnalysisError(
-                "queries are stopped where they run", span=span_of(node.this), hint="query.stop()"
-            )
+            raise error_at(node.this, "queries are stopped where they run", hint="query.stop()")
         try:
             entries = self._known(node, kind)
         except AnalysisError:
@@ -389,9 +381,9 @@ class _StatementAnalyser:
             if isinstance(entry, Aggregate) and not self.catalog.own_aggregate(
                 entry.name, window=entry.window
             ):
-                raise AnalysisError(
+                raise error_at(
+                    node.this,
                     f"'{entry.name}' is in the library and cannot be dropped",
-                    span=span_of(node.this),
                     hint="an aggregate of the same name takes its place: CREATE AGGREGATE",
                 )
             self.catalog.remove(entry)
@@ -416,7 +408,7 @@ def _instead_of_insert(name: str, other: Entry | None) -> str:
 
 
 def _told_apart(name: str, query: Query, node: exp.Expr) -> tuple[Field, ...]:
-    """The columns of a query, if others can tell them apart."""
+    """Return the columns of a query, if others can tell them apart."""
     fields = query.fields or ()
     for i, field in enumerate(fields):
         if any(field.name.lower() == other.name.lower() for other in fields[:i]):
@@ -429,7 +421,7 @@ def _told_apart(name: str, query: Query, node: exp.Expr) -> tuple[Field, ...]:
 
 
 def analyse_setting(key: str, value: str) -> Setting:
-    """A setting of Spark's or of our own."""
+    """Return a setting of Spark's or of our own."""
     if key.lower().startswith("spark."):
         return Setting(key, value)
     allowed = SETTINGS.get(key.lower())
@@ -447,7 +439,7 @@ def analyse_setting(key: str, value: str) -> Setting:
 
 
 def _no_subquery(query: exp.Query, scope: Scope) -> Type:
-    raise AnalysisError("a function cannot contain a query", span=span_of(query))
+    raise error_at(query, "a function cannot contain a query")
 
 
 def name_taken(known: Entry, otherwise: str, *, span: Span | None = None) -> AnalysisError:

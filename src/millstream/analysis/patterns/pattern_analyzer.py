@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from millstream.analysis.patterns.pattern_builder import build_pattern
+from millstream.analysis.error_collector import error_at
+from millstream.analysis.patterns.pattern_elaborator import PatternElaborator, build_pattern
 from millstream.analysis.patterns.pattern_expressions import PatternExpressions
 from millstream.analysis.patterns.pattern_names import ENDS, PatternNames, Variable, tuple_argument
 from millstream.analysis.patterns.variable_references import ReferenceFinder, ReferenceKind, VariableReference
@@ -37,7 +38,7 @@ def analyse_pattern_query(
     resolver: Resolver,
     facts: StreamFacts | None,
 ) -> Select:
-    """A SELECT whose FROM has one pattern, on ``table``; what stands beside it are tables."""
+    """Return a SELECT whose FROM has one pattern, on ``table``; what stands beside it are tables."""
     _check_from(node, table, joins)
     _check_clauses(node)
     analyser = _PatternAnalyser(node, table, resolver, facts)
@@ -46,7 +47,7 @@ def analyse_pattern_query(
         source=source,
         joins=tuple(joins),
         outputs=outputs,
-        pattern=build_pattern(analyser.clause(), outputs, analyser.expressions),
+        pattern=build_pattern(analyser.clause(), outputs, analyser.expressions.spoken, analyser.elaborator),
         facts=analyser.result_facts(outputs),
         span=span_of(node),
     )
@@ -54,18 +55,18 @@ def analyse_pattern_query(
 
 def _check_from(node: exp.Select, table: nodes.StreamTable, joins: list[JoinClause]) -> None:
     if table.args.get("window") is not None:
-        raise AnalysisError(
+        raise error_at(
+            table.args["window"],
             "a pattern is searched in a bare stream",
-            span=span_of(table.args["window"]),
             hint="leave the window out, or make a stream of the windowed query first",
         )
     clause = node.args["from_"].this
     beside = [*(clause.args.get("joins") or ()), *(node.args.get("joins") or ())]
     for other in (clause, *(join.this for join in beside)):
         if other is not table and other.args.get("pattern") is not None:
-            raise AnalysisError(
+            raise error_at(
+                other,
                 "one pattern is enough for a FROM",
-                span=span_of(other),
                 hint="make a stream of the matches of one: CREATE STREAM m AS SELECT ...",
             )
     for join in joins:
@@ -90,7 +91,7 @@ def _check_clauses(node: exp.Select) -> None:
 
 
 class _PatternAnalyser:
-    """Analyses the clauses of one pattern query."""
+    """Analyser of the clauses of one pattern query."""
 
     def __init__(
         self, node: exp.Select, table: nodes.StreamTable, resolver: Resolver, facts: StreamFacts | None
@@ -113,15 +114,15 @@ class _PatternAnalyser:
             Scope(tables, dict(resolver.scope.merged), resolver.scope.outer),
         )
         self.mentions = ReferenceFinder(self.names, resolver.catalog)
-        self.expressions = PatternExpressions(self.names, resolver)
+        self.elaborator = PatternElaborator(self.names, resolver)
+        self.expressions = PatternExpressions(self.elaborator, resolver)
 
     # ------------------------------------------------------------ the pattern itself
 
     def _check_beside(self, table: nodes.StreamTable, facts: StreamFacts | None) -> None:
         if facts is not None and not self.relation.is_stream:
-            raise AnalysisError(
-                f"'{table.name}' is a table, and a pattern in it cannot be joined with a stream",
-                span=span_of(table),
+            raise error_at(
+                table, f"'{table.name}' is a table, and a pattern in it cannot be joined with a stream"
             )
 
     def _listed(self, argument: str) -> list[exp.Column]:
@@ -131,39 +132,39 @@ class _PatternAnalyser:
         other = node.table and node.table.lower() != self.relation.alias.lower()
         column = None if other else self.relation.find(node.name)
         if column is None:
-            raise AnalysisError(
+            raise error_at(
+                node,
                 f"unknown {what} column '{node.name}' in '{self.relation.alias}'",
-                span=span_of(node),
                 hint=did_you_mean(node.name, [f.name for f in self.relation.fields or ()]),
             )
         return column.name
 
     def _sequence(self) -> tuple[str, ...]:
-        """The columns that order a table; a stream has its own order, and () stands for it."""
+        """Return the columns that order a table; a stream has its own order, and () stands for it."""
         listed = self._listed("sequence_by")
         names = tuple(self._column(c, "sequencing") for c in listed)
         if self.facts is not None:
             timestamp = self.facts.timestamp.column
             for name, column in zip(names, listed, strict=True):
                 if timestamp is None or name.lower() != timestamp.lower() or len(names) > 1:
-                    raise AnalysisError(
+                    raise error_at(
+                        column,
                         "a stream is searched in the order of its timestamp",
-                        span=span_of(column),
                         hint=f"write SEQUENCE BY {timestamp}, or leave it out"
                         if timestamp
                         else "leave it out",
                     )
             return ()
         if not listed:
-            raise AnalysisError(
+            raise error_at(
+                self.pattern,
                 f"'{self.relation.alias}' is a table and has no order: SEQUENCE BY is missing",
-                span=span_of(self.pattern),
                 hint="PARTITION BY k SEQUENCE BY t AS (X, *Y)",
             )
         for column in listed:
             found = self.relation.find(column.name)
             if found is not None and not can_sort(found.type):
-                raise AnalysisError(f"{found.type} has no order for SEQUENCE BY", span=span_of(column))
+                raise error_at(column, f"{found.type} has no order for SEQUENCE BY")
         return names
 
     def _variables(self) -> tuple[Variable, ...]:
@@ -171,11 +172,11 @@ class _PatternAnalyser:
         for element in self.pattern.args["elements"]:
             name = element.name
             if any(name.lower() == known.name.lower() for known in variables):
-                raise AnalysisError(f"pattern variable '{name}' is named twice", span=span_of(element))
+                raise error_at(element, f"pattern variable '{name}' is named twice")
             if self.resolver.scope.relation(name) is not None:
-                raise AnalysisError(
+                raise error_at(
+                    element,
                     f"'{name}' is the name of a table or stream of this query",
-                    span=span_of(element),
                     hint="give the pattern variable another name",
                 )
             variables.append(Variable(name, bool(element.args.get("star")), len(variables)))
@@ -217,9 +218,9 @@ class _PatternAnalyser:
     def _check_after_match(self, mentions: list[VariableReference]) -> None:
         for mention in mentions:
             if mention.how is ReferenceKind.RUNNING:
-                raise AnalysisError(
+                raise error_at(
+                    mention.node,
                     "a condition with a table is tested on matches, where a star is complete",
-                    span=span_of(mention.node),
                     hint="put the star into the aggregate: count(*Y)",
                 )
 
@@ -239,9 +240,9 @@ class _PatternAnalyser:
         value = item.unalias()
         for mention in self.mentions.of(value):
             if mention.how is ReferenceKind.RUNNING:
-                raise AnalysisError(
+                raise error_at(
+                    mention.node,
                     "in SELECT a star is complete, and its aggregates are final",
-                    span=span_of(mention.node),
                     hint="put the star into the aggregate: count(*Y)",
                 )
         named = isinstance(item, exp.Alias) or isinstance(value, exp.Column | exp.Dot)
@@ -249,14 +250,14 @@ class _PatternAnalyser:
         yield Output(name, self.expressions.resolve(value))
 
     def _expanded(self, item: exp.Expr) -> Iterator[Output]:
-        """``X.*`` and ``A.*``; a plain ``*`` does not say of which tuple."""
+        """Expand ``X.*`` and ``A.*``; a plain ``*`` does not say of which tuple."""
         table = item.table if isinstance(item, exp.Column) else ""
         variable = self.names.variable(table)
         relation = self.relation if variable is not None else self.names.tables.relation(table)
         if relation is None or relation.fields is None:
-            raise AnalysisError(
+            raise error_at(
+                item,
                 "name the columns of a match",
-                span=span_of(item),
                 hint=f"write {self.names.variables[0].name}.*, or the columns one by one",
             )
         owner = variable.name if variable is not None else relation.alias
@@ -271,7 +272,7 @@ class _PatternAnalyser:
     # ------------------------------------------------------------ order
 
     def result_facts(self, outputs: tuple[Output, ...]) -> StreamFacts | None:
-        """A match has the timestamp of its last tuple."""
+        """Return the facts about matches, which have the timestamp of their last tuple."""
         order = self.node.args.get("order")
         stamped = next((o.name for o in outputs if self._is_timestamp(o.expr.tree)), None)
         if [output.name for output in outputs].count(stamped or "") > 1:
@@ -279,9 +280,9 @@ class _PatternAnalyser:
         for ordered in order.expressions if order is not None else ():
             by_name = isinstance(ordered.this, exp.Column) and stamped == ordered.this.name
             if ordered.args.get("desc") or not (by_name or self._is_timestamp(ordered.this)):
-                raise AnalysisError(
+                raise error_at(
+                    ordered,
                     "matches can only be ordered by their timestamp",
-                    span=span_of(ordered),
                     hint="leave ORDER BY out: matches come in this order",
                 )
         if self.facts is None:
@@ -291,7 +292,7 @@ class _PatternAnalyser:
         return StreamFacts(timestamp, promised, self.facts.bounded)
 
     def _is_timestamp(self, node: exp.Expr | None) -> bool:
-        """Whether an expression is the timestamp of the last tuple of a match."""
+        """Tell whether an expression is the timestamp of the last tuple of a match."""
         timestamp = self.facts.timestamp.column if self.facts is not None else None
         if timestamp is None or node is None or node.name.lower() != timestamp.lower():
             return False

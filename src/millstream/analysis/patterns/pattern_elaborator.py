@@ -1,71 +1,84 @@
-"""Expressions of a pattern query in their checked form: columns by the places of their tuples, measures."""
+"""Typed form of a pattern (``ir.pattern``): columns by the places of their tuples, measures, conditions."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from millstream.analysis.patterns.pattern_expressions import PatternExpressions, with_holes
+from millstream.analysis.error_collector import error_at
+from millstream.analysis.patterns.pattern_expressions import with_holes
 from millstream.analysis.patterns.pattern_names import (
     ENDS,
-    RUNNING,
+    PatternNames,
+    PatternTyper,
+    TupleColumn,
     Variable,
     is_aggregate,
     is_part_of_row,
     tuple_argument,
+    tuple_column,
 )
-from millstream.analysis.patterns.star_aggregate_calls import WrittenCall, written_call
-from millstream.analysis.patterns.star_aggregates import is_known, of_star, split_arguments
-from millstream.analysis.patterns.tuple_columns import TupleColumn, tuple_column
+from millstream.analysis.patterns.star_aggregates import (
+    WrittenCall,
+    of_star,
+    split_arguments,
+    written_call,
+)
 from millstream.analysis.queries.name_resolver import aggregate_name
 from millstream.analysis.queries.over_clause import rows_preceding
 from millstream.analysis.queries.resolved_expression import ColumnRef
 from millstream.analysis.queries.resolved_expression import Expr as Text
 from millstream.analysis.queries.resolved_query import Output
-from millstream.analysis.types.builtin_aggregates import written_arguments
-from millstream.analysis.types.elaborator import Elaborator, shown
-from millstream.analysis.types.expression_types import OF_GROUP
+from millstream.analysis.types.elaborator import shown
 from millstream.analysis.types.implicit_casts import converted
-from millstream.analysis.udas.body_elaborator import bodies_of
+from millstream.analysis.types.typed_aggregates import written_arguments
+from millstream.analysis.udas.aggregate_versions import bodies_of
+from millstream.catalog.builtin_aggregates import RUNNING_NAMES, Within, builtin_aggregate
 from millstream.catalog.functions import is_deterministic
+from millstream.codegen.core.expression_emitter import is_supported
 from millstream.errors import AnalysisError
-from millstream.ir.pattern import End, Measure, Place
-from millstream.ir.typed_nodes import Aggregation, Body, Column, Expr, GroupColumn
+from millstream.ir.pattern import Element, End, Measure, Pattern, Place
+from millstream.ir.typed_nodes import Aggregation, Body, Call, Column, Expr, GroupColumn
 from millstream.program.content_aggregate import WHOLE_ROW, ContentAggregate, Direction
 from millstream.syntax import nodes
-from millstream.syntax.spans import span_of
-from millstream.types import BOOLEAN, Kind, Type, struct
+from millstream.types import BOOLEAN, Field, Kind, Type, struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from millstream.analysis.patterns.pattern_expressions import Spoken
+    from millstream.analysis.patterns.pattern_names import Variable
+    from millstream.analysis.queries.name_resolver import Resolver
+    from millstream.analysis.queries.resolved_expression import ColumnRef
+    from millstream.analysis.queries.resolved_expression import Expr as Text
+    from millstream.analysis.queries.resolved_query import Output, PatternClause
+
+
 _NOT_KEPT = (Kind.VARIANT, Kind.YEAR_MONTH_INTERVAL, Kind.UNKNOWN)
 
 
-class PatternElaborator(Elaborator):
-    """Makes checked expressions of the conditions and results of one pattern.
+class PatternElaborator(PatternTyper):
+    """Elaborator of the conditions and results of one pattern.
 
     What cannot be compiled, but speaks of one tuple only, is ``computed`` before the search, as a column
     more of the tuples: any function of Spark's or of the user's, a part of a struct.
     """
 
-    where = "in a pattern"
-
-    def __init__(self, expressions: PatternExpressions) -> None:
-        super().__init__(expressions.typer.settled_type, expressions.resolver.catalog)
-        self._names = expressions.names
+    def __init__(self, names: PatternNames, resolver: Resolver) -> None:
+        super().__init__(names, resolver)
         self.places: list[Place] = []
         self.measures: list[Measure] = []
         self.computed: list[Output] = []
         self._growing: Variable | None = None
-        self._here = Place(len(self._names.variables) - 1)
+        self._here = Place(len(self.names.variables) - 1)
 
     @contextmanager
     def testing(self, variable: Variable, *, final: bool) -> Iterator[None]:
-        """While the conditions of an element are made; a star that is not ``final`` grows."""
+        """Set the element whose conditions are made; a star that is not ``final`` grows."""
         before = self._growing, self._here
         self._growing, self._here = None if final else variable, Place(variable.position)
         try:
@@ -75,7 +88,11 @@ class PatternElaborator(Elaborator):
 
     def of(self, node: exp.Expr) -> Expr:
         try:
-            return super().of(node)
+            made = super().of(node)
+            if isinstance(made, Call) and not is_supported(made):
+                types = ", ".join(str(argument.type) for argument in made.arguments)
+                raise self.refused(node, f"the function '{made.name}' of {types}")
+            return made
         except AnalysisError:
             computed = self._computed_before(node)
             if computed is None:
@@ -85,7 +102,7 @@ class PatternElaborator(Elaborator):
     def found(self, node: exp.Expr) -> Expr | None:
         if isinstance(node, nodes.Starred):
             return self.of(node.this)
-        column = tuple_column(node, self._names)
+        column = tuple_column(node, self.names)
         if column is not None:
             if column.fields:
                 raise self.refused(node, "a part of a struct")
@@ -97,16 +114,16 @@ class PatternElaborator(Elaborator):
     # ------------------------------------------------------------ tuples
 
     def of_tuple(self, column: TupleColumn) -> Expr:
-        return self._column(self._place(column), column.column.name)
+        return self._column_at(self._place(column), column.column.name)
 
     def _place(self, column: TupleColumn) -> Place:
-        """While a star grows, its last tuple is the one that it is to take."""
+        """Return the place of a column; the last tuple of a growing star is the tuple it tests."""
         if column.end is End.LAST and column.variable == self._growing:
             return Place(column.variable.position)
         return column.place
 
-    def _column(self, place: Place, name: str) -> Column:
-        fields = self._names.relation.fields or ()
+    def _column_at(self, place: Place, name: str) -> Column:
+        fields = self.names.relation.fields or ()
         index = [field.name.lower() for field in fields].index(name.lower())
         type_ = fields[index].type
         if type_.kind in _NOT_KEPT:
@@ -119,9 +136,9 @@ class PatternElaborator(Elaborator):
         return Column(self.places.index(place), index, type_)
 
     def column(self, node: exp.Column) -> Expr:
-        if len(node.parts) == 1 and self._names.is_partition_column(node.name):
-            return self._column(self._here, node.name)
-        if len(node.parts) == 1 and self._names.variable_of(node) is None:
+        if len(node.parts) == 1 and self.names.is_partition_column(node.name):
+            return self._column_at(self._here, node.name)
+        if len(node.parts) == 1 and self.names.variable_of(node) is None:
             return self.called(node.name.lower(), node, ())
         raise self.refused(node, f"the whole tuple '{shown(node)}'")
 
@@ -131,19 +148,19 @@ class PatternElaborator(Elaborator):
     # ------------------------------------------------------------ what Spark computes before
 
     def _computed_before(self, node: exp.Expr) -> Expr | None:
-        """A column more of the tuple that an expression speaks of, if it is one and nothing else counts."""
-        columns = [column for part in node.walk() if (column := tuple_column(part, self._names)) is not None]
+        """Add a computed column to the tuples, if an expression depends on one tuple only."""
+        columns = [column for part in node.walk() if (column := tuple_column(part, self.names)) is not None]
         places = {self._place(column) for column in columns}
         if len(places) != 1 or not all(map(self._is_plain, node.walk())):
             return None
-        type_ = self._typed(node)
+        type_ = self.type_of(node)
         if type_.kind in _NOT_KEPT:
             return None
         text = Text(with_holes(node, self._of_relation), type_)
         index = next((i for i, known in enumerate(self.computed) if known.expr == text), len(self.computed))
         if index == len(self.computed):
             self.computed.append(Output(f"__computed{index}", text))
-        return self._at(places.pop(), len(self._names.relation.fields or ()) + index, type_)
+        return self._at(places.pop(), len(self.names.relation.fields or ()) + index, type_)
 
     def _is_plain(self, node: exp.Expr) -> bool:
         if isinstance(node, exp.Query | nodes.Starred) or is_aggregate(node, self._catalog):
@@ -152,11 +169,11 @@ class PatternElaborator(Elaborator):
         return not isinstance(node, exp.Anonymous) or is_deterministic(node.name, len(node.expressions))
 
     def _of_relation(self, node: exp.Expr) -> tuple[ColumnRef, tuple[str, ...]] | None:
-        relation = self._names.relation
-        column = tuple_column(node, self._names)
+        relation = self.names.relation
+        column = tuple_column(node, self.names)
         if column is not None:
             return ColumnRef(relation.alias, column.column.name, column.column.type), column.fields
-        if isinstance(node, exp.Column) and self._names.is_partition_column(node.name):
+        if isinstance(node, exp.Column) and self.names.is_partition_column(node.name):
             found = relation.find(node.name)
             return (found, ()) if found is not None else None
         return None
@@ -164,10 +181,10 @@ class PatternElaborator(Elaborator):
     # ------------------------------------------------------------ aggregates
 
     def _aggregate(self, node: exp.Expr, column: str | None = None) -> Expr:
-        """An aggregate of a star; of one that returns rows, all of the row or a column."""
+        """Return an aggregate of a star; of one that returns rows, all of the row or a column."""
         name = aggregate_name(node).lower()
         written = written_call(node)
-        variable = next(v for c in node.find_all(exp.Column) if (v := self._names.variable_of(c)) is not None)
+        variable = next(v for c in node.find_all(exp.Column) if (v := self.names.variable_of(c)) is not None)
         starred = node.find(nodes.Starred) is not None or (name in ENDS and not self._is_own(name))
         final = starred and variable != self._growing
         rows = None if written.window is None else _rows(written.window)
@@ -175,7 +192,7 @@ class PatternElaborator(Elaborator):
             if self._is_own(name):
                 made = self._user(name, node, written, column, moving=rows is not None, running=not final)
             else:
-                made = self._built_in(RUNNING.get(name, name), node, written)
+                made = self._built_in(RUNNING_NAMES.get(name, name), node, written)
             if written.condition is not None:
                 made = replace(made, filter=self.as_(written.condition, BOOLEAN))
         measure = Measure(variable.position, made, final, rows)
@@ -185,7 +202,7 @@ class PatternElaborator(Elaborator):
 
     @contextmanager
     def _at_each_tuple(self, variable: Variable) -> Iterator[None]:
-        """While arguments are made: columns of the partition are those of the tuple that is taken."""
+        """Take partition columns in arguments from the tuple that the star takes."""
         before, self._here = self._here, Place(variable.position)
         try:
             yield
@@ -196,24 +213,25 @@ class PatternElaborator(Elaborator):
         return self._catalog.has_aggregate(name)
 
     def _counts_tuples(self, name: str, call: exp.Expr) -> bool:
-        """``count(*Y)``: a whole tuple is there, whatever its columns are."""
-        return RUNNING.get(name, name) == "count" and tuple_argument(call, self._names) is not None
+        """Tell whether a call counts whole tuples, such as ``count(*Y)``."""
+        return RUNNING_NAMES.get(name, name) == "count" and tuple_argument(call, self.names) is not None
 
     def _built_in(self, name: str, node: exp.Expr, written: WrittenCall) -> Aggregation:
-        if not is_known(name):
+        row = builtin_aggregate(name)
+        if row is None:
             raise self.refused(node, f"the aggregate '{name}'")
         given, distinct = written_arguments(written.call)
         # What WITHIN GROUP orders by is the first argument of percentiles, and stands behind those of others.
-        if name in OF_GROUP:
+        if row.within is Within.FIRST:
             given = [*written.sorted_by, *given]
-        values, constants, ignore_nulls = split_arguments(name, given)
-        if name not in OF_GROUP:
+        values, constants, ignore_nulls = split_arguments(row, given)
+        if row.within is not Within.FIRST:
             values += written.sorted_by
         return of_star(
-            name,
+            row,
             () if self._counts_tuples(name, written.call) else tuple(map(self.of, values)),
             constants,
-            self.type_of(node),
+            self.known_type(node),
             distinct=distinct,
             ignore_nulls=ignore_nulls if written.ignore_nulls is None else written.ignore_nulls,
             order=tuple(
@@ -237,7 +255,7 @@ class PatternElaborator(Elaborator):
         assert entry is not None, "it is the user's"
         bodies = bodies_of(name, [argument.type for argument in arguments], self._catalog)
         if bodies.unfit is not None:
-            raise AnalysisError(bodies.unfit, span=span_of(node))
+            raise error_at(node, bodies.unfit)
         # As in OVER, what does not see all tuples of its window is computed from those that it sees.
         follows = moving and not distinct and written.condition is None
         body = (bodies.window or bodies.base) if follows else bodies.base or bodies.window
@@ -257,6 +275,65 @@ class PatternElaborator(Elaborator):
 
 
 def _rows(node: exp.Window) -> int | None:
-    """The size of a moving window, None if it reaches back to the first tuple of the star."""
+    """Return the size of a moving window, None if it reaches back to the first tuple of the star."""
     start = node.args["spec"].args["start"]
     return rows_preceding(start).count + 1 if isinstance(start, exp.Expr) else None
+
+
+def build_pattern(
+    clause: PatternClause,
+    outputs: Iterable[Output],
+    spoken: Mapping[ColumnRef, Spoken],
+    values: PatternElaborator,
+) -> PatternClause:
+    """Add the typed form to a clause, or the reason why it cannot be compiled yet.
+
+    A match gives what conditions after the match and outputs have in their holes. Those are computed from
+    that by Spark, after the joins with tables, so there may be anything in them.
+    """
+    results = (*clause.after_match, *(output.expr for output in outputs))
+    returned = tuple(dict.fromkeys(ref for text in results for ref in text.columns() if ref in spoken))
+    names = values.names
+    if names.relation.fields is None:
+        return replace(clause, unfit=f"the columns of '{clause.alias}' are not known before Spark reads it")
+    try:
+        elements = tuple(_element(clause, variable, values) for variable in names.variables)
+        made = tuple(_result(spoken[ref], values) for ref in returned)
+    except AnalysisError as error:
+        return replace(clause, unfit=error.message)
+    form = Pattern(
+        (*names.relation.fields, *(output.field for output in values.computed)),
+        elements,
+        tuple(values.places),
+        tuple(values.measures),
+        made,
+        tuple(Field(str(ref), expr.type) for ref, expr in zip(returned, made, strict=True)),
+    )
+    return replace(clause, form=form, returned=returned, computed=tuple(values.computed))
+
+
+def _element(clause: PatternClause, variable: Variable, values: PatternElaborator) -> Element:
+    written = clause.elements[variable.position]
+
+    def made(conditions: Iterable[Text], *, final: bool) -> tuple[Expr, ...]:
+        with values.testing(variable, final=final):
+            return tuple(_condition(condition, values) for condition in conditions)
+
+    return Element(
+        written.name, written.star, made(written.per_tuple, final=False), made(written.final, final=True)
+    )
+
+
+def _condition(condition: Text, values: PatternElaborator) -> Expr:
+    assert condition.tree is not None
+    try:
+        return values.as_(condition.tree, BOOLEAN)
+    except AnalysisError as error:
+        raise AnalysisError(f"in '{condition}', {error.message}", span=error.span) from None
+
+
+def _result(spoken: Spoken, values: PatternElaborator) -> Expr:
+    """Return a whole column, even if only a part of it is wanted in the end, or an aggregate."""
+    if isinstance(spoken, TupleColumn):
+        return values.of_tuple(replace(spoken, fields=()))
+    return values.of(spoken)

@@ -7,70 +7,65 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from millstream.analysis.patterns.pattern_names import PatternTyper, is_aggregate, is_part_of_row
-from millstream.analysis.patterns.tuple_columns import TupleColumn, tuple_column
+from millstream.analysis.patterns.pattern_names import TupleColumn, is_aggregate, is_part_of_row, tuple_column
 from millstream.analysis.queries.resolved_expression import ColumnRef, Expr, Part
+from millstream.analysis.types.operator_types import check_condition_type
 from millstream.catalog.functions import is_deterministic
-from millstream.errors import AnalysisError
 from millstream.syntax import to_sql
 from millstream.syntax.spans import span_of
-from millstream.types import BOOLEAN, NULL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from millstream.analysis.patterns.pattern_names import PatternNames
+    from millstream.analysis.patterns.pattern_names import PatternTyper
     from millstream.analysis.queries.name_resolver import Resolver
 
 _HOLE = re.compile(r"__hole(\d+)__")
 
 Spoken = TupleColumn | exp.Expr
-"""What a match is asked for: a column of one of its tuples, or a column of the partition, or an aggregate."""
+"""Part of a match: a column of one of its tuples, a column of the partition, or an aggregate."""
 
 
 class PatternExpressions:
-    """Resolves the expressions of one pattern query.
+    """Resolver of the expressions of one pattern query.
 
     Columns of tuples (``X.price``, ``FIRST(Y).price``) and aggregates of stars are holes in the text. So
     what comes after the search only has to put in what a match has of them: ``spoken`` is what they stand
     for.
     """
 
-    def __init__(self, names: PatternNames, resolver: Resolver) -> None:
-        self.names = names
+    def __init__(self, typer: PatternTyper, resolver: Resolver) -> None:
+        self.names = typer.names
         self.resolver = resolver
-        self.typer = PatternTyper(names, resolver)
+        self._typer = typer
         self.spoken: dict[ColumnRef, Spoken] = {}
         self._aggregates: dict[str, ColumnRef] = {}
 
     def resolve(self, node: exp.Expr) -> Expr:
-        """A resolved expression.
+        """Return a resolved expression.
 
         The text is printed from the tree: a conjunct is a part of an expression, and only whole expressions
         know exactly where they stand in the source.
         """
         self._check_exists(node)
-        type_ = self.typer.type_of(node)
+        type_ = self._typer.type_of(node)
         parts = with_holes(node, self._ref)
         movable = not any(_stays(part) for part in node.walk())
         return Expr(parts, type_, node, span_of(node), movable)
 
     def condition(self, node: exp.Expr, what: str) -> Expr:
         resolved = self.resolve(node)
-        if resolved.type.is_known and resolved.type not in (BOOLEAN, NULL):
-            raise AnalysisError(
-                f"{what} must be a condition, but this is of type {resolved.type}", span=span_of(node)
-            )
+        check_condition_type(resolved.type, node, what)
         return resolved
 
     def _check_exists(self, node: exp.Expr) -> None:
-        """The query of EXISTS has no type, but must be right too."""
+        """Check the queries of EXISTS, which have no type."""
         for part in node.walk(prune=lambda part: isinstance(part, exp.Query)):
             if isinstance(part, exp.Exists):
                 self.resolver.type_of(part.this)
 
     def _ref(self, node: exp.Expr) -> tuple[ColumnRef, tuple[str, ...]] | None:
-        """A column of a tuple or of a table, or an aggregate, and the fields of a struct taken from it."""
+        """Return a column of a tuple or table, or an aggregate, with the struct fields taken from it."""
         column = tuple_column(node, self.names)
         if column is not None:
             self.spoken.setdefault(column.ref, column)
@@ -90,12 +85,12 @@ class PatternExpressions:
         return partition, ()
 
     def _aggregate(self, node: exp.Expr) -> ColumnRef:
-        """An aggregate by its text, numbered where only capitals differ, which Spark does not tell apart."""
+        """Name an aggregate by its text, with a number where only capitals differ."""
         text = to_sql(node)
         if text not in self._aggregates:
             alike = sum(known.lower() == text.lower() for known in self._aggregates)
             name = f"{text} ({alike + 1})" if alike else text
-            self._aggregates[text] = ColumnRef("", name, self.typer.type_of(node))
+            self._aggregates[text] = ColumnRef("", name, self._typer.type_of(node))
             self.spoken[self._aggregates[text]] = node
         return self._aggregates[text]
 
@@ -103,7 +98,7 @@ class PatternExpressions:
 def with_holes(
     node: exp.Expr, ref: Callable[[exp.Expr], tuple[ColumnRef, tuple[str, ...]] | None]
 ) -> tuple[Part, ...]:
-    """The text of an expression, with columns in the places of which ``ref`` knows one."""
+    """Return the text of an expression, with columns in the places of which ``ref`` knows one."""
     tree = node.copy()
     holes: list[ColumnRef] = []
     for part, (column, fields) in list(_known(tree, node, ref)):
@@ -123,7 +118,7 @@ def with_holes(
 def _known(
     copy: exp.Expr, node: exp.Expr, ref: Callable[[exp.Expr], tuple[ColumnRef, tuple[str, ...]] | None]
 ) -> Iterator[tuple[exp.Expr, tuple[ColumnRef, tuple[str, ...]]]]:
-    """The outermost parts that are columns, outside of subqueries. A copy does not know what is around it."""
+    """Yield the outermost parts that are columns, outside of subqueries; a copy has no parents."""
     found = ref(node)
     if found is not None:
         yield copy, found
@@ -133,7 +128,7 @@ def _known(
 
 
 def _stays(node: exp.Expr) -> bool:
-    """Whether a part of an expression depends on where it stands."""
+    """Tell whether a part of an expression depends on where it stands."""
     if isinstance(node, exp.Anonymous):
         return not is_deterministic(node.name, len(node.expressions))
     return isinstance(node, exp.Query)

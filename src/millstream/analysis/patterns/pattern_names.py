@@ -1,4 +1,4 @@
-"""What the expressions of a pattern query may name, and the types of what they say.
+"""Names of a pattern query: variables, tuples, columns, and their types.
 
 ``Y.price`` is a column of a tuple, ``Y.previous.price`` of the tuple before it, ``FIRST(Y).price`` and
 ``LAST(Y).price`` of the first and last tuple of a star. Without a qualifier there are only the columns by
@@ -8,34 +8,39 @@ which the stream is partitioned.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import reduce
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from millstream.analysis.patterns.star_aggregate_calls import written_call
-from millstream.analysis.queries.call_arguments import check_arguments
-from millstream.analysis.queries.name_resolver import aggregate_name, is_aggregate_call, result_type
-from millstream.analysis.types.expression_types import Typer, field_type
-from millstream.analysis.udas.body_elaborator import bodies_of
+from millstream.analysis.error_collector import error_at
+from millstream.analysis.patterns.star_aggregates import written_call
+from millstream.analysis.queries.name_resolver import (
+    aggregate_name,
+    check_arguments,
+    is_aggregate_call,
+    result_type,
+)
+from millstream.analysis.queries.resolved_expression import ColumnRef
+from millstream.analysis.types.elaborator import Elaborator
+from millstream.analysis.types.literal_types import path_type
+from millstream.analysis.udas.aggregate_versions import bodies_of
+from millstream.catalog.builtin_aggregates import RUNNING_NAMES
 from millstream.errors import AnalysisError, did_you_mean
+from millstream.ir.pattern import End, Place
 from millstream.syntax import nodes
-from millstream.syntax.spans import span_of
 from millstream.types import UNKNOWN, Field, Type, struct
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from millstream.analysis.queries.name_resolver import Resolver
     from millstream.analysis.queries.scope import Scope, ScopeRelation
     from millstream.catalog import Catalog
+    from millstream.types import Field
+
 
 PREVIOUS = "previous"
 _BEFORE = frozenset({"prev", "prior", "before", "lag", "preceding"})
 """Words of other languages for the tuple before."""
 ENDS = ("first", "last")
-RUNNING = {"ccount": "count", "csum": "sum", "cavg": "avg", "cmin": "min", "cmax": "max"}
-"""Aggregates that have a value with every tuple of a star, and what they are when the star is complete."""
 
 
 @dataclass(frozen=True)
@@ -73,27 +78,21 @@ class PatternNames:
         return struct(*self.relation.fields) if self.relation.fields is not None else UNKNOWN
 
 
-class PatternTyper:
-    """Types the expressions of a pattern query."""
+class PatternTyper(Elaborator):
+    """Types of the expressions of a pattern query; a subclass makes their form."""
+
+    where = "in a pattern"
 
     def __init__(self, names: PatternNames, resolver: Resolver) -> None:
-        self.names = names
-        self.catalog = resolver.catalog
-        self._typer = Typer(
+        super().__init__(
+            resolver.catalog,
             column=self._column,
             call=self._call,
             node=self._starred,
             query=resolver.type_of,
-            names=[*self.catalog.function_names(), *RUNNING],
+            names=lambda: [*resolver.catalog.function_names(), *RUNNING_NAMES],
         )
-
-    def type_of(self, node: exp.Expr) -> Type:
-        return self._typer.type_of(node)
-
-    def settled_type(self, node: exp.Expr) -> Type:
-        """The type of an expression in a pattern that has been checked; types are kept from now on."""
-        self._typer.remember()
-        return self._typer.type_of(node)
+        self.names = names
 
     # ------------------------------------------------------------ names
 
@@ -105,7 +104,7 @@ class PatternTyper:
         if self.names.table_of(node) is None:
             raise self._unknown_qualifier(node)
         found = self.names.tables.resolve(node)
-        return _part(found.column.type, found.fields, node) if found is not None else None
+        return path_type(found.column.type, found.fields, node) if found is not None else None
 
     def _of_variable(self, node: exp.Column) -> Type:
         path = [part.name for part in node.parts[1:]]
@@ -116,15 +115,15 @@ class PatternTyper:
             return self._tuple_type(node)
         column = self.names.relation.find(path[0])
         if column is None:
-            raise AnalysisError(
+            raise error_at(
+                node,
                 f"unknown column '{path[0]}' in '{self.names.relation.alias}'",
-                span=span_of(node),
                 hint=self._instead_of(path, node),
             )
-        return _part(column.type, path[1:], node)
+        return path_type(column.type, path[1:], node)
 
     def _instead_of(self, path: list[str], node: exp.Column) -> str | None:
-        """A hint about an unknown column of a tuple; before another name it may have been a tuple."""
+        """Return a hint about an unknown column of a tuple; before another name it may have been a tuple."""
         before = path[0].lower() in _BEFORE or did_you_mean(path[0], [PREVIOUS]) is not None
         if len(path) > 1 and before:
             tuple_ = f"{node.parts[0].name}.{PREVIOUS}"
@@ -132,7 +131,7 @@ class PatternTyper:
         return did_you_mean(path[0], self._columns())
 
     def _tuple_type(self, node: exp.Expr) -> Type:
-        """A tuple; sqlglot cuts ``Y.previous.previous.previous.previous.c`` in the middle, at a tuple."""
+        """Return the type of a tuple; sqlglot cuts ``Y.previous.previous.previous.previous.c`` at a tuple."""
         type_ = one = self.names.tuple_type
         while one.is_known and isinstance(node.parent, exp.Dot) and node.parent.name.lower() == PREVIOUS:
             type_ = struct(*one.fields, Field(PREVIOUS, type_))
@@ -140,11 +139,11 @@ class PatternTyper:
         return type_
 
     def _check_tuple(self, node: exp.Column) -> None:
-        """A whole tuple can be counted, or be the one of which a column is taken."""
+        """Check that a whole tuple is counted, or that a column is taken from it."""
         within = node.parent
         if isinstance(within, exp.Dot) and len(node.parts) > 1:
             return
-        if within is not None and (isinstance(within, nodes.Starred) or is_aggregate(within, self.catalog)):
+        if within is not None and (isinstance(within, nodes.Starred) or is_aggregate(within, self._catalog)):
             return
         raise self._whole_tuple(".".join(part.name for part in node.parts), node)
 
@@ -154,31 +153,25 @@ class PatternTyper:
             return column.type
         if column is not None and self._has_column(node.name):
             choices = " or ".join(f"{v.name}.{column.name}" for v in self.names.variables[:2])
-            raise AnalysisError(
-                f"'{node.name}' does not say of which tuple", span=span_of(node), hint=f"write {choices}"
-            )
+            raise error_at(node, f"'{node.name}' does not say of which tuple", hint=f"write {choices}")
         owner = next((r for r in self.names.tables.relations if r.fields and r.find(node.name)), None)
         if owner is not None:
-            raise AnalysisError(
-                f"'{node.name}' needs its table", span=span_of(node), hint=f"write {owner.alias}.{node.name}"
-            )
-        raise AnalysisError(
-            f"unknown column '{node.name}'", span=span_of(node), hint=did_you_mean(node.name, self._columns())
-        )
+            raise error_at(node, f"'{node.name}' needs its table", hint=f"write {owner.alias}.{node.name}")
+        raise error_at(node, f"unknown column '{node.name}'", hint=did_you_mean(node.name, self._columns()))
 
     def _unknown_qualifier(self, node: exp.Column) -> AnalysisError:
         head = node.parts[0]
         variables = [v.name for v in self.names.variables]
         if head.name.lower() == self.names.relation.alias.lower():
-            return AnalysisError(
+            return error_at(
+                node,
                 f"'{head.name}' is searched for a pattern, so a column needs a variable of the pattern",
-                span=span_of(node),
                 hint=f"write {variables[0]}.{node.name}",
             )
         known = [*variables, *(r.alias for r in self.names.tables.relations)]
-        return AnalysisError(
+        return error_at(
+            head,
             f"unknown pattern variable or table '{head.name}'",
-            span=span_of(head),
             hint=did_you_mean(head.name, known) or f"there are {', '.join(known)}",
         )
 
@@ -194,11 +187,11 @@ class PatternTyper:
         return self.type_of(node.this) if isinstance(node, nodes.Starred) else None
 
     def _call(self, name: str, node: exp.Expr, given: list[Type]) -> Type | None:
-        function = self.catalog.function(name)
+        function = self._catalog.function(name)
         if function is not None:
             check_arguments(function, node, given)
             return function.returns
-        aggregate = self.catalog.aggregate(name) or self.catalog.aggregate(name, window=True)
+        aggregate = self._catalog.aggregate(name) or self._catalog.aggregate(name, window=True)
         if aggregate is not None:
             check_arguments(aggregate, node, given)
             type_ = result_type(aggregate)
@@ -207,16 +200,16 @@ class PatternTyper:
         if name.lower() in ENDS and whole is not None:
             self._check_end(f"{name}({whole.name})", node)
             return self.names.tuple_type
-        if name.lower() in RUNNING:
+        if name.lower() in RUNNING_NAMES:
             complete = exp.Anonymous(
-                this=RUNNING[name.lower()], expressions=[a.copy() for a in node.expressions]
+                this=RUNNING_NAMES[name.lower()], expressions=[a.copy() for a in node.expressions]
             )
             return self.type_of(complete)
         return None
 
     def _returned(self, name: str, given: list[Type]) -> Type:
-        """The type of an aggregate that declares none, for arguments of these types."""
-        bodies = bodies_of(name, given, self.catalog)
+        """Return the type of an aggregate that declares none, for arguments of these types."""
+        bodies = bodies_of(name, given, self._catalog)
         body = bodies.base or bodies.window
         return UNKNOWN if body is None else body.returns[0].type
 
@@ -226,26 +219,24 @@ class PatternTyper:
 
     def _whole_tuple(self, written: str, node: exp.Expr) -> AnalysisError:
         column = next(iter(self._columns()), "c")
-        return AnalysisError(
-            f"'{written}' is a whole tuple", span=span_of(node), hint=f"name a column: {written}.{column}"
-        )
+        return error_at(node, f"'{written}' is a whole tuple", hint=f"name a column: {written}.{column}")
 
 
 def is_aggregate(node: exp.Expr, catalog: Catalog) -> bool:
-    """Whether this node is a whole call of an aggregate, those that only patterns have included."""
+    """Tell whether this node is a whole call of an aggregate, those that only patterns have included."""
     call = written_call(node).call
-    running = isinstance(call, exp.Anonymous) and call.name.lower() in RUNNING
+    running = isinstance(call, exp.Anonymous) and call.name.lower() in RUNNING_NAMES
     return running or is_aggregate_call(node, catalog)
 
 
 def is_part_of_row(node: exp.Expr, catalog: Catalog) -> bool:
-    """Whether this node is a column of the row that an aggregate of the user's returns."""
+    """Tell whether this node is a column of the row that an aggregate of the user's returns."""
     is_dot = isinstance(node, exp.Dot) and is_aggregate(node.this, catalog)
     return is_dot and catalog.has_aggregate(aggregate_name(node.this))
 
 
 def tuple_argument(call: exp.Expr, names: PatternNames) -> Variable | None:
-    """The variable that is the only argument of a call, by itself, with or without a star."""
+    """Return the variable that is the only argument of a call, by itself, with or without a star."""
     if len(call.expressions) != 1:
         return None
     argument = call.expressions[0]
@@ -254,5 +245,54 @@ def tuple_argument(call: exp.Expr, names: PatternNames) -> Variable | None:
     return names.variable_of(column) if whole else None
 
 
-def _part(type_: Type, path: Sequence[str], node: exp.Expr) -> Type:
-    return reduce(lambda whole, name: field_type(whole, name, node), path, type_)
+_ENDS = dict(zip(ENDS, (End.FIRST, End.LAST), strict=True))
+
+
+@dataclass(frozen=True)
+class TupleColumn:
+    """``Y.previous.pos.x``: a column of a tuple of the pattern, and the fields of a struct taken from it."""
+
+    variable: Variable
+    end: End
+    back: int
+    column: Field
+    fields: tuple[str, ...] = ()
+
+    @property
+    def place(self) -> Place:
+        return Place(self.variable.position, self.end, self.back)
+
+    @property
+    def ref(self) -> ColumnRef:
+        """The column by which a match has it, whatever the spelling."""
+        name, type_ = self.column.name, self.column.type
+        if self.end is End.NOW and not self.back:
+            return ColumnRef(self.variable.name, name, type_)
+        whole = self.variable.name
+        if self.end is not End.NOW:
+            whole = f"{self.end.value.upper()}({whole})"
+        return ColumnRef("", ".".join([whole, *[PREVIOUS] * self.back, name]), type_)
+
+
+def tuple_column(node: exp.Expr, names: PatternNames) -> TupleColumn | None:
+    """Return the column of a tuple that a name means, or None.
+
+    sqlglot cuts long names: the first four parts are a column, the rest are dots around it.
+    """
+    path: list[str] = []
+    while isinstance(node, exp.Dot):
+        path.insert(0, node.expression.name)
+        node = node.this
+    variable, end = None, End.NOW
+    if isinstance(node, exp.Column):
+        variable = names.variable_of(node)
+        path = [*(part.name for part in node.parts[1:]), *path]
+    elif isinstance(node, exp.Anonymous) and node.name.lower() in ENDS:
+        variable, end = tuple_argument(node, names), _ENDS[node.name.lower()]
+    columns = {field.name.lower(): field for field in names.relation.fields or ()}
+    back = 0
+    while path and path[0].lower() == PREVIOUS and not (len(path) == 1 and PREVIOUS in columns):
+        path, back = path[1:], back + 1
+    if variable is None or not path or path[0].lower() not in columns:
+        return None
+    return TupleColumn(variable, end, back, columns[path[0].lower()], tuple(path[1:]))

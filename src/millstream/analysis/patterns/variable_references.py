@@ -1,4 +1,4 @@
-"""Where an expression of a pattern query speaks of the pattern: of tuples, of complete or growing stars.
+"""References of an expression to a pattern: to tuples, to complete or growing stars.
 
 An aggregate with a star in its argument (``count(*Y)``) and FIRST and LAST are final: they have a value when
 the star is complete. ``ccount(Y)`` and its like, non-blocking aggregates of users and moving windows are
@@ -13,16 +13,17 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from millstream.analysis.error_collector import error_at
 from millstream.analysis.patterns.pattern_names import (
     ENDS,
-    RUNNING,
     PatternNames,
     Variable,
     is_aggregate,
     tuple_argument,
 )
-from millstream.analysis.patterns.star_aggregate_calls import SORTED, WrittenCall, written_call
+from millstream.analysis.patterns.star_aggregates import WrittenCall, written_call
 from millstream.analysis.queries.name_resolver import aggregate_name
+from millstream.catalog.builtin_aggregates import RUNNING_NAMES, TABLE, within
 from millstream.catalog.functions import builtin, builtin_names
 from millstream.errors import AnalysisError, UnknownNameError, did_you_mean
 from millstream.syntax import nodes, to_sql
@@ -33,9 +34,12 @@ if TYPE_CHECKING:
 
     from millstream.catalog import Catalog
 
+_SORTED = [name for row in TABLE if row.within is not None for name in row.names]
+"""Aggregates to which the order of values makes a difference."""
+
 
 class ReferenceKind(Enum):
-    """In what way a variable is spoken of."""
+    """Kind of a reference to a variable."""
 
     TUPLE = "tuple"
     RUNNING = "running"
@@ -52,7 +56,7 @@ class VariableReference:
 
 
 class ReferenceFinder:
-    """Finds the mentions of an expression, and refuses aggregates that a pattern cannot have."""
+    """Finder of references in an expression, which refuses aggregates that a pattern cannot have."""
 
     def __init__(self, names: PatternNames, catalog: Catalog) -> None:
         self.names = names
@@ -77,10 +81,10 @@ class ReferenceFinder:
             yield from self.of(child)
 
     def _misplaced(self, node: nodes.Starred) -> AnalysisError:
-        """A star outside aggregates, or in a call of one that is not known."""
+        """Return the error for a star outside aggregates, or in a call of an unknown one."""
         call = node.find_ancestor(exp.Anonymous)
         if call is None or builtin(call.name) is not None or self.catalog.function(call.name) is not None:
-            return AnalysisError("a star belongs in an aggregate", span=span_of(node), hint="count(*Y)")
+            return error_at(node, "a star belongs in an aggregate", hint="count(*Y)")
         names = [*self.catalog.function_names(), *sorted(builtin_names())]
         return UnknownNameError(
             "function", call.name, span=span_of(call), hint=did_you_mean(call.name, names)
@@ -92,7 +96,7 @@ class ReferenceFinder:
         name = aggregate_name(node)
         written = written_call(node)
         if not isinstance(written.call, exp.Anonymous):
-            raise AnalysisError(f"'{name}' takes only arguments in a pattern", span=span_of(node))
+            raise error_at(node, f"'{name}' takes only arguments in a pattern")
         self._check_not_nested(node, name)
         self._check_sorted(node, name, written)
         starred = list(node.find_all(nodes.Starred))
@@ -100,9 +104,9 @@ class ReferenceFinder:
         if name.lower() in ENDS and not self.catalog.has_aggregate(name):
             return self._end(node, name, variable, written)
         if not variable.star:
-            raise AnalysisError(
+            raise error_at(
+                node,
                 f"'{variable.name}' is one tuple, and aggregates are for stars",
-                span=span_of(node),
                 hint=f"put a star before it in the pattern: *{variable.name}",
             )
         if isinstance(node, exp.Window):
@@ -118,23 +122,19 @@ class ReferenceFinder:
     def _check_not_nested(self, node: exp.Expr, name: str) -> None:
         calls = [p for p in node.walk() if isinstance(p, exp.Anonymous) and is_aggregate(p, self.catalog)]
         if len(calls) > 1:
-            raise AnalysisError(f"aggregate '{calls[1].name}' inside '{name}'", span=span_of(calls[1]))
+            raise error_at(calls[1], f"aggregate '{calls[1].name}' inside '{name}'")
 
     def _check_sorted(self, node: exp.Expr, name: str, written: WrittenCall) -> None:
-        if written.order and (name.lower() not in SORTED or self.catalog.has_aggregate(name)):
-            raise AnalysisError(
-                f"'{name}' takes no WITHIN GROUP", span=span_of(node), hint=f"{', '.join(SORTED)} do"
-            )
+        if written.order and (within(name) is None or self.catalog.has_aggregate(name)):
+            raise error_at(node, f"'{name}' takes no WITHIN GROUP", hint=f"{', '.join(_SORTED)} do")
 
     def _variable(self, node: exp.Expr, name: str) -> Variable:
-        """The one variable that an aggregate is about."""
+        """Return the one variable that an aggregate is about."""
         found = [v for c in node.find_all(exp.Column) if (v := self.names.variable_of(c)) is not None]
         if not found:
             raise self._no_variable(node, name)
         if any(variable != found[0] for variable in found):
-            raise AnalysisError(
-                f"'{name}' is about more than one variable of the pattern", span=span_of(node)
-            )
+            raise error_at(node, f"'{name}' is about more than one variable of the pattern")
         return found[0]
 
     def _no_variable(self, node: exp.Expr, name: str) -> AnalysisError:
@@ -143,31 +143,31 @@ class ReferenceFinder:
         unqualified = column is not None and len(column.parts) == 1 and self.names.relation.find(head)
         if column is not None and not unqualified and self.names.table_of(column) is None:
             variables = [v.name for v in self.names.variables]
-            return AnalysisError(
+            return error_at(
+                column,
                 f"unknown pattern variable '{head}'",
-                span=span_of(column),
                 hint=did_you_mean(head, variables) or f"there are {', '.join(variables)}",
             )
         star = next((v for v in self.names.variables if v.star), self.names.variables[0])
-        return AnalysisError(
+        return error_at(
+            node,
             f"'{name}' is not about a variable of the pattern",
-            span=span_of(node),
             hint=f"write {name}(*{star.name}{f'.{head}' if unqualified else ''})",
         )
 
     def _end(self, node: exp.Expr, name: str, variable: Variable, written: WrittenCall) -> VariableReference:
         if isinstance(node, exp.Window):
-            raise AnalysisError(f"{name.upper()} takes no OVER in a pattern", span=span_of(node))
+            raise error_at(node, f"{name.upper()} takes no OVER in a pattern")
         if written.has_more and tuple_argument(written.call, self.names) is not None:
-            raise AnalysisError(
+            raise error_at(
+                node,
                 f"{name.upper()}({variable.name}) is about all tuples of the star",
-                span=span_of(node),
                 hint=f"name a column: {name}(*{variable.name}.c) FILTER (WHERE ...)",
             )
         if not variable.star:
-            raise AnalysisError(
+            raise error_at(
+                node,
                 f"'{variable.name}' is one tuple, and {name.upper()} is for stars",
-                span=span_of(node),
                 hint=f"write {variable.name} and the column",
             )
         return VariableReference(variable, ReferenceKind.FINAL, node)
@@ -175,38 +175,31 @@ class ReferenceFinder:
     def _moving(
         self, node: exp.Window, variable: Variable, starred: list[nodes.Starred]
     ) -> VariableReference:
-        """``avg(Y.v) OVER (ROWS 4 PRECEDING)``: over the last tuples of the star, as it grows."""
+        """Refer to a moving aggregate, ``avg(Y.v) OVER (ROWS 4 PRECEDING)``, of a growing star."""
         if starred:
-            raise AnalysisError("a moving window is about a star that grows: no *", span=span_of(starred[0]))
+            raise error_at(starred[0], "a moving window is about a star that grows: no *")
         spec = node.args.get("spec")
         if not isinstance(spec, nodes.OverSpec) or not _counts_back(node, spec):
-            raise AnalysisError(
-                "a moving window of a pattern counts tuples",
-                span=span_of(node),
-                hint="OVER (ROWS n PRECEDING)",
-            )
+            raise error_at(node, "a moving window of a pattern counts tuples", hint="OVER (ROWS n PRECEDING)")
         return VariableReference(variable, ReferenceKind.RUNNING, node)
 
     def _check_base_version(self, node: exp.Expr, name: str) -> None:
         if self.catalog.aggregate(name, window=True) is not None and self.catalog.aggregate(name) is None:
-            raise AnalysisError(
+            raise error_at(
+                node,
                 f"'{name}' has only a window version",
-                span=span_of(node),
                 hint=f"over a star the base version is used: CREATE AGGREGATE {name}",
             )
 
     def _check_all_starred(self, written: WrittenCall, variable: Variable) -> None:
-        """What a call is sorted by needs no star of its own where its arguments have one."""
+        """Check that all arguments have a star; sort keys need none."""
         columns = [c for c in written.call.find_all(exp.Column) if self.names.variable_of(c) is not None]
         if any(column.find_ancestor(nodes.Starred) is None for column in columns):
-            raise AnalysisError(
-                f"'{variable.name}' has a star in one argument and none in another",
-                span=span_of(written.call),
-            )
+            raise error_at(written.call, f"'{variable.name}' has a star in one argument and none in another")
 
     def _is_running(self, name: str) -> bool:
         user = self.catalog.aggregate(name)
-        return not user.blocking if user is not None else name.lower() in RUNNING
+        return not user.blocking if user is not None else name.lower() in RUNNING_NAMES
 
     def _needs_star(
         self, node: exp.Expr, name: str, variable: Variable, written: WrittenCall
@@ -215,17 +208,17 @@ class ReferenceFinder:
         column = next(written.call.find_all(exp.Column), None)
         if column is None and written.order:
             hint = f"put a star into WITHIN GROUP: ORDER BY *{to_sql(written.sorted_by[0])}"
-            return AnalysisError(message, span=span_of(node), hint=hint)
+            return error_at(node, message, hint=hint)
         if column is None:
-            return AnalysisError(message, span=span_of(node), hint=f"write {name}(*{variable.name})")
+            return error_at(node, message, hint=f"write {name}(*{variable.name})")
         argument = ".".join(part.name for part in column.parts)
-        running = next((r for r, complete in RUNNING.items() if complete == name.lower()), None)
+        running = next((r for r, complete in RUNNING_NAMES.items() if complete == name.lower()), None)
         instead = f", or {running}({argument}) for its value with every tuple" if running else ""
-        return AnalysisError(message, span=span_of(node), hint=f"write {name}(*{argument}){instead}")
+        return error_at(node, message, hint=f"write {name}(*{argument}){instead}")
 
 
 def _counts_back(node: exp.Window, spec: nodes.OverSpec) -> bool:
-    """Whether a window is ROWS n PRECEDING and nothing else."""
+    """Tell whether a window is ROWS n PRECEDING and nothing else."""
     more = [node.args.get("partition_by"), node.args.get("order")]
     more += [spec.args.get(clause) for clause in ("slide", "active", "emit")]
     frame = [str(spec.args.get(part)).upper() for part in ("kind", "start_side", "end")]

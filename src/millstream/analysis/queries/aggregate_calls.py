@@ -3,33 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
 from sqlglot import exp
 
 from millstream.analysis.queries.call_nodes import AggregateCall, SortKey
 from millstream.analysis.queries.name_resolver import Resolver, aggregate_name, is_call
 from millstream.analysis.queries.resolved_expression import ColumnRef
-from millstream.analysis.types.expression_types import OF_GROUP
-from millstream.analysis.udas.body_elaborator import bodies_of
+from millstream.analysis.types.constants import NotConstantError, parameters
+from millstream.analysis.udas.aggregate_versions import bodies_of
+from millstream.catalog.builtin_aggregates import Nulls, Within, builtin_aggregate
 from millstream.errors import AnalysisError
 from millstream.syntax.spans import span_of
-from millstream.types import Type, struct
-
-_OF_ONE_TUPLE = frozenset({"first", "last", "first_value", "last_value", "any_value"})
-"""Aggregates whose result is the value of one tuple, which may be NULL."""
-
-_OF_ALL_TUPLES = frozenset({"collect_list", "array_agg"})
-"""Aggregates that leave NULLs out unless told otherwise."""
+from millstream.types import UNKNOWN, Type, struct
 
 
 def aggregate_call(
     node: exp.Expr, type_: Type, resolver: Resolver, name_of_result: str, text: Callable[[exp.Expr], str]
 ) -> AggregateCall:
-    """What is called with what; ``text`` gives a part of the query as it was written."""
+    """Resolve an aggregate call; ``text`` returns the source text of a node."""
     name = aggregate_name(node)
     whole = inner = node.this if isinstance(node, exp.Window) else node
     condition = None
-    ignore_nulls = name.lower() in _OF_ALL_TUPLES
+    row = builtin_aggregate(name)
+    ignore_nulls = row is not None and row.nulls is Nulls.SKIP_UNLESS_TOLD
     ordered: list[exp.Expr] = []
     plain = resolver.with_aggregates(None, f"inside '{name}'")
     while not is_call(inner):
@@ -47,15 +44,22 @@ def aggregate_call(
     distinct = bool(arguments) and isinstance(arguments[0], exp.Distinct)
     if distinct:
         arguments = arguments[0].expressions
-    if name.lower() in _OF_ONE_TUPLE and arguments:
+    if row is not None and row.nulls is Nulls.KEEP_UNLESS_TOLD and arguments:
         # Spark has three ways to say it: behind the call, behind the argument, and as an argument.
         value, *flags = arguments
         ignore_nulls |= isinstance(value, exp.IgnoreNulls)
         ignore_nulls |= any(isinstance(flag, exp.Boolean) and bool(flag.this) for flag in flags)
         arguments = [value.this if isinstance(value, exp.IgnoreNulls | exp.RespectNulls) else value]
     sorted_by = [part.this for part in ordered]
-    arguments = [*sorted_by, *arguments] if name.lower() in OF_GROUP else [*arguments, *sorted_by]
+    is_first = row is not None and row.within is Within.FIRST
+    written = [*sorted_by, *arguments] if is_first else arguments
+    arguments = written if is_first else [*arguments, *sorted_by]
     resolved = tuple(plain.resolve(a) for a in arguments if not isinstance(a, exp.Star))
+    constants = None
+    if row is not None and user is None:
+        fixed = written[row.first_constant : row.last_constant]
+        with suppress(NotConstantError):
+            constants = parameters(row, fixed, resolved[0].type if resolved else UNKNOWN)
     bodies = None
     if user is not None:
         try:
@@ -80,6 +84,7 @@ def aggregate_call(
         bodies,
         text(whole),
         span_of(node),
+        constants,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from millstream.analysis.queries.resolved_expression import ColumnRef, Expr
 from millstream.catalog.entries import Aggregate
@@ -15,7 +16,7 @@ from millstream.types import BOOLEAN, Type
 
 @dataclass(frozen=True)
 class SortKey:
-    """How the values of an argument are sorted; which argument, the call knows."""
+    """Sort order of an argument."""
 
     descending: bool = False
     nulls_first: bool = True
@@ -33,7 +34,7 @@ class Bodies:
 
 @dataclass(frozen=True)
 class Panes:
-    """Of an ALGEBRAIC aggregate: what gives the result of a pane, and what combines the results of panes."""
+    """The aggregates of an ALGEBRAIC one that compute a pane and combine panes."""
 
     pane: Body
     combined: Bodies
@@ -55,30 +56,32 @@ class AggregateCall:
     filter: Expr | None = None
     user: Aggregate | None = None
     ignore_nulls: bool = False
-    """Of those that would take the NULL of a tuple for a value: first, last, collect_list and the like."""
+    """True if first, last, collect_list and the like leave out NULLs."""
     within: tuple[SortKey, ...] = ()
     """The order in WITHIN GROUP."""
     bodies: Bodies | None = field(default=None, compare=False, repr=False)
-    """Of an aggregate of the user's: its versions, for arguments of these types."""
+    """Versions of an aggregate of the user's for arguments of these types."""
     text: str = field(default="", compare=False)
     span: Span | None = field(default=None, compare=False, repr=False)
+    constants: tuple[Any, ...] | None = field(default=None, compare=False, repr=False)
+    """Values of the constant arguments of a built-in aggregate, None if they are not constants."""
 
     def __str__(self) -> str:
         return f"{self.text} AS {self.result}"
 
 
 def is_running(call: AggregateCall) -> bool:
-    """Whether an aggregate speaks with every tuple: then what stands beside it is of that tuple."""
+    """Tell whether an aggregate speaks with every tuple: then what stands beside it is of that tuple."""
     return call.user is not None and not call.user.window and not call.user.blocking
 
 
 COMPLETE = ColumnRef("", "complete", BOOLEAN)
-"""Whether a result of a frequently emitting OVER is that of a whole slot."""
+"""Column that is true where a result of OVER with EMIT EVERY is that of a whole slot."""
 
 
 @dataclass(frozen=True)
 class Frame:
-    """How far an OVER window reaches back: so many rows, so far along the timestamp, or (None) for ever."""
+    """Extent of an OVER window: a number of rows, a distance along the timestamp, or None (unbounded)."""
 
     rows: bool
     preceding: Rows | Duration | Distance | None

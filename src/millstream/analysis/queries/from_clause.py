@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from millstream.analysis.error_collector import error_at
 from millstream.analysis.queries.resolved_query import (
     FromItem,
     ReadQuery,
@@ -55,7 +56,7 @@ def facts_of(item: FromItem) -> StreamFacts | None:
 
 
 def facts_of_stream(stream: Stream) -> StreamFacts:
-    """What windows must know of a stream of the catalog."""
+    """Return the facts about a stream of the catalog that windows need."""
     if isinstance(stream.origin, Derived) and isinstance(stream.origin.definition, Select | SetOperation):
         facts = stream.origin.definition.facts
         if facts is not None:
@@ -64,7 +65,7 @@ def facts_of_stream(stream: Stream) -> StreamFacts:
 
 
 def is_declared(item: FromItem) -> bool:
-    """Whether an item is a stream with columns and clauses of its own."""
+    """Tell whether an item is a stream with columns and clauses of its own."""
     return isinstance(item, ReadStream) and not isinstance(item.stream.origin, Derived | Rejected)
 
 
@@ -83,20 +84,20 @@ def with_window(item: FromItem, window: Window) -> FromItem:
 
 
 def order_of_table(bracket: nodes.StreamWindow, relation: ScopeRelation) -> StreamFacts:
-    """A table has no order of its own: the window must name one."""
+    """Return a table as a stream, with the order that the window names."""
     attribute = bracket.args.get("wattr") or bracket.args.get("rattr")
     if attribute is None:
         by_attribute = bracket.kind in ("RANGE", "TUMBLE", "LANDMARK", "UNBOUNDED", "SESSION")
-        raise AnalysisError(
+        raise error_at(
+            bracket,
             f"'{relation.alias}' is a table and has no order of its own",
-            span=span_of(bracket),
             hint="name the attribute: [RANGE r SLIDE s WATTR a]" if by_attribute else _MAKE_A_STREAM,
         )
     column = relation.find(attribute.name)
     if column is None and attribute.name.lower() == ROW_NUM:
-        raise AnalysisError(
+        raise error_at(
+            attribute,
             f"'{relation.alias}' is a table, whose rows do not arrive in any order",
-            span=span_of(attribute),
             hint=_MAKE_A_STREAM,
         )
     timestamp = Timestamp(TimestampKind.EXTERNAL, attribute.name, column.type if column else UNKNOWN)
@@ -109,9 +110,9 @@ def refuse_variables_in_joins(table: nodes.StreamTable, joins: list[exp.Join]) -
         condition = join.args.get("on")
         for column in condition.find_all(exp.Column) if condition is not None else ():
             if len(column.parts) > 1 and column.parts[0].name.lower() in variables:
-                raise AnalysisError(
+                raise error_at(
+                    column,
                     "a pattern is joined with tables in WHERE",
-                    span=span_of(column),
                     hint=f"FROM {table.name} ... AS (X, *Y), t WHERE X.k = t.k",
                 )
 
@@ -125,10 +126,10 @@ _ONLY_ON_TABLES = {
 
 
 def refuse_on_streams(node: exp.Expr) -> None:
-    """What may follow a name in FROM, but not where a stream is read too."""
+    """Refuse clauses behind a name in FROM that do not go with a stream."""
     for argument, what in _ONLY_ON_TABLES.items():
         if node.args.get(argument):
-            raise AnalysisError(f"{what} cannot be used in a query over a stream", span=span_of(node))
+            raise error_at(node, f"{what} cannot be used in a query over a stream")
     alias = node.args.get("alias")
     if isinstance(alias, exp.TableAlias) and alias.args.get("columns"):
         raise AnalysisError(
@@ -139,14 +140,14 @@ def refuse_on_streams(node: exp.Expr) -> None:
 
 
 def with_bracket(item: FromItem) -> str:
-    """How an item of FROM would look with a window."""
+    """Show an item of FROM with a window, for hints."""
     name = item.stream.name if isinstance(item, ReadStream) else item.alias
     alias = "" if name.lower() == item.alias.lower() else f" AS {item.alias}"
     return f"{name} [RANGE {length_on(item)}]{alias}"
 
 
 def length_on(item: FromItem, time: str = "1 MINUTE", number: str = "100") -> str:
-    """A length of a window on an item, for hints."""
+    """Return a length of a window on an item, for hints."""
     facts = facts_of(item)
     return example(facts.timestamp.type or TIMESTAMP, time, number) if facts is not None else time
 
@@ -154,9 +155,9 @@ def length_on(item: FromItem, time: str = "1 MINUTE", number: str = "100") -> st
 def join_kind(join: exp.Join) -> str:
     side, kind = (join.side or "").lower(), (join.kind or "").lower()
     if join.method:
-        raise AnalysisError(
+        raise error_at(
+            join.this,
             f"a {join.method.upper()} JOIN cannot be used with a stream",
-            span=span_of(join.this),
             hint="name the columns with ON or USING",
         )
     if kind in ("semi", "anti"):

@@ -1,30 +1,40 @@
-"""From a tree to a resolved expression: names, types, and the aggregate calls taken out."""
+"""Resolver of expressions: names, types, and the aggregate calls taken out."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from millstream.analysis.error_collector import CollectingBlock, ErrorCollector
-from millstream.analysis.queries.call_arguments import check_arguments, check_clear
+from millstream.analysis.error_collector import CollectingBlock, ErrorCollector, error_at
 from millstream.analysis.queries.resolved_expression import ColumnRef, Expr, cut
 from millstream.analysis.queries.scope import Scope
+from millstream.analysis.types.coercion import converts
 from millstream.analysis.types.expression_types import Typer
+from millstream.analysis.types.operator_types import check_condition_type
 from millstream.catalog import Catalog
 from millstream.catalog.entries import Aggregate
 from millstream.catalog.functions import FunctionKind, builtin, is_deterministic
-from millstream.errors import AnalysisError, Source, Span, did_you_mean
+from millstream.errors import AnalysisError, Source, Span, UnknownNameError, did_you_mean
 from millstream.syntax.spans import span_of
-from millstream.types import BOOLEAN, UNKNOWN, Kind, Type, struct
+from millstream.types import UNKNOWN, Kind, Type, struct
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from millstream.catalog import Catalog
+    from millstream.catalog.entries import Aggregate, ScalarFunction
+    from millstream.types import Type
+
 
 CallHandler = Callable[[exp.Expr, Type], ColumnRef | None]
 """Takes an aggregate call out of an expression: the column that stands for it, or None to leave it in."""
 
 
 class Resolver:
-    """Resolves the expressions of one query block.
+    """Resolver of the expressions of one query block.
 
     ``on_aggregate`` decides about aggregate calls; without it there may be none (in WHERE, for example).
     """
@@ -57,14 +67,14 @@ class Resolver:
             call=self._type_of_call,
             node=lambda node: None,
             query=lambda query: on_subquery(query, scope),
-            names=catalog.function_names(),
+            names=catalog.function_names,
             collector=collector,
         )
 
     def with_aggregates(
         self, handler: CallHandler | None, where: str = "here", scope: Scope | None = None
     ) -> Resolver:
-        """The same scope, or a wider one, with another say about aggregate calls."""
+        """Return a resolver with another handler of aggregate calls, and possibly a wider scope."""
         return Resolver(
             scope or self.scope,
             self.catalog,
@@ -76,11 +86,11 @@ class Resolver:
         )
 
     def collected(self) -> CollectingBlock:
-        """A block whose error is collected, or raised if errors are not collected."""
+        """Return a block whose error is collected, or raised if errors are not collected."""
         return CollectingBlock(self.mistakes)
 
     def resolve(self, node: exp.Expr) -> Expr:
-        """A resolved expression, or an AnalysisError."""
+        """Return a resolved expression, or an AnalysisError."""
         before = self.mistakes.count if self.mistakes else 0
         type_ = self.type_of(node)
         span = _whole(node)
@@ -93,21 +103,23 @@ class Resolver:
             tree=node,
             span=span,
             movable=not any(_stays(part) for part in node.walk()),
+            calls_python=any(self._is_python(part) for part in node.walk()) or _any_python(holes),
         )
+
+    def _is_python(self, node: exp.Expr) -> bool:
+        function = self.catalog.function(node.name) if isinstance(node, exp.Anonymous) else None
+        return function is not None and function.python is not None
 
     def type_of(self, node: exp.Expr) -> Type:
         return self._typer.type_of(node)
 
     def condition(self, node: exp.Expr, what: str) -> Expr:
         resolved = self.resolve(node)
-        if resolved.type.is_known and resolved.type not in (BOOLEAN, Type(Kind.NULL)):
-            raise AnalysisError(
-                f"{what} must be a condition, but this is of type {resolved.type}", span=span_of(node)
-            )
+        check_condition_type(resolved.type, node, what)
         return resolved
 
     def conditions(self, node: exp.Expr, what: str) -> tuple[Expr, ...]:
-        """A condition taken apart at its ANDs."""
+        """Resolve a condition, split at its ANDs."""
         inner = node.unnest()
         if isinstance(inner, exp.And):
             return (*self.conditions(inner.left, what), *self.conditions(inner.right, what))
@@ -153,9 +165,9 @@ class Resolver:
     def _aggregate_hole(self, node: exp.Expr) -> Iterator[tuple[Span, ColumnRef | Expr]]:
         if self._on_aggregate is None:
             name = aggregate_name(node)
-            raise AnalysisError(
+            raise error_at(
+                node,
                 f"aggregate '{name}' cannot be used {self._where}",
-                span=span_of(node),
                 hint="aggregates belong in SELECT and HAVING",
             )
         column = self._on_aggregate(node, self.type_of(node))
@@ -194,7 +206,7 @@ def result_type(aggregate: Aggregate) -> Type:
 
 
 def is_aggregate_call(node: exp.Expr, catalog: Catalog) -> bool:
-    """Whether this node is a whole aggregate call, with its FILTER, OVER and the like."""
+    """Tell whether this node is a whole aggregate call, with its FILTER, OVER and the like."""
     if isinstance(node, exp.Window):
         return True
     while isinstance(node, exp.Filter | exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls):
@@ -211,17 +223,21 @@ def is_aggregate_call(node: exp.Expr, catalog: Catalog) -> bool:
 
 
 def aggregate_name(node: exp.Expr) -> str:
-    """The name of the function behind FILTER, OVER and the like."""
+    """Return the name of the function behind FILTER, OVER and the like."""
     while not is_call(node) and isinstance(node.this, exp.Expr):
         node = node.this
     return "any" if isinstance(node, exp.Any) else node.name
 
 
 def is_call(node: exp.Expr) -> bool:
-    """Whether this is a function with its arguments; ``any`` is one unless it compares with a subquery."""
+    """Tell whether this is a function with its arguments; ``any`` with a subquery is a comparison."""
     return isinstance(node, exp.Anonymous) or (
         isinstance(node, exp.Any) and not isinstance(node.this, exp.Query | exp.Subquery)
     )
+
+
+def _any_python(holes: Iterable[tuple[Span, ColumnRef | Expr]]) -> bool:
+    return any(isinstance(filling, Expr) and filling.calls_python for _, filling in holes)
 
 
 def _stays(node: exp.Expr) -> bool:
@@ -237,9 +253,9 @@ def _field_type(type_: Type, names: tuple[str, ...], node: exp.Column) -> Type:
         inner = next((f.type for f in type_.fields if f.name.lower() == name.lower()), None)
         if inner is None:
             known = [f.name for f in type_.fields]
-            raise AnalysisError(
+            raise error_at(
+                node,
                 f"there is no field '{name}' in {type_}",
-                span=span_of(node),
                 hint=did_you_mean(name, known) or f"its fields are {', '.join(known)}",
             )
         type_ = inner
@@ -251,3 +267,28 @@ def _whole(node: exp.Expr) -> Span:
     if span is None:
         raise AnalysisError(f"no place is known for {node.key}: this is a mistake in Millstream")
     return span
+
+
+def check_clear(catalog: Catalog, name: str, node: exp.Expr) -> None:
+    """Refuse a name whose definition has a mistake, so that it is not taken for a built-in function."""
+    if catalog.is_unclear(name, is_function=True):
+        raise UnknownNameError("function", name, span=span_of(node), hint=None)
+
+
+def check_arguments(called: Aggregate | ScalarFunction, node: exp.Expr, given: Sequence[Type]) -> None:
+    """Check that there are as many arguments as parameters, of types that Spark converts."""
+    wanted = called.parameters
+    star = next((one for one in node.args.get("expressions") or () if isinstance(one, exp.Star)), None)
+    if star is not None:
+        listed = ", ".join(parameter.name for parameter in wanted)
+        raise AnalysisError(
+            f"'{called.name}' takes values, not *",
+            span=span_of(star) or span_of(node),
+            hint=f"name the values: {called.name}({listed})",
+        )
+    if len(wanted) != len(given):
+        count = f"{len(wanted)} argument{'' if len(wanted) == 1 else 's'}"
+        raise error_at(node, f"'{called.name}' takes {count}, not {len(given)}")
+    for parameter, type_ in zip(wanted, given, strict=True):
+        if not converts(type_, parameter.type):
+            raise error_at(node, f"'{called.name}' takes {parameter.type} as '{parameter.name}', not {type_}")

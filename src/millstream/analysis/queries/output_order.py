@@ -18,7 +18,7 @@ from millstream.windows.window_spec import RowWindow, Window
 def order_of_windows(
     outputs: Sequence[Output], facts: StreamFacts, window: Window, scope: Scope
 ) -> StreamFacts:
-    """Of results of windows."""
+    """Return the order of results of windows."""
     if isinstance(window, RowWindow):
         # Its bounds are numbers of rows: the result has the time of the tuple that completes it.
         return StreamFacts(replace(facts.timestamp, column=None), frozenset(), facts.bounded)
@@ -38,7 +38,7 @@ def order_of_windows(
 def order_of_tuples(
     outputs: Sequence[Output], facts: StreamFacts, *, unchanged: bool, stamped: bool
 ) -> StreamFacts:
-    """Of tuples that go on, ``unchanged`` or not, with their own time or ``stamped`` with another."""
+    """Return the order of tuples, ``unchanged`` or not, with their own time or ``stamped``."""
     selected = {o.expr.column.name.lower(): o.name for o in outputs if o.expr.column is not None}
     if stamped:
         selected = {}  # no column has the instant
@@ -50,7 +50,7 @@ def order_of_tuples(
 
 
 def common_order(facts: Iterable[StreamFacts], span: Span | None, *, maintained: bool) -> Type:
-    """The type of the instants of several streams together; a latent tuple has the time of its arrival.
+    """Return the common type of the timestamps of several streams; latent ones have arrival times.
 
     Where contents of windows are ``maintained``, all windows are measured in the same units: seconds and
     days are, integers are, but not integers and fractions.

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
+from millstream.analysis.error_collector import error_at
 from millstream.analysis.queries.call_nodes import AggregateCall, Frame, OverCall
 from millstream.analysis.queries.name_resolver import Resolver
 from millstream.analysis.queries.window_clause import StreamFacts
@@ -14,17 +15,16 @@ from millstream.catalog.entries import TimestampKind
 from millstream.errors import AnalysisError
 from millstream.quantity import Distance, Duration, Rows
 from millstream.syntax import nodes
-from millstream.syntax.spans import span_of
 from millstream.types import TIMESTAMP, UNKNOWN
 
 
 def analyse_over(node: exp.Window, call: AggregateCall, facts: StreamFacts, resolver: Resolver) -> OverCall:
-    """``call OVER (...)``; the call itself has been analysed."""
+    """Analyse ``call OVER (...)``, whose call has been analysed."""
     spec = node.args.get("spec")
     if not isinstance(spec, nodes.OverSpec):
-        raise AnalysisError(
+        raise error_at(
+            node,
             f"the window of '{call.name}' does not say how far it reaches back",
-            span=span_of(node),
             hint="write ROWS n PRECEDING, RANGE INTERVAL t PRECEDING or ROWS UNBOUNDED PRECEDING",
         )
     _check_order(node, facts, resolver)
@@ -44,20 +44,20 @@ def analyse_over(node: exp.Window, call: AggregateCall, facts: StreamFacts, reso
 
 
 def refuse_on_table(node: exp.Window) -> None:
-    """What ESL adds to a frame is for streams, which have an order; the rest of OVER is Spark's there."""
+    """Refuse the frames of ESL on tables; plain OVER on tables is Spark's."""
     spec = node.args.get("spec")
     clauses = {"slide": "SLIDE", "active": "ACTIVE EXPIRATION", "emit": "EMIT EVERY"}
     for name, clause in clauses.items():
         if isinstance(spec, nodes.OverSpec) and spec.args.get(name):
-            raise AnalysisError(
+            raise error_at(
+                node,
                 f"{clause} in OVER is for streams",
-                span=span_of(node),
                 hint="CREATE STREAM with ORDER BY reads the same files in order",
             )
 
 
 def check_together(calls: Sequence[OverCall]) -> None:
-    """The OVER calls of one SELECT: the same SLIDE or none, and ACTIVE EXPIRATION by itself."""
+    """Check that the OVER calls of a SELECT have one SLIDE or none, and ACTIVE EXPIRATION by itself."""
     for call in calls:
         if call.active_expiration and len(calls) > 1:
             raise AnalysisError(
@@ -91,9 +91,9 @@ def _check_order(node: exp.Window, facts: StreamFacts, resolver: Resolver) -> No
             or column.name.lower() != wanted.lower()
             or ordered.args.get("desc")
         ):
-            raise AnalysisError(
+            raise error_at(
+                ordered,
                 "a window over a stream is ordered by the stream's timestamp",
-                span=span_of(ordered),
                 hint=f"write ORDER BY {wanted}, or leave it out" if wanted else "leave ORDER BY out",
             )
 
@@ -103,13 +103,13 @@ def _frame(spec: nodes.OverSpec, facts: StreamFacts) -> Frame:
     start, side = spec.args.get("start"), str(spec.args.get("start_side") or "").upper()
     end, end_side = spec.args.get("end"), str(spec.args.get("end_side") or "").upper()
     if end != "CURRENT ROW" or side == "FOLLOWING" or end_side == "FOLLOWING":
-        raise AnalysisError(
+        raise error_at(
+            spec,
             "a window over a stream ends at the current tuple",
-            span=span_of(spec),
             hint="write n PRECEDING, or BETWEEN n PRECEDING AND CURRENT ROW",
         )
     if kind not in ("ROWS", "RANGE"):
-        raise AnalysisError("a window counts ROWS or measures a RANGE", span=span_of(spec))
+        raise error_at(spec, "a window counts ROWS or measures a RANGE")
     rows = kind == "ROWS"
     if start == "UNBOUNDED":
         return Frame(rows, None)
@@ -117,7 +117,7 @@ def _frame(spec: nodes.OverSpec, facts: StreamFacts) -> Frame:
         return Frame(rows, Rows(0) if rows else Duration())
     assert isinstance(start, exp.Expr)
     if side != "PRECEDING":
-        raise AnalysisError("expected PRECEDING after the size of the window", span=span_of(start))
+        raise error_at(start, "expected PRECEDING after the size of the window")
     return Frame(rows, rows_preceding(start) if rows else _range_preceding(start, facts))
 
 
@@ -127,9 +127,9 @@ def rows_preceding(node: exp.Expr) -> Rows:
         return as_rows(amount, node)
     if isinstance(amount, Rows) and amount.count >= 0:
         return amount
-    raise AnalysisError(
+    raise error_at(
+        node,
         f"ROWS counts tuples and cannot be {amount}",
-        span=span_of(node),
         hint="write RANGE for an interval" if isinstance(amount, Duration) else None,
     )
 
@@ -151,23 +151,23 @@ def _emit(spec: nodes.OverSpec, slide: Rows | Duration | None, facts: StreamFact
         return None
     emit = _rows_or_time(node, "EMIT EVERY", facts)
     if isinstance(emit, Rows) != isinstance(slide, Rows):
-        raise AnalysisError(
+        raise error_at(
+            node,
             f"SLIDE {slide} does not go with EMIT EVERY {emit}",
-            span=span_of(node),
             hint="both count tuples, or both are intervals",
         )
     return emit
 
 
 def _rows_or_time(node: exp.Expr, what: str, facts: StreamFacts) -> Rows | Duration:
-    """A number counts tuples, whatever the type of the timestamp."""
+    """Return an amount of time or tuples; a number counts tuples."""
     amount = positive(node, what)
     if isinstance(amount, Duration):
         _range_preceding(node, facts, what)
         return amount
     if isinstance(amount, Distance):
         if amount.value != int(amount.value):
-            raise AnalysisError(f"{what} counts tuples and must be whole", span=span_of(node))
+            raise error_at(node, f"{what} counts tuples and must be whole")
         return as_rows(amount, node)
     return amount
 
@@ -176,27 +176,25 @@ def _check_combination(
     node: exp.Window, frame: Frame, slide: Rows | Duration | None, active: bool, emit: bool, latent: bool
 ) -> None:
     if active and slide is not None:
-        raise AnalysisError(
+        raise error_at(
+            node,
             "SLIDE and ACTIVE EXPIRATION exclude each other",
-            span=span_of(node),
             hint="a window gives results every so often, or also when a tuple leaves",
         )
     if active and latent:
-        raise AnalysisError(
+        raise error_at(
+            node,
             "ACTIVE EXPIRATION needs a timestamp: on a latent stream nothing would expire while it is silent",
-            span=span_of(node),
             hint="declare the stream with current_time TIMESTAMP, ORDER BY current_time and"
             " HEARTBEAT INTERVAL 1 SECOND",
         )
     if active and (frame.rows or frame.preceding is None):
-        raise AnalysisError(
+        raise error_at(
+            node,
             "ACTIVE EXPIRATION needs a RANGE window",
-            span=span_of(node),
             hint="from a ROWS window a tuple leaves only when another comes",
         )
     if emit and slide is None:
-        raise AnalysisError(
-            "EMIT EVERY needs SLIDE",
-            span=span_of(node),
-            hint="without SLIDE there is a result for every tuple anyway",
+        raise error_at(
+            node, "EMIT EVERY needs SLIDE", hint="without SLIDE there is a result for every tuple anyway"
         )

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from millstream.analysis.error_collector import ErrorCollector
+from millstream.analysis.error_collector import ErrorCollector, error_at
 from millstream.analysis.patterns.pattern_analyzer import analyse_pattern_query
 from millstream.analysis.queries.from_clause import (
     columns_of,
@@ -59,12 +59,12 @@ _EXOTIC = (exp.Window, exp.Lateral, exp.Pivot, exp.Values, exp.Unnest, exp.Quali
 
 
 def analyse_query(node: exp.Expr, catalog: Catalog, source: Source) -> Query:
-    """What a query means; an AnalysisError says which rule it breaks."""
+    """Analyse a query; an AnalysisError says which rule it breaks."""
     return QueryAnalyser(catalog, source).query(node)
 
 
 class QueryAnalyser:
-    """Analyses a query and the queries inside it."""
+    """Analyser of a query and the queries inside it."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class QueryAnalyser:
         for_spark: bool = False,
     ) -> None:
         self.for_spark = for_spark
-        """Whether Spark gets the query as it is written, and it is only checked here."""
+        """True if Spark gets the query as it is written, and it is only checked here."""
 
         self.catalog = catalog
         self.source = source
@@ -90,9 +90,9 @@ class QueryAnalyser:
         while isinstance(node, exp.Subquery) and not isinstance(node, nodes.WindowedSubquery):
             node = node.this
         if is_plain_spark(node) and self._reads(node, Stream):
-            raise AnalysisError(
+            raise error_at(
+                node,
                 "this query uses a part of Spark SQL that is for tables only",
-                span=span_of(node),
                 hint="PIVOT, time travel, pipes and paths into variants do not go with streams",
             )
         if not self._reads(node, Stream) and self._is_plain(node):
@@ -102,7 +102,7 @@ class QueryAnalyser:
             return inner._set_operation(node)
         if isinstance(node, exp.Select):
             return inner._select(node)
-        raise AnalysisError("this kind of query is not for streams", span=span_of(node))
+        raise error_at(node, "this kind of query is not for streams")
 
     # ------------------------------------------------------------ what it reads
 
@@ -129,12 +129,12 @@ class QueryAnalyser:
         return True
 
     def _with(self, node: exp.Expr) -> QueryAnalyser:
-        """An analyser that also knows the queries named by WITH."""
+        """Return an analyser that also knows the queries named by WITH."""
         clause = node.args.get("with_")
         if clause is None:
             return self
         if clause.args.get("recursive"):
-            raise AnalysisError("WITH RECURSIVE is not for streams", span=span_of(clause))
+            raise error_at(clause, "WITH RECURSIVE is not for streams")
         named = dict(self.named)
         for cte in clause.expressions:
             refuse_on_streams(cte)
@@ -166,7 +166,7 @@ class QueryAnalyser:
         )
 
     def _table_fields(self, node: exp.Expr) -> tuple[Field, ...] | None:
-        """The columns of a query over tables, checked where the query is of a simple shape."""
+        """Return the columns of a query over tables, checked where the query is of a simple shape."""
         if isinstance(node, exp.SetOperation) and not node.args.get("with_") and not is_plain_spark(node):
             left = QueryAnalyser(self.catalog, self.source, self.named).query(node.this).fields
             right = QueryAnalyser(self.catalog, self.source, self.named).query(node.expression).fields
@@ -199,7 +199,7 @@ class QueryAnalyser:
     def _select(self, node: exp.Select, *, checked_only: bool = False) -> Select:
         clause = node.args.get("from_")
         if clause is None:
-            raise AnalysisError("a query over a stream needs FROM", span=span_of(node))
+            raise error_at(node, "a query over a stream needs FROM")
         scope = Scope(outer=self.outer)
         pattern = next((t for t in tables_of(node) if t.args.get("pattern") is not None), None)
         source, joins = self._from(node, clause, scope)
@@ -214,7 +214,7 @@ class QueryAnalyser:
         return SelectAnalyser(node, source, joins, resolver, facts, checked_only=checked_only).analyse()
 
     def _from(self, node: exp.Select, clause: exp.Expr, scope: Scope) -> tuple[FromItem, list[JoinClause]]:
-        """Relations of FROM; if one of them is not known, that is all that can be said of the query."""
+        """Resolve the relations of FROM; an unknown one ends the analysis of the query."""
         self._unclear = False
         items: list[FromItem] = []
         joins: list[JoinClause] = []
@@ -250,31 +250,31 @@ class QueryAnalyser:
         return Resolver(scope, self.catalog, self.source, on_subquery=self._subquery, collector=self.mistakes)
 
     def _subquery(self, node: exp.Query, scope: Scope) -> Type:
-        """The type of a query inside an expression; it is asked for more than once, and analysed once."""
+        """Return the type of a query inside an expression, which is analysed once."""
         key = id(node.unnest()), id(scope)
         if key not in self._subqueries:
             self._subqueries[key] = node, scope, self._subquery_type(node, scope)
         return self._subqueries[key][2]
 
     def _subquery_type(self, node: exp.Query, scope: Scope) -> Type:
-        """A query inside an expression: over tables only, and possibly about the tuple outside."""
+        """Return a query inside an expression: over tables only, and possibly about the tuple outside."""
         if self._reads(node, Stream):
-            raise AnalysisError(
+            raise error_at(
+                node,
                 "a stream cannot be read inside an expression",
-                span=span_of(node),
                 hint="join the two streams over windows instead",
             )
         if not self.for_spark and self._reads(node, View):
-            raise AnalysisError(
+            raise error_at(
+                node,
                 "a view cannot be read inside an expression of this query",
-                span=span_of(node),
                 hint="join with the view instead: JOIN, SEMI JOIN or ANTI JOIN",
             )
         for part in node.find_all(exp.Anonymous):
             if self.catalog.has_aggregate(part.name):
-                raise AnalysisError(
+                raise error_at(
+                    part,
                     f"'{part.name}' is an aggregate of your own, and Spark runs the queries in expressions",
-                    span=span_of(part),
                     hint="put the query into FROM (SELECT ...) and join with it",
                 )
         inner = QueryAnalyser(self.catalog, self.source, self.named, outer=scope)
@@ -282,7 +282,7 @@ class QueryAnalyser:
         return fields[0].type if fields else UNKNOWN
 
     def _facts(self, items: list[FromItem], node: exp.Select) -> StreamFacts | None:
-        """The order of what FROM gives; several streams can only be joined over windows."""
+        """Return the order of what FROM gives; several streams can only be joined over windows."""
         streams = [item for item in items if facts_of(item) is not None]
         if not streams:
             return None
@@ -316,9 +316,9 @@ class QueryAnalyser:
         if isinstance(node, exp.Subquery):
             return self._from_query(node, scope)
         if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
-            raise AnalysisError(
+            raise error_at(
+                node,
                 "this cannot be read together with a stream",
-                span=span_of(node),
                 hint=FUNCTIONS["unnest"] if isinstance(node, exp.Lateral) else None,
             )
         refuse_on_streams(node)
@@ -374,7 +374,7 @@ class QueryAnalyser:
         if entry is None:
             sink = self.catalog.sink(node.name)
             if sink is not None:
-                raise AnalysisError(f"'{node.name}' is a sink and cannot be read", span=span_of(node.this))
+                raise error_at(node.this, f"'{node.name}' is a sink and cannot be read")
             raise UnknownNameError(
                 "stream or table",
                 node.name,
@@ -400,9 +400,9 @@ class QueryAnalyser:
         if left_streams != right_stream:
             preserved_table = {"left": right_stream, "right": left_streams, "full": True}.get(kind, False)
             if preserved_table or (kind in ("semi", "anti") and right_stream):
-                raise AnalysisError(
+                raise error_at(
+                    join.this,
                     f"a {kind.upper()} join would keep rows of the table that no tuple has met yet",
-                    span=span_of(join.this),
                     hint="only the stream can be the side that is kept whole",
                 )
         if kind in ("semi", "anti"):
@@ -417,9 +417,7 @@ class QueryAnalyser:
             left_column = next((c for c in (r.find(name.name) for r in before) if c is not None), None)
             right_column = right.find(name.name)
             if left_column is None or right_column is None:
-                raise AnalysisError(
-                    f"USING column '{name.name}' is not on both sides of the join", span=span_of(name)
-                )
+                raise error_at(name, f"USING column '{name.name}' is not on both sides of the join")
             conditions.append(Expr((left_column, " = ", right_column)))
             scope.merged[name.name.lower()] = left_column.relation
         return tuple(conditions)
@@ -441,9 +439,9 @@ class QueryAnalyser:
                 hint="on the first SELECT it is about the whole result",
             )
         if (left.facts is None) != (right.facts is None):
-            raise AnalysisError(
+            raise error_at(
+                node,
                 f"{kind} of a stream and a table",
-                span=span_of(node),
                 hint="a table has no order to merge by; join the stream with the table instead",
             )
         asked = kind != "UNION" or to_stream is not None
@@ -451,12 +449,12 @@ class QueryAnalyser:
         for argument in ("limit", "offset", *(("order",) if left.facts is None else ())):
             if node.args.get(argument):
                 if left.facts is None:
-                    raise AnalysisError(
+                    raise error_at(
+                        node,
                         f"{argument.upper()} behind {kind} does not go with an aggregate of your own",
-                        span=span_of(node),
                         hint="put it outside: SELECT * FROM (SELECT ...)",
                     )
-                raise AnalysisError(f"{argument.upper()} has no meaning on a stream", span=span_of(node))
+                raise error_at(node, f"{argument.upper()} has no meaning on a stream")
         assert left.fields is not None
         assert right.fields is not None
         fields = united(node, left.fields, right.fields)
@@ -476,5 +474,5 @@ class QueryAnalyser:
 
 
 def _is_true(node: exp.Expr) -> bool:
-    """Whether a condition is the literal TRUE, which the parser also adds to a join without ON."""
+    """Tell whether a condition is the literal TRUE, which the parser also adds to a join without ON."""
     return isinstance(node, exp.Boolean) and bool(node.this)

@@ -12,11 +12,12 @@ from millstream.analysis.queries.resolved_query import (
     Select,
     SetOperation,
 )
-from millstream.windows.window_spec import RangeWindow, Window
+from millstream.windows.window_properties import has_ends
+from millstream.windows.window_spec import Window
 
 
 def is_relation(query: Query) -> bool:
-    """Whether a query gives what is made of the current contents of windows, and does not say as a stream."""
+    """Tell whether a query gives a relation over the current contents of windows."""
     match query:
         case Select():
             return (
@@ -33,7 +34,7 @@ def is_relation(query: Query) -> bool:
 
 
 def is_on_windows(query: SetOperation) -> bool:
-    """Whether a set operation combines contents of windows; otherwise it is a UNION of streams, or of tables.
+    """Tell whether a set operation combines contents of windows, and not streams or tables.
 
     A derived stream is a stream, also if it was made of windows, and so are reports of windows that end:
     UNION merges them by timestamp. EXCEPT and INTERSECT are about contents, and so is every set operation
@@ -46,12 +47,12 @@ def is_on_windows(query: SetOperation) -> bool:
 
 
 def takes_relations(query: Select) -> bool:
-    """Whether a SELECT works on relations: OVER, patterns and running aggregates are about streams."""
+    """Tell whether a SELECT works on relations: OVER, patterns and running aggregates are about streams."""
     return query.pattern is None and not query.overs and not any(map(is_running, query.aggregates))
 
 
 def has_content(item: FromItem) -> bool:
-    """Whether an item of FROM has a content at every instant: a window, or a query over windows."""
+    """Tell whether an item of FROM has a content at every instant: a window, or a query over windows."""
     if window_of(item) is not None:
         return facts_of(item) is not None
     return isinstance(item, ReadQuery) and is_relation(item.query)
@@ -62,7 +63,7 @@ def window_of(item: FromItem) -> Window | None:
 
 
 def _is_reported(query: Select) -> bool:
-    """Whether windows are reported when they end: an aggregate over one window that has ends."""
+    """Tell whether windows are reported when they end: an aggregate over one window that has ends."""
     if not query.aggregates and not query.group_by:
         return False
     streams = [item for item in query.items() if facts_of(item) is not None]
@@ -70,8 +71,3 @@ def _is_reported(query: Select) -> bool:
     if len(streams) > 1 or window is None:
         return False
     return has_ends(window)
-
-
-def has_ends(window: Window) -> bool:
-    """Whether windows are reported when they end; RANGE without SLIDE moves all the time."""
-    return not (isinstance(window, RangeWindow) and window.slide is None)

@@ -3,7 +3,7 @@
 Catalyst will run most expressions, and printing a tree for Spark loses something for some functions. So an
 expression keeps the text that was written, cut at the places where it names a column or calls an aggregate;
 putting other names (or other expressions) into these holes is all that planning ever has to do to it. The
-tree stays beside it for those who must understand what it says: the type checker, pattern and aggregate
+tree stays beside it for the type checker, pattern and aggregate
 compilers.
 """
 
@@ -28,7 +28,7 @@ class ColumnRef:
 
     @property
     def sql(self) -> str:
-        """As Spark reads it, whatever characters the names have."""
+        """Text for Spark, with quoted names."""
         name = _quoted(self.name)
         return f"{_quoted(self.relation)}.{name}" if self.relation else name
 
@@ -49,6 +49,9 @@ class Expr:
     span: Span | None = field(default=None, compare=False, repr=False)
     movable: bool = True
     """False where the text depends on where it stands: random functions, subqueries."""
+
+    calls_python: bool = field(default=False, compare=False, repr=False)
+    """Whether it calls a function in Python, which Spark runs on all rows, unwanted ones included."""
 
     @property
     def sql(self) -> str:
@@ -76,13 +79,16 @@ class Expr:
     def substitute(self, value: Callable[[ColumnRef], Expr | ColumnRef]) -> Expr:
         """Put something else into the holes."""
         parts: list[Part] = []
+        calls_python = self.calls_python
         for part in self.parts:
-            for piece in (part,) if isinstance(part, str) else _filled(value(part)):
+            filling = part if isinstance(part, str) else value(part)
+            calls_python |= isinstance(filling, Expr) and filling.calls_python
+            for piece in (filling,) if isinstance(filling, str) else _filled(filling):
                 if isinstance(piece, str) and parts and isinstance(parts[-1], str):
                     parts[-1] += piece
                 else:
                     parts.append(piece)
-        return replace(self, parts=tuple(parts), tree=None)
+        return replace(self, parts=tuple(parts), tree=None, calls_python=calls_python)
 
 
 def of_column(column: ColumnRef) -> Expr:
@@ -90,23 +96,26 @@ def of_column(column: ColumnRef) -> Expr:
 
 
 def all_of(conditions: Sequence[Expr]) -> Expr | None:
-    """Several conditions as one, if there are any."""
+    """Join conditions with AND, if there are any."""
     if len(conditions) <= 1:
         return conditions[0] if conditions else None
     parts: list[Part] = []
     for condition in conditions:
         parts += [*([" AND "] if parts else []), *condition.parts]
     movable = all(condition.movable for condition in conditions)
-    return Expr(tuple(parts), BOOLEAN, span=conditions[0].span, movable=movable)
+    calls_python = any(condition.calls_python for condition in conditions)
+    return Expr(tuple(parts), BOOLEAN, span=conditions[0].span, movable=movable, calls_python=calls_python)
 
 
 def part_of(whole: Expr, part: Field) -> Expr:
-    """A field of a struct."""
-    return Expr((*whole.parts, f".{_quoted(part.name)}"), part.type, span=whole.span)
+    """Return a field of a struct."""
+    return Expr(
+        (*whole.parts, f".{_quoted(part.name)}"), part.type, span=whole.span, calls_python=whole.calls_python
+    )
 
 
 def cut(text: str, span: Span, holes: Iterable[tuple[Span, ColumnRef | Expr]]) -> tuple[Part, ...]:
-    """A piece of text with some of its places replaced by columns or by other expressions."""
+    """Return a piece of text with some of its places replaced by columns or by other expressions."""
     parts: list[Part] = []
     position = span[0]
     for (start, end), filling in sorted(holes, key=lambda hole: hole[0]):
@@ -120,7 +129,7 @@ def cut(text: str, span: Span, holes: Iterable[tuple[Span, ColumnRef | Expr]]) -
 
 
 def _filled(filling: Expr | ColumnRef) -> tuple[Part, ...]:
-    """What goes into a hole; parentheses keep an expression together."""
+    """Return the parts for a hole, in parentheses for an expression."""
     if isinstance(filling, ColumnRef):
         return (filling,)
     return filling.parts if filling.column is not None else ("(", *filling.parts, ")")

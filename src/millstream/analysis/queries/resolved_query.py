@@ -1,4 +1,4 @@
-"""Resolved queries: what a query means, before anybody decides how to run it."""
+"""Resolved queries: the meaning of a query, before a plan decides how to run it."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ FromItem = ReadStream | ReadTable | ReadQuery
 
 @dataclass(frozen=True)
 class JoinClause:
-    """How an item of FROM is joined to what stands before it."""
+    """Join of an item of FROM to those before it."""
 
     kind: str
     item: FromItem
@@ -97,9 +97,9 @@ class PatternClause:
     after_match: tuple[Expr, ...] = ()
     """Conditions on tables, tested on the matched rows."""
     form: Pattern | None = field(default=None, compare=False, repr=False)
-    """What is searched for, with names and types settled; its outputs are the columns ``returned``."""
+    """Typed form of the pattern; its outputs are the columns ``returned``."""
     returned: tuple[ColumnRef, ...] = field(default=(), compare=False, repr=False)
-    """What a match gives: the columns of the pattern in the outputs and in the conditions after the match."""
+    """Columns of the pattern that outputs and conditions after the match use."""
     computed: tuple[Output, ...] = field(default=(), compare=False, repr=False)
     """Columns that are added to the tuples before the search, after those of the relation."""
     unfit: str | None = field(default=None, compare=False)
@@ -110,7 +110,7 @@ class PatternClause:
 
 
 def with_op(fields: tuple[Field, ...], to_stream: str | None) -> tuple[Field, ...]:
-    """The columns of a result; CHANGES say first what has happened to a row."""
+    """Return the columns of a result; CHANGES say first what has happened to a row."""
     return (Field("op", STRING), *fields) if to_stream == "CHANGES" else fields
 
 
@@ -133,7 +133,7 @@ class SortedBy:
 
 @dataclass(frozen=True)
 class Arrangement:
-    """ORDER BY, LIMIT and OFFSET of a result that is a table."""
+    """Return ORDER BY, LIMIT and OFFSET of a result that is a table."""
 
     keys: tuple[SortedBy, ...]
     limit: int | None = None
@@ -189,7 +189,7 @@ class SetOperation:
 
 @dataclass(frozen=True)
 class TableQuery:
-    """A query over tables only, in plain SQL, is Spark's affair; ``fields`` is None where only it knows."""
+    """A query over tables in plain SQL, run by Spark; ``fields`` is None where only Spark knows them."""
 
     text: str
     tables: tuple[str, ...]

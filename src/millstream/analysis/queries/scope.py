@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from millstream.analysis.error_collector import error_at
 from millstream.analysis.queries.resolved_expression import ColumnRef
 from millstream.catalog.functions import BARE_FUNCTIONS
 from millstream.errors import AnalysisError, Span, did_you_mean
@@ -34,19 +35,19 @@ class ScopeRelation:
         return ColumnRef(self.alias, name, UNKNOWN) if self.fields is None else None
 
     def bound(self, name: str) -> ColumnRef:
-        """A bound of the window, which has no relation where a column has its name."""
+        """Return a bound of the window, which has no relation where a column has its name."""
         found = next(field for field in self.implicit if field.name == name.lower())
         return ColumnRef("" if self.hides_bound(name) else self.alias, found.name, found.type)
 
     def hides_bound(self, name: str) -> bool:
-        """Whether a column has the name of a bound of the window."""
+        """Tell whether a column has the name of a bound of the window."""
         bounds = {field.name for field in self.implicit}
         return name.lower() in bounds and any(f.name.lower() == name.lower() for f in self.fields or ())
 
 
 @dataclass(frozen=True)
 class NamedColumn:
-    """What a name means: a column, the text that says so, and the struct fields taken from it."""
+    """Meaning of a name: a column, its text, and the struct fields taken from it."""
 
     column: ColumnRef
     span: Span | None
@@ -69,9 +70,9 @@ class Scope:
 
     def add(self, relation: ScopeRelation, node: exp.Expr) -> None:
         if any(relation.alias.lower() == known.alias.lower() for known in (*self.relations, *self.hidden)):
-            raise AnalysisError(
+            raise error_at(
+                node,
                 f"'{relation.alias}' is named twice in FROM",
-                span=span_of(node),
                 hint=f"give one of them another name: {relation.alias} AS other",
             )
         self.relations.append(relation)
@@ -84,7 +85,7 @@ class Scope:
         return next((r for r in self.relations if r.alias.lower() == alias.lower()), None)
 
     def resolve(self, node: exp.Column) -> NamedColumn | None:
-        """What a name means, or None for a function that is called without parentheses.
+        """Resolve a name, or return None for a function that is called without parentheses.
 
         ``a.b`` is column b of relation a, or else field b of column a.
         """
@@ -96,9 +97,9 @@ class Scope:
         found = self._unqualified(parts[0].name, parts[0])
         if found is not None:
             if len(parts) > 1 and found.type.is_known and found.type.kind is not Kind.STRUCT:
-                raise AnalysisError(
+                raise error_at(
+                    parts[0],
                     f"'{parts[0].name}' is neither a stream or table of this query nor a struct",
-                    span=span_of(parts[0]),
                     hint=did_you_mean(parts[0].name, [r.alias for r in self.relations]),
                 )
             return _named(found, parts, 1)
@@ -111,9 +112,9 @@ class Scope:
     def _of_relation(self, relation: ScopeRelation, parts: list[exp.Expr]) -> NamedColumn:
         column = relation.find(parts[1].name)
         if column is None:
-            raise AnalysisError(
+            raise error_at(
+                parts[1],
                 f"unknown column '{parts[1].name}' in '{relation.alias}'",
-                span=span_of(parts[1]),
                 hint=did_you_mean(parts[1].name, [f.name for f in relation.fields or ()])
                 or _columns_hint(relation),
             )
@@ -133,28 +134,28 @@ class Scope:
         candidates = found or [c for r in self.relations if r.fields is None and (c := r.find(name))]
         if len(candidates) > 1:
             owners = ", ".join(f"{c.relation}.{c.name}" for c in candidates)
-            raise AnalysisError(f"'{name}' is ambiguous", span=span_of(node), hint=f"it could be {owners}")
+            raise error_at(node, f"'{name}' is ambiguous", hint=f"it could be {owners}")
         return candidates[0] if candidates else None
 
     def _unknown(self, node: exp.Column) -> AnalysisError:
         parts = node.parts
         known = [f.name for r in self.relations for f in (*(r.fields or ()), *r.implicit)]
         if any(parts[0].name.lower() == relation.alias.lower() for relation in self.hidden):
-            return AnalysisError(
+            return error_at(
+                parts[0],
                 f"'{parts[0].name}' has no columns behind a SEMI or ANTI join",
-                span=span_of(parts[0]),
                 hint="only ON can ask for them; an inner join has the columns of both sides",
             )
         if len(parts) > 1:
-            return AnalysisError(
+            return error_at(
+                parts[0],
                 f"unknown stream or table '{parts[0].name}' in this query",
-                span=span_of(parts[0]),
                 hint=did_you_mean(parts[0].name, [r.alias for r in self.relations]),
             )
         hint = self.advice(node) or did_you_mean(parts[0].name, known)
         if hint is None and len(self.relations) == 1:
             hint = _columns_hint(self.relations[0])
-        return AnalysisError(f"unknown column '{parts[0].name}'", span=span_of(node), hint=hint)
+        return error_at(node, f"unknown column '{parts[0].name}'", hint=hint)
 
 
 def _named(column: ColumnRef, parts: list[exp.Expr], used: int) -> NamedColumn:

@@ -6,13 +6,14 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from millstream.analysis.error_collector import error_at
 from millstream.analysis.queries.aggregate_calls import aggregate_call
 from millstream.analysis.queries.call_nodes import COMPLETE, AggregateCall, OverCall, is_running
 from millstream.analysis.queries.from_clause import facts_of
 from millstream.analysis.queries.name_resolver import Resolver, aggregate_name, is_aggregate_call
 from millstream.analysis.queries.output_order import order_of_tuples, order_of_windows
 from millstream.analysis.queries.over_clause import analyse_over, check_together, refuse_on_table
-from millstream.analysis.queries.relation_kind import has_content, has_ends, window_of
+from millstream.analysis.queries.relation_kind import has_content, window_of
 from millstream.analysis.queries.resolved_expression import ColumnRef, Expr, of_column, part_of
 from millstream.analysis.queries.resolved_query import FromItem, GroupKey, JoinClause, Output, Select
 from millstream.analysis.queries.scope import Scope, ScopeRelation
@@ -37,11 +38,11 @@ from millstream.quantity import Duration
 from millstream.syntax import nodes
 from millstream.syntax.spans import span_of
 from millstream.types import UNKNOWN, Field, Kind, Type
-from millstream.windows.window_spec import slides
+from millstream.windows.window_properties import has_ends, slides
 
 
 class SelectAnalyser:
-    """Analyses a SELECT whose FROM clause has been resolved into a scope."""
+    """Analyser of a SELECT whose FROM clause has been resolved into a scope."""
 
     def __init__(
         self,
@@ -62,7 +63,7 @@ class SelectAnalyser:
         items = (source, *(join.item for join in joins))
         self.windows = [w for w in map(window_of, items) if w is not None]
         self.has_content = bool(self.windows) or any(map(has_content, items))
-        """Whether there is something at every instant that can be aggregated."""
+        """True if there is a content at every instant that can be aggregated."""
 
         self._streams = sum(facts_of(item) is not None for item in items)
         self.bounds = WindowBounds(resolver.scope, resolver.catalog, self._reports())
@@ -105,7 +106,7 @@ class SelectAnalyser:
         )
 
     def _reports(self) -> bool:
-        """Whether there is a row for each window and group, which has the bounds of its window."""
+        """Tell whether there is a row for each window and group, which has the bounds of its window."""
         return (
             len(self.windows) == 1
             and self._streams <= 1
@@ -124,7 +125,7 @@ class SelectAnalyser:
         return self.resolver.with_aggregates(None, "in WHERE", scope).conditions(where.this, "WHERE")
 
     def _instead_of_alias(self, node: exp.Column) -> str | None:
-        """A hint for WHERE about a name that SELECT gives."""
+        """Return a hint for WHERE about a name that SELECT gives."""
         aliased = (item for item in self.node.expressions if isinstance(item, exp.Alias))
         value = next((item.this for item in aliased if item.alias.lower() == node.name.lower()), None)
         if value is None:
@@ -160,14 +161,14 @@ class SelectAnalyser:
         conditions = resolver.conditions(having.this, "HAVING") if having else ()
         self._check_mistakes()
         if not outputs:
-            raise AnalysisError("this SELECT has no columns", span=span_of(self.node))
+            raise error_at(self.node, "this SELECT has no columns")
         for output in outputs:
             if output.name.lower().startswith("__ms_"):
                 raise AnalysisError(
                     f"the name '{output.name}' is reserved", span=output.expr.span, hint="rename it with AS"
                 )
         if having and not self.aggregates and not self.group_by:
-            raise AnalysisError("HAVING without an aggregate", span=span_of(having), hint="use WHERE")
+            raise error_at(having, "HAVING without an aggregate", hint="use WHERE")
         return outputs, conditions
 
     def _check_mistakes(self) -> None:
@@ -176,7 +177,7 @@ class SelectAnalyser:
             self.resolver.mistakes.check()
 
     def _scope(self) -> Scope:
-        """The names that SELECT knows: where OVER emits early, ``complete`` is one of them."""
+        """Return the names that SELECT knows: where OVER emits early, ``complete`` is one of them."""
         scope = replace(self.resolver.scope, bound=lambda node: self.bounds.in_select(node, self.group_by))
         windows = (window for item in self.node.expressions for window in item.find_all(exp.Window))
         if self.facts is None or not any(map(_emits, windows)):
@@ -191,7 +192,7 @@ class SelectAnalyser:
         if star is not None:
             return expanded(item, star, self.resolver.scope)
         if isinstance(item, exp.Aliases):
-            raise AnalysisError("several names for one column", span=span_of(item), hint="name one: e AS x")
+            raise error_at(item, "several names for one column", hint="name one: e AS x")
         alias = item.alias if isinstance(item, exp.Alias) else None
         value = item.this if isinstance(item, exp.Alias) else item
         expr = resolver.resolve(value)
@@ -202,7 +203,7 @@ class SelectAnalyser:
         return [Output(alias, expr)]
 
     def _title(self, node: exp.Expr) -> str:
-        """What a column without a name is called: as it is written, or as an aggregate calls its result."""
+        """Name a column by its text, or as an aggregate names its result."""
         user = self._user(node)
         if user is not None and not user.returns_row and user.returns[0].name != user.name:
             return user.returns[0].name
@@ -213,7 +214,7 @@ class SelectAnalyser:
         return user is not None and user.returns_row
 
     def _user(self, node: exp.Expr) -> Aggregate | None:
-        """The aggregate that this is a call of, if it is one of the user's and there is nothing else."""
+        """Return the user's aggregate that a node calls, if it is nothing but a call."""
         catalog = self.resolver.catalog
         if not is_aggregate_call(node, catalog):
             return None
@@ -233,10 +234,8 @@ class SelectAnalyser:
         if several or any(
             group.args.get(kind) for kind in ("rollup", "cube", "grouping_sets", "all", "totals")
         ):
-            raise AnalysisError(
-                "only plain GROUP BY is for streams",
-                span=span_of(group),
-                hint="write a query for each grouping",
+            raise error_at(
+                group, "only plain GROUP BY is for streams", hint="write a query for each grouping"
             )
         scope = replace(self.resolver.scope, bound=self.bounds.in_group_by)
         resolver = self.resolver.with_aggregates(None, "in GROUP BY", scope)
@@ -249,12 +248,12 @@ class SelectAnalyser:
                 self.group_by.append(GroupKey(name, expr))
 
     def _selected(self, node: exp.Expr) -> exp.Expr:
-        """GROUP BY may name a column of SELECT by its position or alias, as in Spark."""
+        """Resolve a position or an alias of SELECT in GROUP BY, as Spark does."""
         items: list[exp.Expr] = self.node.expressions
         if isinstance(node, exp.Literal) and not node.is_string:
             position = int(node.name) if node.name.isdigit() else 0
             if not 1 <= position <= len(items):
-                raise AnalysisError(f"GROUP BY {node.name} names no column of SELECT", span=span_of(node))
+                raise error_at(node, f"GROUP BY {node.name} names no column of SELECT")
             return _unaliased(items[position - 1])
         if isinstance(node, exp.Column) and not node.table:
             known = any(r.find(node.name) for r in self.resolver.scope.relations)
@@ -269,13 +268,13 @@ class SelectAnalyser:
         if not modifiers:
             return None
         if self.facts is None:
-            raise AnalysisError(f"{modifiers[0].name} is for streams", span=span_of(self.node))
+            raise error_at(self.node, f"{modifiers[0].name} is for streams")
         if len(modifiers) > 1:
-            raise AnalysisError("one of ISTREAM, DSTREAM, RSTREAM and CHANGES", span=span_of(self.node))
+            raise error_at(self.node, "one of ISTREAM, DSTREAM, RSTREAM and CHANGES")
         if not self.has_content:
-            raise AnalysisError(
+            raise error_at(
+                self.node,
                 f"{modifiers[0].name} needs a window",
-                span=span_of(self.node),
                 hint="a stream without a window only grows: it is its own ISTREAM",
             )
         return str(modifiers[0].name)
@@ -293,9 +292,9 @@ class SelectAnalyser:
                 refuse_on_table(node)
                 return self._over_table(node, call) if call.user is not None else None
             if self.windows or self._streams > 1:
-                raise AnalysisError(
+                raise error_at(
+                    node,
                     "OVER does not go with a window on the stream",
-                    span=span_of(node),
                     hint="use one of the two: the bracket, or OVER on a bare stream",
                 )
             self.overs.append(analyse_over(node, call, self.facts, self.resolver.with_aggregates(None)))
@@ -317,7 +316,7 @@ class SelectAnalyser:
         return call.result
 
     def _over_table(self, node: exp.Window, call: AggregateCall) -> ColumnRef:
-        """An aggregate of the user's over a window of a table, which gets its order from the window."""
+        """Return a user's aggregate over a window of a table, with the order of the window."""
         resolver = self.resolver.with_aggregates(None)
         column, facts = order_of_window(node, call.name, resolver)
         if self.overs and self.overs[0].along != column:
@@ -333,7 +332,7 @@ class SelectAnalyser:
         return self.resolver.catalog.has_aggregate(aggregate_name(window))
 
     def _check_unwindowed(self, call: AggregateCall) -> None:
-        """A bare stream has no end, so an aggregate must not wait for one (ESL paper, section 3)."""
+        """Refuse blocking aggregates over a bare stream, which has no end (ESL paper, section 3)."""
         if call.user is not None and not call.user.window and not call.user.blocking:
             return
         self._check_base_version(call)
@@ -349,7 +348,7 @@ class SelectAnalyser:
         )
 
     def _unwindowed(self) -> FromItem:
-        """The stream that a window is missing on."""
+        """Return the stream that a window is missing on."""
         items = (self.source, *(join.item for join in self.joins))
         return next(item for item in items if facts_of(item) is not None)
 
@@ -372,9 +371,7 @@ class SelectAnalyser:
             )
         if self.group_by and not self.aggregates:
             if self.facts is not None and not self.has_content:
-                raise AnalysisError(
-                    "GROUP BY on a stream without an aggregate", span=span_of(self.node.args["group"])
-                )
+                raise error_at(self.node.args["group"], "GROUP BY on a stream without an aggregate")
             windowed = True
         if not windowed:
             self._check_several_rows()
@@ -406,13 +403,13 @@ class SelectAnalyser:
             )
 
     def _check_contents(self) -> None:
-        """Windows that are not aggregated must have a content at every instant."""
+        """Check that windows without aggregates have a content at every instant."""
         lacking = [window for window in self.windows if not window.has_state]
         if self.facts is not None and lacking and not self.aggregates and not self.group_by:
-            raise AnalysisError(
+            raise error_at(
+                self.node,
                 f"a {type(lacking[0]).__name__.removesuffix('Window').upper()} window has no content at an"
                 " instant: it can only be aggregated",
-                span=span_of(self.node),
                 hint="use RANGE, ROWS, LANDMARK, NOW or UNBOUNDED, or an aggregate",
             )
 
@@ -425,7 +422,7 @@ class SelectAnalyser:
         return order_of_tuples(outputs, facts, unchanged=unchanged, stamped=self._is_stamped_anew())
 
     def _is_stamped_anew(self) -> bool:
-        """Whether rows come at other instants than a column tells.
+        """Tell whether rows come at other instants than a column tells.
 
         A partial result has the instant of its emission, and what is made of the contents of windows that of
         its entering: when a window slides, another row comes, or one leaves.
@@ -449,7 +446,7 @@ def _emits(window: exp.Window) -> bool:
 
 
 def _condition_around(node: exp.Expr) -> exp.Expr:
-    """The condition that a name stands in, between AND and OR."""
+    """Return the condition that a name stands in, between AND and OR."""
     while node.parent is not None and not isinstance(node.parent, exp.Connector | exp.Where | exp.Query):
         node = node.parent
     return node

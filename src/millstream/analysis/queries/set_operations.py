@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from millstream.analysis.error_collector import error_at
 from millstream.analysis.queries.from_clause import facts_of, with_bracket
 from millstream.analysis.queries.output_order import common_order
 from millstream.analysis.queries.relation_kind import has_content, takes_relations
@@ -21,14 +22,14 @@ from millstream.types import Field
 def united(node: exp.SetOperation, left: tuple[Field, ...], right: tuple[Field, ...]) -> tuple[Field, ...]:
     kind = node.key.upper()
     if len(left) != len(right):
-        raise AnalysisError(f"{kind} of {len(left)} columns with {len(right)}", span=span_of(node.expression))
+        raise error_at(node.expression, f"{kind} of {len(left)} columns with {len(right)}")
     fields = []
     for a, b in zip(left, right, strict=True):
         type_ = common_type(a.type, b.type)
         if type_ is None:
-            raise AnalysisError(
+            raise error_at(
+                node.expression,
                 f"{kind} of column '{a.name}' of type {a.type} with '{b.name}' of type {b.type}",
-                span=span_of(node.expression),
                 hint="CAST one of them",
             )
         fields.append(Field(a.name, type_))
@@ -38,7 +39,7 @@ def united(node: exp.SetOperation, left: tuple[Field, ...], right: tuple[Field, 
 def united_facts(
     node: exp.SetOperation, left: Query, right: Query, *, maintained: bool
 ) -> StreamFacts | None:
-    """A merge by timestamp; a latent input makes the result latent (semantics, section 1).
+    """Return the facts about a merge by timestamp; a latent input makes it latent (semantics, section 1).
 
     Where contents of windows are ``maintained``, tuples of a latent stream have the time of their arrival.
     """
@@ -66,7 +67,7 @@ def united_facts(
 
 
 def without_keyword(query: Query) -> tuple[Query, str | None]:
-    """A query that does not say how it becomes a stream, and what it has said."""
+    """Split a query into the relation and the operator that makes a stream of it."""
     match query:
         case Select(to_stream=str() as kind) | SetOperation(to_stream=str() as kind):
             return replace(query, to_stream=None), kind

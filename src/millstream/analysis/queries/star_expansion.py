@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from millstream.analysis.error_collector import error_at
 from millstream.analysis.queries.resolved_expression import ColumnRef, of_column
 from millstream.analysis.queries.resolved_query import Output
 from millstream.analysis.queries.scope import Scope, ScopeRelation
-from millstream.errors import AnalysisError, did_you_mean
-from millstream.syntax.spans import span_of
+from millstream.errors import did_you_mean
 
 
 def star_of(item: exp.Expr) -> exp.Star | None:
-    """The star of ``*`` or ``s.*``."""
+    """Return the star of ``*`` or ``s.*``."""
     if isinstance(item, exp.Star):
         return item
     if isinstance(item, exp.Column) and isinstance(item.this, exp.Star):
@@ -21,15 +21,15 @@ def star_of(item: exp.Expr) -> exp.Star | None:
 
 
 def expanded(item: exp.Expr, star: exp.Star, scope: Scope) -> list[Output]:
-    """The columns that a star stands for, without those named by EXCEPT."""
+    """Return the columns that a star stands for, without those named by EXCEPT."""
     table = item.table if isinstance(item, exp.Column) else ""
     relations = scope.relations
     if table:
         relation = scope.relation(table)
         if relation is None:
-            raise AnalysisError(
+            raise error_at(
+                item,
                 f"unknown stream or table '{table}' in this query",
-                span=span_of(item),
                 hint=did_you_mean(table, [r.alias for r in relations]),
             )
         relations = [relation]
@@ -37,9 +37,9 @@ def expanded(item: exp.Expr, star: exp.Star, scope: Scope) -> list[Output]:
     outputs = []
     for relation in relations:
         if relation.fields is None:
-            raise AnalysisError(
+            raise error_at(
+                item,
                 f"the columns of '{relation.alias}' are not known before Spark reads it",
-                span=span_of(item),
                 hint="name the columns, or declare them with CREATE TABLE",
             )
         for column in relation.fields:
@@ -55,10 +55,8 @@ def _left_out(star: exp.Star, relations: list[ScopeRelation]) -> set[str]:
     names = set()
     for column in star.args.get("except_") or ():
         if column.name.lower() not in known:
-            raise AnalysisError(
-                f"unknown column '{column.name}' in EXCEPT",
-                span=span_of(column),
-                hint=did_you_mean(column.name, known),
+            raise error_at(
+                column, f"unknown column '{column.name}' in EXCEPT", hint=did_you_mean(column.name, known)
             )
         names.add(column.name.lower())
     return names

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
+from millstream.analysis.error_collector import error_at
 from millstream.analysis.queries.name_resolver import Resolver
 from millstream.analysis.queries.resolved_expression import ColumnRef
 from millstream.analysis.queries.resolved_query import Arrangement, Output, SortedBy
@@ -29,7 +30,7 @@ _REFUSED = {
 
 
 def refuse_beside_own(node: exp.Select) -> None:
-    """Clauses that only Spark knows do not go with what it does not know."""
+    """Refuse clauses of Spark beside constructs that only ESL has."""
     for argument, clause in _REFUSED.items():
         part = node.args.get(argument)
         if part:
@@ -42,38 +43,36 @@ def refuse_beside_own(node: exp.Select) -> None:
 
 
 def order_of_window(node: exp.Window, name: str, resolver: Resolver) -> tuple[ColumnRef, StreamFacts]:
-    """A table has no order of its own: OVER must name one. Gives the column, and the table as a stream."""
+    """Return the column by which OVER orders a table, and the table as a stream."""
     order = node.args.get("order")
     if order is None:
-        raise AnalysisError(
+        raise error_at(
+            node,
             f"'{name}' goes along an order, and a table has none",
-            span=span_of(node),
             hint="name it: OVER (ORDER BY column ROWS 9 PRECEDING)",
         )
     ordered = order.expressions[0]
     column = resolver.resolve(ordered.this).column
     if column is None or len(order.expressions) > 1 or ordered.args.get("desc"):
-        raise AnalysisError(
+        raise error_at(
+            order.expressions[-1],
             f"the order of '{name}' is that of one column, upwards",
-            span=span_of(order.expressions[-1]),
             hint="compute the column in a query in FROM (SELECT ...)",
         )
     if not column.type.is_ordered:
-        raise AnalysisError(
-            f"'{name}' cannot go along '{column.name}', which is of type {column.type}", span=span_of(ordered)
-        )
+        raise error_at(ordered, f"'{name}' cannot go along '{column.name}', which is of type {column.type}")
     timestamp = Timestamp(TimestampKind.EXTERNAL, column.name, column.type)
     return column, StreamFacts(timestamp, frozenset(), bounded=True)
 
 
 def refuse_other_windows(node: exp.Select, is_own: Callable[[exp.Window], bool]) -> None:
-    """Windows of Spark's beside those of the user's aggregates."""
+    """Refuse Spark's windows beside those of the user's aggregates."""
     windows = [window for item in node.expressions for window in item.find_all(exp.Window)]
     others = [window for window in windows if not is_own(window)]
     if others and len(others) < len(windows):
-        raise AnalysisError(
+        raise error_at(
+            others[0],
             "OVER with a built-in beside OVER with an aggregate of your own, on a table",
-            span=span_of(others[0]),
             hint="compute one of them in a query in FROM (SELECT ...)",
         )
 
@@ -81,7 +80,7 @@ def refuse_other_windows(node: exp.Select, is_own: Callable[[exp.Window], bool])
 def arrangement(
     node: exp.Expr, outputs: Sequence[Output], written: Callable[[exp.Expr], str]
 ) -> Arrangement | None:
-    """ORDER BY, LIMIT and OFFSET of a result that is a table."""
+    """Return ORDER BY, LIMIT and OFFSET of a result that is a table."""
     order = node.args.get("order")
     keys = tuple(_key(part, outputs, written) for part in (order.expressions if order else ()))
     limit, offset = (_count(node.args.get(name), name.upper()) for name in ("limit", "offset"))
@@ -99,9 +98,9 @@ def _key(part: exp.Expr, outputs: Sequence[Output], written: Callable[[exp.Expr]
     else:
         name = wanted.name if isinstance(wanted, exp.Column) else written(wanted)
         if name.lower() not in names:
-            raise AnalysisError(
+            raise error_at(
+                wanted,
                 "with an aggregate of your own, ORDER BY names a column of SELECT",
-                span=span_of(wanted),
                 hint=did_you_mean(name, [output.name for output in outputs])
                 or "select it, or sort outside: SELECT ... FROM (SELECT ...) ORDER BY ...",
             )
@@ -114,5 +113,5 @@ def _count(node: exp.Expr | None, what: str) -> int | None:
         return None
     value = node.expression
     if not isinstance(value, exp.Literal) or not value.name.isdigit():
-        raise AnalysisError(f"{what} is a whole number here", span=span_of(value), hint=_APART)
+        raise error_at(value, f"{what} is a whole number here", hint=_APART)
     return int(value.name)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from millstream.analysis.error_collector import error_at
 from millstream.analysis.queries.from_clause import length_on
 from millstream.analysis.queries.name_resolver import aggregate_name
 from millstream.analysis.queries.resolved_query import ReadQuery, ReadStream
@@ -69,7 +70,7 @@ def _refuse_window_functions(node: exp.Select, resolver: Resolver) -> None:
             hint = WINDOW_FUNCTIONS.get(call.name.lower())
             own = resolver.catalog.has_aggregate(call.name) or resolver.catalog.function(call.name)
             if hint is not None and not own:
-                raise AnalysisError(f"{call.name}(...) is not part of ESL", span=span_of(call), hint=hint)
+                raise error_at(call, f"{call.name}(...) is not part of ESL", hint=hint)
 
 
 def window_hint(item: FromItem, call: str) -> str:
@@ -95,9 +96,9 @@ def refuse_ranks(node: exp.Window, resolver: Resolver) -> None:
     name = aggregate_name(node)
     known = None if resolver.catalog.has_aggregate(name) else builtin(name)
     if known is not None and known.kind is not FunctionKind.AGGREGATE:
-        raise AnalysisError(
+        raise error_at(
+            node,
             f"'{name}' is no aggregate, and on a stream only aggregates go with OVER",
-            span=span_of(node),
             hint=BESIDE_OVER.get(name.lower(), RANKED),
         )
 
@@ -114,6 +115,4 @@ def check_order(node: exp.Select, resolver: Resolver, facts: StreamFacts, *, win
                 hint = f"write ORDER BY window_end, or leave it out; {RANKED}"
             else:
                 hint = f"write ORDER BY {timestamp}, or leave it out" if timestamp else "leave ORDER BY out"
-            raise AnalysisError(
-                "a stream can only be ordered by its timestamp", span=span_of(ordered), hint=hint
-            )
+            raise error_at(ordered, "a stream can only be ordered by its timestamp", hint=hint)

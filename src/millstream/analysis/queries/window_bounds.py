@@ -14,24 +14,24 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from millstream.analysis.error_collector import error_at
 from millstream.analysis.queries.name_resolver import is_aggregate_call
 from millstream.analysis.queries.resolved_expression import ColumnRef, Expr
 from millstream.analysis.queries.resolved_query import GroupKey
 from millstream.analysis.queries.scope import UNNAMED, Scope, ScopeRelation
 from millstream.catalog import Catalog
 from millstream.errors import AnalysisError
-from millstream.syntax.spans import span_of
 
 
 def aggregates_anything(node: exp.Select, catalog: Catalog) -> bool:
-    """Whether a SELECT has groups or aggregates that are not over windows of their own."""
+    """Tell whether a SELECT has groups or aggregates that are not over windows of their own."""
     having = node.args.get("having")
     written = [*node.expressions, *([having] if having is not None else [])]
     return node.args.get("group") is not None or any(aggregates_in(part, catalog) for part in written)
 
 
 def aggregates_in(node: exp.Expr, catalog: Catalog) -> bool:
-    """Whether an expression has an aggregate in it that is not over a window of its own."""
+    """Tell whether an expression has an aggregate in it that is not over a window of its own."""
     if isinstance(node, exp.Query | exp.Window):
         return False
     children = node.iter_expressions()
@@ -51,12 +51,12 @@ class WindowBounds:
         return frozenset(r.bound(field.name) for r in relations for field in r.implicit)
 
     def are_all_of(self, expr: Expr) -> bool:
-        """Whether an expression is made of bounds only, and so has one value in a window."""
+        """Tell whether an expression is made of bounds only, and so has one value in a window."""
         used = set(expr.columns())
         return bool(used) and used <= self.columns()
 
     def in_group_by(self, node: exp.Expr) -> ColumnRef | None:
-        """No bound has to be grouped by, so the name of a column as well is no clear one."""
+        """Refuse a bound of a window in GROUP BY that is also the name of a column."""
         relation = self._owner(node)
         if relation is None:
             return None
@@ -83,7 +83,7 @@ class WindowBounds:
             )
 
     def _owner(self, node: exp.Expr) -> ScopeRelation | None:
-        """The relation that has a column with the name of a bound of its window."""
+        """Return the relation that has a column with the name of a bound of its window."""
         if not self.reports:
             return None
         return next((r for r in self.scope.relations if r.hides_bound(node.name)), None)
@@ -101,8 +101,8 @@ def _ambiguous(node: exp.Expr, relation: ScopeRelation, hint: str) -> AnalysisEr
     owner, column = f"'{relation.alias}'", f"{relation.alias}.{node.name}"
     if relation.alias.startswith(UNNAMED):
         owner, column = "the query in FROM", f"q.{node.name} with FROM (SELECT ...) [...] AS q"
-    return AnalysisError(
+    return error_at(
+        node,
         f"'{node.name}' is ambiguous: a column of {owner} and a bound of its window",
-        span=span_of(node),
         hint=f"the column is {column}; {hint}",
     )

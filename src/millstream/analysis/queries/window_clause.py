@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import datetime, time
 from decimal import Decimal
 
 from sqlglot import exp
 
+from millstream.analysis.error_collector import error_at
 from millstream.analysis.queries.name_resolver import Resolver
 from millstream.analysis.queries.scope import ScopeRelation
+from millstream.analysis.types.literal_checks import check_literal
 from millstream.analysis.types.quantities import example, is_point, positive_on, positive_rows, quantity
 from millstream.catalog.entries import Timestamp, TimestampKind
 from millstream.errors import AnalysisError, did_you_mean
 from millstream.quantity import Distance, Duration, Quantity, Rows
 from millstream.syntax import nodes, to_sql
-from millstream.syntax.spans import span_of
 from millstream.types import BOOLEAN, TIMESTAMP, UNKNOWN, Field, Type
+from millstream.windows.window_properties import is_time_of_day
 from millstream.windows.window_spec import (
     LandmarkWindow,
     NowWindow,
@@ -37,7 +40,7 @@ UNKNOWN_COLUMNS = tuple(Field(name, UNKNOWN) for name in ("window_start", "windo
 
 @dataclass(frozen=True)
 class StreamFacts:
-    """What windows must know of a stream: its order, its promises, whether it ends."""
+    """Facts about a stream that windows need: its order, its promises, whether it ends."""
 
     timestamp: Timestamp
     promised: frozenset[str]
@@ -58,13 +61,13 @@ _CLAUSES = {
 
 
 class WindowAnalyser:
-    """Analyses the bracket behind one relation."""
+    """Analyser of the bracket behind one relation."""
 
     def __init__(
         self, node: nodes.StreamWindow, relation: ScopeRelation, facts: StreamFacts, *, declared: bool = True
     ) -> None:
         self.declared = declared
-        """Whether the stream has a declaration, to which clauses can be added."""
+        """True if the stream has a declaration, to which clauses can be added."""
         self.node = node
         self.relation = relation
         self.facts = facts
@@ -151,7 +154,7 @@ class WindowAnalyser:
         if self._has("emit"):
             raise self._error(
                 "EMIT EVERY does not go with SATTR: until the tuple comes that ends a window, "
-                "nobody knows where the window begins",
+                "the beginning of the window is unknown",
                 self._arg("emit"),
                 hint="[ROWS n SLIDE m EMIT EVERY e ROWS] has partial results, and so has RANGE with WATTR",
             )
@@ -238,7 +241,7 @@ class WindowAnalyser:
     # ------------------------------------------------------------ parts
 
     def _attribute(self, node: exp.Expr | None, rows_refused: str = "this window") -> tuple[str | None, Type]:
-        """The window attribute and its type; None is the stream's own order.
+        """Return the window attribute and its type; None is the stream's own order.
 
         Row numbers cannot measure ``rows_refused``; it is empty where they can.
         """
@@ -248,29 +251,29 @@ class WindowAnalyser:
                 return None, TIMESTAMP
             return timestamp.column, timestamp.type or UNKNOWN
         if rows_refused and self._is_row_num(node):
-            raise AnalysisError(
+            raise error_at(
+                node,
                 f"{ROW_NUM} numbers tuples, so {rows_refused} cannot be measured by it",
-                span=span_of(node),
                 hint="to count tuples write [ROWS n SLIDE m], or [RANGE n ROWS SLIDE m ROWS WATTR row_num]",
             )
         column = self.relation.find(node.name)
         if column is None:
             known = [f.name for f in self.relation.fields or ()]
-            raise AnalysisError(
+            raise error_at(
+                node,
                 f"unknown window attribute '{node.name}' in '{self.relation.alias}'",
-                span=span_of(node),
                 hint=did_you_mean(node.name, known if rows_refused else [*known, ROW_NUM]),
             )
         if not column.type.is_ordered:
-            raise AnalysisError(
+            raise error_at(
+                node,
                 f"a window cannot be defined on '{column.name}', which is of type {column.type}",
-                span=span_of(node),
                 hint="the attribute must be a timestamp, a date or a number",
             )
         if not self.facts.bounded and column.name.lower() not in self.facts.promised:
-            raise AnalysisError(
+            raise error_at(
+                node,
                 f"nothing promises progress on '{column.name}', so a window on it would never close",
-                span=span_of(node),
                 hint=self._promise_hint(column.name, column.type),
             )
         return column.name, column.type
@@ -289,9 +292,9 @@ class WindowAnalyser:
         for node in self.node.args.get("pattr") or ():
             column = self.relation.find(node.name)
             if column is None:
-                raise AnalysisError(
+                raise error_at(
+                    node,
                     f"unknown partitioning column '{node.name}' in '{self.relation.alias}'",
-                    span=span_of(node),
                     hint=did_you_mean(node.name, [f.name for f in self.relation.fields or ()]),
                 )
             names.append(column.name)
@@ -301,18 +304,13 @@ class WindowAnalyser:
         node = self._arg(argument)
         times = [f.name for f in self.relation.fields or () if f.type.is_time]
         if type_.is_numeric and times and isinstance(quantity(node), Duration):
-            raise AnalysisError(
+            raise error_at(
+                node,
                 f"{what} cannot be an interval, because '{attribute}' is of type {type_}",
-                span=span_of(node),
                 hint="write a plain number"
                 + (f", or a window on another column: WATTR {times[0]}" if self.facts.bounded else ""),
             )
-        amount = positive_on(node, what, attribute, type_)
-        if isinstance(amount, Duration) and amount.months:
-            raise AnalysisError(
-                f"{what} {amount} has no fixed length", span=span_of(node), hint="write it in DAYS"
-            )
-        return amount
+        return positive_on(node, what, attribute, type_)
 
     def _emit_rows(self) -> Rows | None:
         return positive_rows(self._arg("emit"), "EMIT EVERY") if self._has("emit") else None
@@ -326,23 +324,22 @@ class WindowAnalyser:
             return None
         is_text = (isinstance(node, exp.Literal) and node.is_string) or isinstance(node, exp.Cast)
         if type_.is_time and not is_text:
-            raise AnalysisError(
+            raise error_at(
+                node,
                 f"{what} must be a time, because the window attribute is of type {type_}",
-                span=span_of(node),
                 hint=f"write {what} '2026-01-31 07:00:00'",
             )
         if not type_.is_numeric:
+            if type_.is_time:
+                _check_time(node, what, type_)
             return to_sql(node)
         amount = None if is_text else quantity(node)
         if not isinstance(amount, Distance):
-            raise AnalysisError(
-                f"{what} must be a number, because the window attribute is of type {type_}",
-                span=span_of(node),
-            )
+            raise error_at(node, f"{what} must be a number, because the window attribute is of type {type_}")
         if not is_point(amount.value, type_):
-            raise AnalysisError(
+            raise error_at(
+                node,
                 f"{what} {amount} cannot be a bound on the window attribute, which is of type {type_}",
-                span=span_of(node),
                 hint="use a value of this type",
             )
         return to_sql(node)
@@ -373,11 +370,23 @@ class WindowAnalyser:
         return node
 
     def _error(self, message: str, node: exp.Expr | None = None, hint: str | None = None) -> AnalysisError:
-        return AnalysisError(message, span=span_of(node or self.node), hint=hint)
+        return error_at(node or self.node, message, hint=hint)
+
+
+def _check_time(node: exp.Expr, what: str, type_: Type) -> None:
+    """Refuse a text that is no time, or a time of day whose day Spark would take from the clock."""
+    if isinstance(node, exp.Literal) and not is_time_of_day(to_sql(node)):
+        check_literal(node, type_)
+        if re.match(r"\s*T?\d{1,2}:", node.name):
+            raise error_at(
+                node,
+                f"{what} '{node.name}' is a time of day in a form that names no day",
+                hint="write '07:00:00' for one on the day of the first tuple, or a date and a time",
+            )
 
 
 def _comparable(node: exp.Expr) -> Decimal | datetime | time | None:
-    """A bound of a landmark as a value that Python can compare; None where that is left to Spark."""
+    """Return a bound of a landmark as a value that Python can compare; None where that is left to Spark."""
     if isinstance(node, exp.Cast):
         node = node.this
     if not isinstance(node, exp.Literal) or not node.is_string:
@@ -392,7 +401,7 @@ def _comparable(node: exp.Expr) -> Decimal | datetime | time | None:
 
 
 def implicit_columns(window: Window, facts: StreamFacts, relation: ScopeRelation) -> tuple[Field, ...]:
-    """window_start, window_end and wid of a windowed stream, and complete where it emits early."""
+    """Return window_start, window_end and wid of a windowed stream, and complete if it emits early."""
     column = relation.find(window.attribute) if window.attribute else None
     type_ = column.type if column else (facts.timestamp.type or TIMESTAMP)
     edge = window.edge_type(type_)

@@ -27,7 +27,7 @@ _MIN_SCALE = 6
 
 
 def arithmetic(operator: str, left: Type, right: Type) -> Type | None:
-    """The type of a binary arithmetic operation.
+    """Return the type of a binary arithmetic operation.
 
     >>> print(arithmetic("+", INT, decimal(10, 2)), arithmetic("/", INT, INT))
     decimal(13,2) double
@@ -52,7 +52,7 @@ def arithmetic(operator: str, left: Type, right: Type) -> Type | None:
 
 
 def bitwise(left: Type, right: Type) -> Type | None:
-    """The type of ``& | ^``."""
+    """Return the type of ``& | ^``."""
     if left == right == NULL:
         return INT
     result = _on_numbers("%", left, right)
@@ -131,7 +131,7 @@ def _subtract_time(left: Type, right: Type) -> Type | None:
 
 
 def _moved(time: Type, by: Type) -> Type | None:
-    """A point in time moved by a distance."""
+    """Return a point in time moved by a distance."""
     if time == STRING and by.kind is Kind.DAY_TIME_INTERVAL:
         return STRING  # Spark reads the string as a timestamp, and writes one again.
     if not time.is_time:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from millstream.ir.typed_nodes import Call, Case, Cast, Constant, Expr
+from millstream.analysis.types.implicit_casts import converted
+from millstream.ir.typed_nodes import Call, Case, Constant, Expr
 from millstream.types import BIGINT, BOOLEAN, DOUBLE, INT, STRING, TIMESTAMP, Type
 
 UNITS = {
@@ -21,22 +22,14 @@ UNITS = {
 Rule = Callable[[str, tuple[Expr, ...], Type], Expr]
 
 
-def _as(value: Expr, wanted: Type) -> Expr:
-    if value.type == wanted:
-        return value
-    if isinstance(value, Constant) and value.value is None:
-        return Constant(None, wanted)
-    return Cast(value, wanted)
-
-
 def _in_result_type(name: str, arguments: tuple[Expr, ...], result: Type) -> Expr:
-    return Call(name, tuple(_as(argument, result) for argument in arguments), result)
+    return Call(name, tuple(converted(argument, result) for argument in arguments), result)
 
 
 def _of(*wanted: Type) -> Rule:
     def rule(name: str, arguments: tuple[Expr, ...], result: Type) -> Expr:
         types = [*wanted, *(wanted[-1] for _ in arguments[len(wanted) :])] if wanted else []
-        return Call(name, tuple(_as(a, t) for a, t in zip(arguments, types, strict=False)), result)
+        return Call(name, tuple(converted(a, t) for a, t in zip(arguments, types, strict=False)), result)
 
     return rule
 
@@ -47,12 +40,12 @@ def _as_they_are(name: str, arguments: tuple[Expr, ...], result: Type) -> Expr:
 
 def _if(name: str, arguments: tuple[Expr, ...], result: Type) -> Expr:
     condition, yes, no = arguments
-    return Case(((_as(condition, BOOLEAN), _as(yes, result)),), _as(no, result), result)
+    return Case(((converted(condition, BOOLEAN), converted(yes, result)),), converted(no, result), result)
 
 
 def _nvl2(name: str, arguments: tuple[Expr, ...], result: Type) -> Expr:
     value, yes, no = arguments
-    return Case(((Call("isnull", (value,), BOOLEAN), _as(no, result)),), _as(yes, result), result)
+    return Case(((Call("isnull", (value,), BOOLEAN), converted(no, result)),), converted(yes, result), result)
 
 
 def _isnotnull(name: str, arguments: tuple[Expr, ...], result: Type) -> Expr:
@@ -61,8 +54,8 @@ def _isnotnull(name: str, arguments: tuple[Expr, ...], result: Type) -> Expr:
 
 def _nullif(name: str, arguments: tuple[Expr, ...], result: Type) -> Expr:
     value, other = arguments
-    equal = Call("=", (value, _as(other, value.type)), BOOLEAN)
-    return Case(((equal, Constant(None, result)),), _as(value, result), result)
+    equal = Call("=", (value, converted(other, value.type)), BOOLEAN)
+    return Case(((equal, Constant(None, result)),), converted(value, result), result)
 
 
 def _rounding(name: str, arguments: tuple[Expr, ...], result: Type) -> Expr:
@@ -71,10 +64,10 @@ def _rounding(name: str, arguments: tuple[Expr, ...], result: Type) -> Expr:
 
 
 def _whole(name: str, arguments: tuple[Expr, ...], result: Type) -> Expr:
-    """Floor and ceil: integers are whole already."""
+    """Make floor and ceil, which leave integers alone."""
     value = arguments[0]
     name = "ceil" if name == "ceiling" else name
-    return _as(value, result) if value.type.is_integral else Call(name, (value,), result)
+    return converted(value, result) if value.type.is_integral else Call(name, (value,), result)
 
 
 def _other_name(own: str, rule: Rule) -> Rule:
@@ -116,7 +109,7 @@ CALLS: dict[str, Rule] = {
     "repeat": _of(STRING, INT),
     **dict.fromkeys(("lpad", "rpad"), _of(STRING, INT, STRING)),
     "position": lambda name, arguments, result: Call(
-        "instr", (_as(arguments[1], STRING), _as(arguments[0], STRING)), result
+        "instr", (converted(arguments[1], STRING), converted(arguments[0], STRING)), result
     ),
     **dict.fromkeys(("hash", "xxhash64"), _as_they_are),
     **dict.fromkeys(_PARTS_OF_TIME, _as_they_are),
@@ -124,4 +117,4 @@ CALLS: dict[str, Rule] = {
     **dict.fromkeys(("unix_micros", "unix_millis", "unix_seconds"), _of(TIMESTAMP)),
     **dict.fromkeys(("timestamp_micros", "timestamp_millis", "timestamp_seconds"), _of(BIGINT)),
 }
-"""How each function is called in the checked form."""
+"""Rules that make the typed call of each function."""

@@ -1,4 +1,4 @@
-"""Which types go together: Spark's conversions, asked for and unasked for, under ANSI rules.
+"""Conversions between types, explicit and implicit, by Spark's ANSI rules.
 
 All functions here are about types alone, and UNKNOWN goes together with everything. The rules are those of
 Spark's ``AnsiTypeCoercion``, ``DecimalPrecision`` and ``Cast.canAnsiCast``.
@@ -36,7 +36,7 @@ _DIGITS = {Kind.TINYINT: 3, Kind.SMALLINT: 5, Kind.INT: 10, Kind.BIGINT: 20}
 
 
 class Widening(IntEnum):
-    """How far types may be changed to meet; each step allows all of the steps before it."""
+    """Degree to which types may change to meet; each step allows those before it."""
 
     TIGHT = 0
     """No value changes: integers to wider ones, dates to timestamps. For ``=`` inside arrays and structs."""
@@ -47,7 +47,7 @@ class Widening(IntEnum):
 
 
 def common_type(a: Type, b: Type, widening: Widening = Widening.STRINGS) -> Type | None:
-    """The least type that values of both types can be converted to, or None.
+    """Return the least type that values of both types can be converted to, or None.
 
     >>> from millstream.types import DATE, INT, STRING, BOOLEAN
     >>> print(common_type(INT, decimal(10, 2)), common_type(STRING, DATE), common_type(INT, BOOLEAN))
@@ -71,7 +71,7 @@ def common_type(a: Type, b: Type, widening: Widening = Widening.STRINGS) -> Type
 
 
 def common_type_of(types: Iterable[Type], widening: Widening = Widening.STRINGS) -> Type | None:
-    """The common type of any number of types; void for none."""
+    """Return the common type of any number of types; void for none."""
     so_far = NULL
     for type_ in types:
         wider = common_type(so_far, type_, widening)
@@ -96,7 +96,7 @@ def _common_number(a: Type, b: Type, widening: Widening) -> Type | None:
 
 
 def as_decimal(type_: Type) -> Type:
-    """A decimal for all values of an integral type; a decimal as it is."""
+    """Return a decimal for all values of an integral type; a decimal as it is."""
     return decimal(_DIGITS[type_.kind], 0) if type_.kind in _DIGITS else type_
 
 
@@ -147,7 +147,7 @@ def _part(type_: Type | None) -> Type:
 
 
 def can_compare(a: Type, b: Type) -> bool:
-    """Whether ``a = b`` and ``a < b`` have a meaning.
+    """Tell whether ``a = b`` and ``a < b`` have a meaning.
 
     >>> from millstream.types import INT, STRING
     >>> can_compare(INT, STRING), can_compare(INT, TIMESTAMP)
@@ -163,7 +163,7 @@ def can_compare(a: Type, b: Type) -> bool:
 
 
 def can_sort(type_: Type) -> bool:
-    """Whether values of the type have an order."""
+    """Tell whether values of the type have an order."""
     if type_.kind is Kind.STRUCT:
         return all(can_sort(field.type) for field in type_.fields)
     if type_.kind is Kind.ARRAY:
@@ -172,7 +172,7 @@ def can_sort(type_: Type) -> bool:
 
 
 def same_shape(a: Type, b: Type) -> bool:
-    """Whether two types are the same but for the names of fields."""
+    """Tell whether two types are the same but for the names of fields."""
     if not (a.is_known and b.is_known):
         return True
     if a.kind is Kind.STRUCT and b.kind is Kind.STRUCT:
@@ -206,7 +206,7 @@ _CASTS: dict[Kind, frozenset[Kind]] = {
 
 
 def can_cast(given: Type, wanted: Type) -> bool:
-    """Whether CAST can convert one type to the other at all.
+    """Tell whether CAST can convert one type to the other at all.
 
     >>> from millstream.types import BOOLEAN, DATE, INT, STRING
     >>> can_cast(STRING, DATE), can_cast(BOOLEAN, DATE), can_cast(array(INT), array(STRING))
@@ -236,12 +236,12 @@ def _can_cast_parts(given: Type, wanted: Type) -> bool:
 
 
 def converts(given: Type, wanted: Type) -> bool:
-    """Whether Spark converts an argument to the type of a parameter without being asked."""
+    """Tell whether Spark converts an argument to the type of a parameter without being asked."""
     return (given.kind is Kind.STRING and wanted.kind in _FLAT) or stores(given, wanted)
 
 
 def stores(given: Type, wanted: Type) -> bool:
-    """Whether a value may be stored in a column of a type (INSERT, the result of a function).
+    """Tell whether a value may be stored in a column of a type (INSERT, the result of a function).
 
     >>> from millstream.types import INT, STRING
     >>> stores(DOUBLE, INT), stores(INT, STRING), stores(STRING, INT)

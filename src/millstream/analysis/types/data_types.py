@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from millstream.analysis.error_collector import error_at
 from millstream.analysis.types.coercion import MAX_PRECISION
 from millstream.errors import AnalysisError
 from millstream.syntax import nodes
-from millstream.syntax.spans import span_of
 from millstream.types import (
     BIGINT,
     BINARY,
@@ -68,10 +68,10 @@ _INSTEAD = {_D.DATETIME: "TIMESTAMP", _D.JSON: "STRING or VARIANT", _D.UINT: "BI
 
 
 def from_datatype(node: exp.DataType) -> Type:
-    """The type that is written, or an AnalysisError if Spark has no such type."""
+    """Return the type that is written, or an AnalysisError if Spark has no such type."""
     if isinstance(node, nodes.UnknownType):
         word, hint = node.args["word"], node.args.get("hint")
-        raise AnalysisError(f"'{word}' is not a type", span=span_of(node), hint=hint)
+        raise error_at(node, f"'{word}' is not a type", hint=hint)
     kind = node.this
     if isinstance(kind, exp.Interval):
         return interval_type(kind.args.get("unit"))
@@ -90,7 +90,7 @@ def from_datatype(node: exp.DataType) -> Type:
 
 
 def interval_type(unit: exp.Expr | None) -> Type:
-    """The type of an interval by its unit or span of units (``DAY TO SECOND``).
+    """Return the type of an interval by its unit or span of units (``DAY TO SECOND``).
 
     >>> print(interval_type(exp.var("MONTHS")), interval_type(exp.var("day")))
     interval year to month interval day
@@ -107,9 +107,9 @@ def _decimal(node: exp.DataType) -> Type:
     numbers = [int(part.name) for part in node.expressions if part.name.isdigit()]
     precision, scale = (*numbers, *(10, 0)[len(numbers) :])[:2]
     if precision > MAX_PRECISION or scale > precision:
-        raise AnalysisError(
+        raise error_at(
+            node,
             f"there is no DECIMAL({precision}, {scale})",
-            span=span_of(node),
             hint=f"a decimal has at most {MAX_PRECISION} digits, those after the point included",
         )
     return decimal(precision, scale)
@@ -118,6 +118,4 @@ def _decimal(node: exp.DataType) -> Type:
 def _no_such_type(node: exp.DataType) -> AnalysisError:
     name = node.this.value if isinstance(node.this, exp.DType) else node.name
     instead = _INSTEAD.get(node.this)
-    return AnalysisError(
-        f"there is no type {name}", span=span_of(node), hint=f"use {instead}" if instead else None
-    )
+    return error_at(node, f"there is no type {name}", hint=f"use {instead}" if instead else None)

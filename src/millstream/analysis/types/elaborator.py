@@ -1,42 +1,54 @@
-"""Expressions in their checked form: names settled, conversions explicit."""
+"""Elaborator: the types of expressions and their typed form, with explicit conversions."""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sqlglot import exp
 
+from millstream.analysis.error_collector import error_at
 from millstream.analysis.types.body_functions import CALLS, UNITS
 from millstream.analysis.types.coercion import as_decimal
 from millstream.analysis.types.data_types import from_datatype
+from millstream.analysis.types.expression_types import SPECIAL_CALLS, Typer
 from millstream.analysis.types.function_types.function_call import beside
 from millstream.analysis.types.implicit_casts import converted, together
+from millstream.analysis.types.operator_types import ARITHMETIC
 from millstream.analysis.types.quantities import quantity
 from millstream.errors import AnalysisError
 from millstream.ir.typed_nodes import Call, Case, Cast, Constant, Expr
 from millstream.quantity import Duration
-from millstream.syntax.spans import span_of
 from millstream.types import BIGINT, BOOLEAN, DATE, DOUBLE, NULL, STRING, TIMESTAMP, Kind, Type
 
 if TYPE_CHECKING:
     from millstream.catalog import Catalog
 
 
-class Elaborator(ABC):
-    """Makes checked expressions of trees; what their names are, others know."""
+class Elaborator(Typer, ABC):
+    """Typer that also makes the typed form of expressions."""
 
     where: ClassVar[str]
-    """For messages: where the expressions stand."""
+    """Place of the expressions, for messages."""
 
-    def __init__(self, typed: Callable[[exp.Expr], Type], catalog: Catalog) -> None:
-        self._typed = typed
+    def __init__(
+        self,
+        catalog: Catalog,
+        *,
+        column: Callable[[exp.Column], Type | None],
+        call: Callable[[str, exp.Expr, list[Type]], Type | None],
+        node: Callable[[exp.Expr], Type | None] = lambda node: None,
+        query: Callable[[exp.Query], Type],
+        names: Callable[[], Collection[str]],
+        remember: bool = True,
+    ) -> None:
+        super().__init__(column=column, call=call, node=node, query=query, names=names, remember=remember)
         self._catalog = catalog
 
-    # ------------------------------------------------------------ for others to say
+    # ------------------------------------------------------------ for subclasses
 
     @abstractmethod
     def column(self, node: exp.Column) -> Expr: ...
@@ -45,7 +57,7 @@ class Elaborator(ABC):
     def dot(self, node: exp.Dot) -> Expr: ...
 
     def found(self, node: exp.Expr) -> Expr | None:
-        """Asked about every node first: who groups knows keys and aggregates."""
+        """Return the form of a node that has a meaning as a whole: a key of a group, an aggregate."""
         return None
 
     def exists(self, node: exp.Exists) -> Expr:
@@ -55,12 +67,13 @@ class Elaborator(ABC):
         raise self.refused(node, "a query")
 
     def among(self, node: exp.In) -> Expr:
-        """IN with a query."""
+        """Make IN with a query."""
         raise self.refused(node, "IN with a query")
 
-    # ------------------------------------------------------------ everything
+    # ------------------------------------------------------------ all nodes
 
     def of(self, node: exp.Expr) -> Expr:
+        """Make the typed form of an expression, or raise the reason why it has none."""
         found = self.found(node)
         if found is not None:
             return found
@@ -76,7 +89,7 @@ class Elaborator(ABC):
         return self.as_(node, BOOLEAN)
 
     def conditions(self, node: exp.Expr | None) -> tuple[Expr, ...]:
-        """A condition taken apart at its ANDs."""
+        """Make a condition, split at its ANDs."""
         if node is None:
             return ()
         node = node.unnest()
@@ -84,23 +97,23 @@ class Elaborator(ABC):
             return (*self.conditions(node.left), *self.conditions(node.right))
         return (self.condition(node),)
 
-    def type_of(self, node: exp.Expr) -> Type:
-        type_ = self._typed(node)
+    def known_type(self, node: exp.Expr) -> Type:
+        type_ = self.type_of(node)
         if not type_.is_known:
-            raise AnalysisError(
+            raise error_at(
+                node,
                 f"the type of '{shown(node)}' cannot be told",
-                span=span_of(node),
                 hint="declare the types of parameters and columns",
             )
         return type_
 
     def refused(self, node: exp.Expr, what: str) -> AnalysisError:
-        return AnalysisError(f"{what} cannot be used {self.where} yet", span=span_of(node))
+        return error_at(node, f"{what} cannot be used {self.where} yet")
 
     # ------------------------------------------------------------ literals
 
     def literal(self, node: exp.Literal) -> Expr:
-        type_ = self.type_of(node)
+        type_ = self.known_type(node)
         if node.is_string:
             return Constant(node.name, STRING)
         if type_.kind is Kind.DECIMAL:
@@ -108,7 +121,7 @@ class Elaborator(ABC):
         return Constant(int(node.name) if type_.is_integral else float(node.name), type_)
 
     def interval(self, node: exp.Interval) -> Expr:
-        type_ = self.type_of(node)
+        type_ = self.known_type(node)
         unit = node.args.get("unit")
         if isinstance(node.this, exp.Literal):
             length = quantity(node)
@@ -130,8 +143,8 @@ class Elaborator(ABC):
 
     # ------------------------------------------------------------ operators
 
-    def arithmetic(self, operator: str, node: exp.Binary) -> Expr:
-        return self._computed(operator, (node.left, node.right), self.type_of(node))
+    def arithmetic(self, node: exp.Binary) -> Expr:
+        return self._computed(ARITHMETIC[type(node)], (node.left, node.right), self.known_type(node))
 
     def _computed(self, operator: str, operands: tuple[exp.Expr, exp.Expr], result: Type) -> Expr:
         left, right = (self.of(operand) for operand in operands)
@@ -154,7 +167,7 @@ class Elaborator(ABC):
         return self._of_times(operator, left, right, result)
 
     def _of_times(self, operator: str, left: Expr, right: Expr, result: Type) -> Expr:
-        """Arithmetic with instants, dates and intervals, in microseconds or (of dates) in days."""
+        """Make arithmetic with timestamps, dates and intervals, in microseconds or (dates) days."""
         a, b = left.type, right.type
         if NULL in (a, b):
             return Constant(None, result)
@@ -183,7 +196,7 @@ class Elaborator(ABC):
         raise AnalysisError(f"{a} {operator} {b} cannot be computed {self.where} yet")
 
     def negative(self, node: exp.Neg) -> Expr:
-        type_ = self.type_of(node)
+        type_ = self.known_type(node)
         value = self.as_(node.this, type_)
         if isinstance(value, Constant) and value.value is not None:
             return Constant(-value.value, type_)
@@ -200,6 +213,9 @@ class Elaborator(ABC):
 
     def negation(self, node: exp.Not) -> Expr:
         return Call("not", (self.condition(node.this),), BOOLEAN)
+
+    def distinct(self, node: exp.NullSafeNEQ) -> Expr:
+        return Call("not", (self._compared("<=>", node.left, node.right),), BOOLEAN)
 
     def is_(self, node: exp.Is) -> Expr:
         if isinstance(node.expression, exp.Null):
@@ -226,7 +242,7 @@ class Elaborator(ABC):
         return Call("in", values, BOOLEAN)
 
     def case(self, node: exp.Case) -> Expr:
-        result = self.type_of(node)
+        result = self.known_type(node)
         branches = []
         for branch in node.args["ifs"]:
             if node.this is None:
@@ -238,8 +254,8 @@ class Elaborator(ABC):
         return Case(tuple(branches), None if default is None else self.as_(default, result), result)
 
     def concatenation(self, node: exp.DPipe) -> Expr:
-        if self.type_of(node).kind is not Kind.STRING:
-            raise self.refused(node, f"|| on {self.type_of(node)}")
+        if self.known_type(node).kind is not Kind.STRING:
+            raise self.refused(node, f"|| on {self.known_type(node)}")
         parts = tuple(self.as_(part, STRING) for part in node.flatten(unnest=False))
         return Call("concat", parts, STRING)
 
@@ -250,16 +266,17 @@ class Elaborator(ABC):
         test = Call(name, (self.as_(node.this, STRING), self.as_(node.expression, STRING)), BOOLEAN)
         return Call("not", (test,), BOOLEAN) if node.args.get("negate") else test
 
-    def bitwise(self, operator: str, node: exp.Binary) -> Expr:
-        result = self.type_of(node)
-        return Call(operator, (self.as_(node.left, result), self.as_(node.right, result)), result)
+    def bitwise(self, node: exp.Binary) -> Expr:
+        result = self.known_type(node)
+        return Call(_BITS[type(node)], (self.as_(node.left, result), self.as_(node.right, result)), result)
 
     # ------------------------------------------------------------ calls
 
-    def call(self, node: exp.Anonymous) -> Expr:
+    def function(self, node: exp.Anonymous) -> Expr:
         return self.called(node.name.lower(), node, node.expressions)
 
-    def special(self, name: str, keys: tuple[str, ...], node: exp.Expr) -> Expr:
+    def special(self, node: exp.Expr) -> Expr:
+        name, keys = SPECIAL_CALLS[type(node)]
         written = [node.args[key] for key in keys if node.args.get(key) is not None]
         return self.called(name, node, written)
 
@@ -270,12 +287,12 @@ class Elaborator(ABC):
         if name in ("pi", "e"):
             return Constant(math.pi if name == "pi" else math.e, DOUBLE)
         if name == "mod" and len(written) == 2:
-            return self._computed("%", (written[0], written[1]), self.type_of(node))
+            return self._computed("%", (written[0], written[1]), self.known_type(node))
         rule = CALLS.get(name)
         if rule is None or self._catalog.function(name) is not None:
             raise self.refused(node, f"the function '{name}'")
         arguments = tuple(self.of(argument) for argument in written)
-        return rule(name, arguments, self.type_of(node))
+        return rule(name, arguments, self.known_type(node))
 
 
 def shown(node: exp.Expr) -> str:
@@ -293,18 +310,7 @@ _COMPARISONS: dict[type[exp.Expr], str] = {
     exp.GTE: ">=",
     exp.NullSafeEQ: "<=>",
 }
-
-
-def _binary(operator: str) -> Callable[[Elaborator, Any], Expr]:
-    return lambda values, node: values.arithmetic(operator, node)
-
-
-def _bits(operator: str) -> Callable[[Elaborator, Any], Expr]:
-    return lambda values, node: values.bitwise(operator, node)
-
-
-def _function(name: str, *keys: str) -> Callable[[Elaborator, Any], Expr]:
-    return lambda values, node: values.special(name, keys, node)
+_BITS: dict[type[exp.Expr], str] = {exp.BitwiseAnd: "&", exp.BitwiseOr: "|", exp.BitwiseXor: "^"}
 
 
 _RULES: dict[type, Callable[[Elaborator, Any], Expr]] = {
@@ -317,17 +323,11 @@ _RULES: dict[type, Callable[[Elaborator, Any], Expr]] = {
     exp.Cast: Elaborator.cast,
     exp.Paren: lambda values, node: values.of(node.this),
     exp.Alias: lambda values, node: values.of(node.this),
-    exp.Add: _binary("+"),
-    exp.Sub: _binary("-"),
-    exp.Mul: _binary("*"),
-    exp.Div: _binary("/"),
-    exp.Mod: _binary("%"),
-    exp.IntDiv: _binary("div"),
+    **dict.fromkeys(ARITHMETIC, Elaborator.arithmetic),
     exp.Neg: Elaborator.negative,
-    exp.BitwiseAnd: _bits("&"),
-    exp.BitwiseOr: _bits("|"),
-    exp.BitwiseXor: _bits("^"),
+    **dict.fromkeys(_BITS, Elaborator.bitwise),
     **dict.fromkeys(_COMPARISONS, Elaborator.comparison),
+    exp.NullSafeNEQ: Elaborator.distinct,
     exp.And: lambda values, node: values.connective("and", node),
     exp.Or: lambda values, node: values.connective("or", node),
     exp.Not: Elaborator.negation,
@@ -340,10 +340,7 @@ _RULES: dict[type, Callable[[Elaborator, Any], Expr]] = {
     exp.Case: Elaborator.case,
     exp.DPipe: Elaborator.concatenation,
     **dict.fromkeys((exp.Like, exp.ILike, exp.RegexpLike), Elaborator.like),
-    exp.Anonymous: lambda values, node: values.call(node),
-    exp.If: _function("if", "this", "true", "false"),
-    exp.Trim: _function("trim", "this", "expression"),
-    exp.Substring: _function("substring", "this", "start", "length"),
-    exp.StrPosition: _function("position", "substr", "this", "position"),
+    exp.Anonymous: lambda values, node: values.function(node),
+    **dict.fromkeys((exp.If, exp.Trim, exp.Substring, exp.StrPosition), Elaborator.special),
     exp.Extract: Elaborator.extract,
 }

@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from millstream.analysis.error_collector import ErrorCollector
+from millstream.analysis.error_collector import ErrorCollector, error_at
 from millstream.analysis.types import literal_types, operator_types
 from millstream.analysis.types.coercion import common_type
 from millstream.analysis.types.data_types import from_datatype
@@ -19,6 +19,7 @@ from millstream.analysis.types.function_types.function_call import Call
 from millstream.analysis.types.function_types.result_types import result_type
 from millstream.analysis.types.function_types.temporal import difference_in_units, moved_by_units
 from millstream.analysis.types.literal_types import field_type
+from millstream.catalog.builtin_aggregates import Within, within
 from millstream.catalog.functions import BARE_FUNCTIONS, builtin, builtin_names
 from millstream.errors import AnalysisError, UnknownNameError, closest, did_you_mean
 from millstream.syntax import nodes
@@ -34,11 +35,8 @@ _WITH_UNIT = {
     **dict.fromkeys(("datediff", "date_diff", "timestampdiff"), difference_in_units),
 }
 
-# Functions whose main argument stands in WITHIN GROUP (ORDER BY ...).
-OF_GROUP = ("percentile_cont", "percentile_disc", "mode")
-
 # Calls with a syntax of their own: the function, and the arguments of the node in the function's order.
-_SPECIAL_CALLS: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
+SPECIAL_CALLS: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
     exp.If: ("if", ("this", "true", "false")),
     exp.Any: ("any", ("this",)),
     exp.Transform: ("transform", ("this", "expression")),
@@ -53,15 +51,16 @@ _SPECIAL_CALLS: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
 
 
 class Typer:
-    """Types expressions, asking its owner about names.
+    """Typer of expressions, which asks its owner about names.
 
     Args:
         column: The type of a column; raises AnalysisError, or returns None, if there is no such column.
         call: The type of a call of a function that the owner knows, or None; asked before the built-ins.
         node: The type of a node that is not SQL's, or None.
         query: The type of the only column of a subquery.
-        names: Functions that ``call`` knows, for hints.
-        mistakes: Collects errors, each with the smallest expression that has it; without, they are raised.
+        names: Lists the functions that ``call`` knows, for hints.
+        collector: Collects errors, each with the smallest expression that has it; without, they are raised.
+        remember: Types each node once; only where nothing more is learnt about the types of columns.
     """
 
     def __init__(
@@ -71,35 +70,32 @@ class Typer:
         call: Callable[[str, exp.Expr, list[Type]], Type | None] = lambda name, node, types: None,
         node: Callable[[exp.Expr], Type | None] = lambda node: None,
         query: Callable[[exp.Query], Type] = lambda query: UNKNOWN,
-        names: Collection[str] = (),
+        names: Callable[[], Collection[str]] = tuple,
         collector: ErrorCollector | None = None,
+        remember: bool = False,
     ) -> None:
-        self._column = column
-        self._call = call
-        self._node = node
-        self._query = query
-        self._names = names
+        self._ask_column = column
+        self._ask_call = call
+        self._ask_node = node
+        self._ask_query = query
+        self._function_names = names
         self._mistakes = collector
         self._lambda_parameters: list[dict[str, Type]] = []
-        self._known: dict[int, tuple[exp.Expr, Type]] | None = None
-
-    def remember(self) -> None:
-        """Keep types from now on, as nothing more will be learnt about what they are made of."""
-        self._known = self._known or {}
+        self._remembered: dict[int, tuple[exp.Expr, Type]] | None = {} if remember else None
 
     def type_of(self, node: exp.Expr) -> Type:
-        """The type of an expression, or an AnalysisError; UNKNOWN where that is collected."""
-        if self._known is None or self._lambda_parameters:
+        """Return the type of an expression, or an AnalysisError; UNKNOWN where that is collected."""
+        if self._remembered is None or self._lambda_parameters:
             return self._type_of(node)
-        if id(node) not in self._known:
+        if id(node) not in self._remembered:
             # The node is kept, too: while it is there no other one has its identity.
-            self._known[id(node)] = node, self._type_of(node)
-        return self._known[id(node)][1]
+            self._remembered[id(node)] = node, self._type_of(node)
+        return self._remembered[id(node)][1]
 
     def _type_of(self, node: exp.Expr) -> Type:
         rule = next((_RULES[class_] for class_ in type(node).__mro__ if class_ in _RULES), None)
         if rule is None:
-            return self._node(node) or UNKNOWN
+            return self._ask_node(node) or UNKNOWN
         try:
             return rule(self, node)
         except AnalysisError as error:
@@ -109,15 +105,15 @@ class Typer:
             return UNKNOWN
 
     def types_of(self, several: Iterable[exp.Expr]) -> list[Type]:
-        """The types of several expressions."""
+        """Return the types of several expressions."""
         return [self.type_of(node) for node in several]
 
     def _starred_type(self, node: nodes.Starred) -> Type:
-        found = self._node(node)
+        found = self._ask_node(node)
         if found is None:
-            raise AnalysisError(
+            raise error_at(
+                node,
                 "a star before an argument is for aggregates of a pattern's star",
-                span=span_of(node),
                 hint="leave it out, or write count(*) for the number of tuples",
             )
         return found
@@ -131,9 +127,9 @@ class Typer:
         if parameter is not None:
             return parameter
         if node.table or node.name.lower() not in BARE_FUNCTIONS:
-            return self._column(node) or UNKNOWN
+            return self._ask_column(node) or UNKNOWN
         try:
-            found = self._column(node)
+            found = self._ask_column(node)
         except AnalysisError:
             found = None
         return self._builtin_type(node.name, node, (), ()) if found is None else found
@@ -146,7 +142,7 @@ class Typer:
         return next((scope[name.lower()] for scope in scopes if name.lower() in scope), None)
 
     def lambda_type(self, node: exp.Expr, parameters: Sequence[Type]) -> Type:
-        """The type of the body of a lambda, for parameters of these types."""
+        """Return the type of the body of a lambda, for parameters of these types."""
         if not isinstance(node, exp.Lambda):
             return UNKNOWN
         names = [parameter.name.lower() for parameter in node.expressions]
@@ -158,12 +154,12 @@ class Typer:
 
     def _query_type(self, node: exp.Expr) -> Type:
         query = node.unnest()
-        return self._query(query) if isinstance(query, exp.Query) else UNKNOWN
+        return self._ask_query(query) if isinstance(query, exp.Query) else UNKNOWN
 
     # ------------------------------------------------------------ calls
 
     def call(self, name: str, node: exp.Expr, *written: exp.Expr) -> Call:
-        """A call with the types of its arguments; lambdas are typed by who knows their parameters."""
+        """Return a call with the types of its arguments; rules type lambdas when they know the parameters."""
         arguments = [part for argument in written for part in _values(argument)]
         return Call(name, node, arguments, self.types_of(arguments), self.lambda_type)
 
@@ -176,13 +172,13 @@ class Typer:
         return self._function_type(name, node, *arguments)
 
     def _special_call_type(self, node: exp.Expr) -> Type:
-        name, keys = _SPECIAL_CALLS[type(node)]
+        name, keys = SPECIAL_CALLS[type(node)]
         written = (node.args.get(key) for key in keys)
         return self._function_type(name, node, *(part for part in written if part is not None))
 
     def _function_type(self, name: str, node: exp.Expr, *written: exp.Expr) -> Type:
         call = self.call(name, node, *written)
-        found = self._call(name, node, list(call.types))
+        found = self._ask_call(name, node, list(call.types))
         return self._builtin_type(name, node, call.arguments, call.types) if found is None else found
 
     def _builtin_type(
@@ -197,14 +193,14 @@ class Typer:
                 hint=_OF_BODIES.get(name.lower())
                 or FUNCTIONS.get(name.lower())
                 or WINDOW_FUNCTIONS.get(name.lower())
-                or did_you_mean(name, self._names)
+                or did_you_mean(name, self._function_names())
                 or _similar_builtin(name),
             )
         return result_type(function, Call(function.name, node, arguments, types, self.lambda_type))
 
     def _within_group(self, node: exp.WithinGroup) -> Type:
         function, ordered = node.this, [part.this for part in node.expression.expressions]
-        if function.name.lower() in OF_GROUP:
+        if within(function.name) is Within.FIRST:
             return self._function_type(function.name, function, *ordered, *function.expressions)
         self.types_of(ordered)
         return self.type_of(function)
@@ -221,7 +217,7 @@ class Typer:
 
 
 def _similar_builtin(name: str) -> str | None:
-    """A hint that names a function of Spark's, which may be known by another name elsewhere.
+    """Return a hint that names a function of Spark's, which may be known by another name elsewhere.
 
     >>> _similar_builtin("avrage"), _similar_builtin("cnt"), _similar_builtin("subst")
     ("did you mean 'avg'?", "did you mean 'count'?", "did you mean 'substr'?")
@@ -232,7 +228,7 @@ def _similar_builtin(name: str) -> str | None:
 
 
 def _values(argument: exp.Expr) -> Iterator[exp.Expr]:
-    """What is handed to a function, without DISTINCT, ORDER BY and the like."""
+    """Yield the arguments of a function without DISTINCT, ORDER BY and the like."""
     if isinstance(argument, exp.Distinct):
         yield from argument.expressions
     elif isinstance(argument, exp.IgnoreNulls | exp.RespectNulls | exp.Order | exp.Ordered):
@@ -250,7 +246,7 @@ _RULES: dict[type, Callable[[Typer, Any], Type]] = {
     exp.Subquery: Typer._query_type,
     exp.Exists: lambda typer, node: BOOLEAN,
     exp.Anonymous: Typer._call_type,
-    **dict.fromkeys(_SPECIAL_CALLS, Typer._special_call_type),
+    **dict.fromkeys(SPECIAL_CALLS, Typer._special_call_type),
     exp.WithinGroup: Typer._within_group,
     exp.Filter: Typer._filtered,
     exp.Window: Typer._over_window,

@@ -12,7 +12,7 @@ from millstream.types import Kind, Type
 
 
 def together(*values: Expr) -> tuple[Expr, ...]:
-    """Values to be compared, in their common type."""
+    """Convert values that are compared to their common type."""
     types = [value.type for value in values]
     wanted = common_type_of(types, Widening.STRINGS)
     if wanted is None:
@@ -21,7 +21,7 @@ def together(*values: Expr) -> tuple[Expr, ...]:
 
 
 def converted(value: Expr, wanted: Type) -> Expr:
-    """A value in another type; what can be converted here and now is."""
+    """Return a value in another type; what can be converted here and now is."""
     given = value.type
     if given == wanted or (given.is_interval and wanted.kind is given.kind):
         return value

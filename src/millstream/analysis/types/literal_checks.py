@@ -11,8 +11,7 @@ from calendar import monthrange
 
 from sqlglot import exp
 
-from millstream.errors import AnalysisError
-from millstream.syntax.spans import span_of
+from millstream.analysis.error_collector import error_at
 from millstream.types import DOUBLE, Kind, Type
 
 _WHOLE = re.compile(r"[+-]?\d+")
@@ -40,9 +39,9 @@ def check_literal(node: exp.Expr, wanted: Type, *, whole: bool = False) -> None:
     if noun is None:
         return
     shown = literal.name if len(literal.name) <= 30 else f"{literal.name[:28]}.."
-    raise AnalysisError(
+    raise error_at(
+        node,
         f"'{shown}' is not {noun}, but stands beside a value of type {wanted}",
-        span=span_of(node),
         hint=_written(wanted) if wanted.is_time else "a column stands without quotes",
     )
 
@@ -52,7 +51,7 @@ def _written(wanted: Type) -> str:
 
 
 def _cannot_be(text: str, wanted: Type) -> str | None:
-    """Which thing a text would have to be, and is not.
+    """Name the kind of value that a text would have to be, and is not.
 
     >>> from millstream.types import BOOLEAN, DOUBLE, INT, TIMESTAMP
     >>> _cannot_be("cheap", DOUBLE), _cannot_be(" 1e3 ", DOUBLE), _cannot_be("1.5", INT), _cannot_be("7", INT)
@@ -74,7 +73,7 @@ def _cannot_be(text: str, wanted: Type) -> str | None:
 
 
 def _is_time(text: str, kind: Kind) -> bool:
-    """Whether Spark can read a date or a timestamp; the name of a time zone is for Spark to know.
+    """Tell whether Spark can read a date or a timestamp; the name of a time zone is for Spark to know.
 
     >>> [_is_time(text, Kind.TIMESTAMP) for text in ("2015", "2015-3-1T7:30Z", "7:30", "2015-02-29")]
     [True, True, True, False]

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
+from millstream.analysis.error_collector import error_at
 from millstream.analysis.types import coercion
 from millstream.analysis.types.coercion import MAX_PRECISION
 from millstream.analysis.types.data_types import from_datatype, interval_type
 from millstream.analysis.types.function_types.collections import struct_of
 from millstream.analysis.types.function_types.temporal import extracted
-from millstream.errors import AnalysisError, did_you_mean
-from millstream.syntax.spans import span_of
+from millstream.errors import did_you_mean
 from millstream.types import (
     BIGINT,
     BINARY,
@@ -45,9 +46,7 @@ def _literal(typer: Typer, node: exp.Literal) -> Type:
         return INT if int(whole) < 2**31 + negative else BIGINT
     digits = max(len((whole + fraction).lstrip("0")), len(fraction), 1)
     if digits > MAX_PRECISION:
-        raise AnalysisError(
-            f"a number has at most {MAX_PRECISION} digits", span=span_of(node), hint="write it as 1.5e40"
-        )
+        raise error_at(node, f"a number has at most {MAX_PRECISION} digits", hint="write it as 1.5e40")
     return decimal(digits, len(fraction))
 
 
@@ -56,16 +55,14 @@ def _interval(typer: Typer, node: exp.Interval) -> Type:
     if length is not None and not isinstance(length, exp.Literal):
         type_ = typer.type_of(length)
         if not coercion.converts(type_, DOUBLE):
-            raise AnalysisError(
-                f"the length of an interval must be a number, but this is {type_}", span=span_of(length)
-            )
+            raise error_at(length, f"the length of an interval must be a number, but this is {type_}")
     return interval_type(node.args.get("unit"))
 
 
 def _cast(typer: Typer, node: exp.Cast) -> Type:
     given, wanted = typer.type_of(node.this), from_datatype(node.to)
     if not coercion.can_cast(given, wanted):
-        raise AnalysisError(f"cannot convert {given} to {wanted}", span=span_of(node))
+        raise error_at(node, f"cannot convert {given} to {wanted}")
     return wanted
 
 
@@ -78,16 +75,16 @@ def _extract(typer: Typer, node: exp.Extract) -> Type:
 
 
 def field_type(whole: Type, name: str, node: exp.Expr) -> Type:
-    """The type of a field of a struct, an entry of a map, or that field of all structs in an array."""
+    """Return the type of a field of a struct, an entry of a map, or that field of all structs in an array."""
     match whole.kind:
         case Kind.UNKNOWN | Kind.NULL:
             return whole
         case Kind.STRUCT:
             found = next((f.type for f in whole.fields if f.name.lower() == name.lower()), None)
             if found is None:
-                raise AnalysisError(
+                raise error_at(
+                    node,
                     f"unknown field '{name}'",
-                    span=span_of(node),
                     hint=did_you_mean(name, [f.name for f in whole.fields])
                     or f"the fields are those of {whole}",
                 )
@@ -97,7 +94,12 @@ def field_type(whole: Type, name: str, node: exp.Expr) -> Type:
         case Kind.ARRAY if whole.element and whole.element.kind in (Kind.STRUCT, Kind.UNKNOWN):
             return array(field_type(whole.element, name, node))
         case _:
-            raise AnalysisError(f"{whole} has no field '{name}'", span=span_of(node))
+            raise error_at(node, f"{whole} has no field '{name}'")
+
+
+def path_type(whole: Type, path: Iterable[str], node: exp.Expr) -> Type:
+    """Return the type of a field of a field, and so on."""
+    return reduce(lambda type_, name: field_type(type_, name, node), path, whole)
 
 
 def _dot(typer: Typer, node: exp.Dot) -> Type:
@@ -122,7 +124,7 @@ def _bracket(typer: Typer, node: exp.Bracket) -> Type:
         case Kind.MAP if coercion.converts(at, whole.key or UNKNOWN):
             return whole.element or UNKNOWN
         case _:
-            raise AnalysisError(f"cannot take an element of {whole} by {at}", span=span_of(node))
+            raise error_at(node, f"cannot take an element of {whole} by {at}")
 
 
 def _tuple(typer: Typer, node: exp.Tuple) -> Type:

@@ -7,19 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
+from millstream.analysis.error_collector import error_at
 from millstream.analysis.types import coercion
 from millstream.analysis.types.arithmetic_types import arithmetic, bitwise
 from millstream.analysis.types.function_types.function_call import beside
 from millstream.analysis.types.function_types.scalars import concatenated
 from millstream.analysis.types.literal_checks import check_literal
-from millstream.errors import AnalysisError
-from millstream.syntax.spans import span_of
 from millstream.types import BOOLEAN, INT, NULL, STRING, UNKNOWN, Type
 
 if TYPE_CHECKING:
     from millstream.analysis.types.expression_types import Typer
 
-_ARITHMETIC: dict[type[exp.Expr], str] = {
+ARITHMETIC: dict[type[exp.Expr], str] = {
     exp.Add: "+",
     exp.Sub: "-",
     exp.Mul: "*",
@@ -32,14 +31,14 @@ _CONDITIONS = (BOOLEAN, STRING, NULL, UNKNOWN)
 
 
 def _arithmetic(typer: Typer, node: exp.Binary) -> Type:
-    operator = _ARITHMETIC[type(node)]
+    operator = ARITHMETIC[type(node)]
     left, right = typer.type_of(node.left), typer.type_of(node.right)
     result = arithmetic(operator, beside(right, left, node.left), beside(left, right, node.right))
     if result is None:
         hint = None
         if operator in "+-" and (left.is_time and right.is_numeric):
             hint = "use an interval, such as INTERVAL 5 SECONDS"
-        raise _error(node, f"cannot compute {left} {operator} {right}", hint)
+        raise error_at(node, f"cannot compute {left} {operator} {right}", hint=hint)
     for operand, beside_it in ((node.left, right), (node.right, left)):
         if beside_it.is_numeric:
             check_literal(operand, beside_it)
@@ -50,7 +49,7 @@ def _bitwise(typer: Typer, node: exp.Binary) -> Type:
     left, right = typer.type_of(node.left), typer.type_of(node.right)
     result = bitwise(left, right)
     if result is None:
-        raise _error(node, f"bitwise operators are for whole numbers, not for {left} and {right}")
+        raise error_at(node, f"bitwise operators are for whole numbers, not for {left} and {right}")
     return result
 
 
@@ -59,7 +58,7 @@ def _bitwise_not(typer: Typer, node: exp.BitwiseNot) -> Type:
     if type_ == NULL:
         return INT
     if type_.is_known and not type_.is_integral:
-        raise _error(node, f"bitwise operators are for whole numbers, not for {type_}")
+        raise error_at(node, f"bitwise operators are for whole numbers, not for {type_}")
     return type_
 
 
@@ -95,7 +94,7 @@ def _is(typer: Typer, node: exp.Is) -> Type:
 
 def _check_comparable(node: exp.Expr, left: Type, right: Type) -> None:
     if not coercion.can_compare(left, right):
-        raise _error(node, f"cannot compare {left} with {right}")
+        raise error_at(node, f"cannot compare {left} with {right}")
 
 
 def _in(typer: Typer, node: exp.In) -> Type:
@@ -109,14 +108,14 @@ def _in(typer: Typer, node: exp.In) -> Type:
         coercion.can_sort(type_) for type_ in (value, *elements)
     ):
         listed = ", ".join(dict.fromkeys(map(str, elements)))
-        raise _error(node, f"cannot look for {value} among {listed}")
+        raise error_at(node, f"cannot look for {value} among {listed}")
     for element in node.expressions:
         check_literal(element, value)
     return BOOLEAN
 
 
 def _matching(typer: Typer, node: exp.Binary) -> Type:
-    """LIKE, ILIKE, RLIKE; the pattern may be ANY or ALL of a list."""
+    """Type LIKE, ILIKE and RLIKE; the pattern may be ANY or ALL of a list."""
     pattern = node.expression
     if isinstance(pattern, exp.Any | exp.All):
         listed = pattern.this.unnest()
@@ -126,30 +125,36 @@ def _matching(typer: Typer, node: exp.Binary) -> Type:
     for part in (node.this, *patterns):
         type_ = typer.type_of(part)
         if not coercion.converts(type_, STRING):
-            raise _error(part, f"cannot match {type_} with a pattern")
+            raise error_at(part, f"cannot match {type_} with a pattern")
     return BOOLEAN
 
 
 # ---------------------------------------------------------------- conditions
 
 
+def check_condition_type(type_: Type, node: exp.Expr, what: str) -> None:
+    """Raise unless the type of a clause is that of a condition."""
+    if type_.is_known and type_ not in (BOOLEAN, NULL):
+        raise error_at(node, f"{what} must be a condition, but this is of type {type_}")
+
+
 def check_condition(typer: Typer, node: exp.Expr, what: str) -> None:
     """Raise unless an expression is a condition."""
     type_ = typer.type_of(node)
     if type_ not in (BOOLEAN, UNKNOWN):
-        raise _error(node, f"{what} needs a condition, but this is {type_}")
+        raise error_at(node, f"{what} needs a condition, but this is {type_}")
 
 
 def _connective(typer: Typer, node: exp.Connector) -> Type:
-    """AND and OR: of booleans and NULLs, and of a string where a boolean stands beside it."""
+    """Type AND and OR of booleans and NULLs, and of a string beside a boolean."""
     before: Type | None = None
     for operand in node.flatten(unnest=False):
         type_ = typer.type_of(operand)
         if type_ not in _CONDITIONS:
-            raise _error(operand, f"{node.key.upper()} joins conditions, but this is {type_}")
+            raise error_at(operand, f"{node.key.upper()} joins conditions, but this is {type_}")
         pair = {before, type_}
         if before and STRING in pair and not pair & {BOOLEAN, UNKNOWN}:
-            raise _error(operand, f"{node.key.upper()} joins conditions, not {before} and {type_}")
+            raise error_at(operand, f"{node.key.upper()} joins conditions, not {before} and {type_}")
         before = BOOLEAN if before else type_
     return BOOLEAN
 
@@ -157,7 +162,7 @@ def _connective(typer: Typer, node: exp.Connector) -> Type:
 def _not(typer: Typer, node: exp.Not) -> Type:
     type_ = typer.type_of(node.this)
     if type_ not in _CONDITIONS:
-        raise _error(node.this, f"NOT needs a condition, but this is {type_}")
+        raise error_at(node.this, f"NOT needs a condition, but this is {type_}")
     return BOOLEAN
 
 
@@ -177,17 +182,13 @@ def _case(typer: Typer, node: exp.Case) -> Type:
         type_ = typer.type_of(result)
         together = coercion.common_type(so_far, type_)
         if together is None:
-            raise _error(result, f"the branches of CASE have no common type: {so_far} and {type_}")
+            raise error_at(result, f"the branches of CASE have no common type: {so_far} and {type_}")
         so_far = together
     return so_far
 
 
-def _error(node: exp.Expr, message: str, hint: str | None = None) -> AnalysisError:
-    return AnalysisError(message, span=span_of(node), hint=hint)
-
-
 RULES: dict[type[exp.Expr], Callable[[Typer, Any], Type]] = {
-    **dict.fromkeys(_ARITHMETIC, _arithmetic),
+    **dict.fromkeys(ARITHMETIC, _arithmetic),
     **dict.fromkeys((exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor), _bitwise),
     exp.BitwiseNot: _bitwise_not,
     exp.DPipe: _concatenation,

@@ -9,10 +9,9 @@ from typing import TypeVar
 
 from sqlglot import exp
 
-from millstream.errors import AnalysisError
+from millstream.analysis.error_collector import error_at
 from millstream.quantity import MICROSECONDS, MONTHS, Distance, Duration, Quantity, Rows, is_positive
 from millstream.syntax import nodes
-from millstream.syntax.spans import span_of
 from millstream.types import Kind, Type
 
 MOST = 2**63 - 1
@@ -22,7 +21,7 @@ _Amount = TypeVar("_Amount", Rows, Duration)
 
 
 def example(type_: Type, time: str = "1 MINUTE", number: str = "100") -> str:
-    """An amount along an attribute of a type, for hints.
+    """Return an amount along an attribute of a type, for hints.
 
     >>> from millstream.types import BIGINT, DATE, TIMESTAMP
     >>> example(TIMESTAMP), example(BIGINT), example(DATE)
@@ -34,7 +33,7 @@ def example(type_: Type, time: str = "1 MINUTE", number: str = "100") -> str:
 
 
 def quantity(node: exp.Expr) -> Quantity:
-    """The amount that a node says, of whatever kind."""
+    """Return the amount that a node says, of whatever kind."""
     match node:
         case nodes.RowCount():
             return _limited(Rows(_whole_number(node.this)), node)
@@ -46,85 +45,87 @@ def quantity(node: exp.Expr) -> Quantity:
                 return _limited(left + right, node)
         case exp.Literal() | exp.Neg():
             return Distance(_number(node))
-    raise AnalysisError("expected an interval, a number or n ROWS", span=span_of(node))
+    raise error_at(node, "expected an interval, a number or n ROWS")
 
 
 def positive(node: exp.Expr, what: str) -> Quantity:
-    """An amount by which something can move or reach."""
+    """Return an amount by which something can move or reach."""
     amount = quantity(node)
     if not is_positive(amount):
-        raise AnalysisError(f"{what} must be positive, not {amount}", span=span_of(node))
+        raise error_at(node, f"{what} must be positive, not {amount}")
     return amount
 
 
 def positive_rows(node: exp.Expr, what: str) -> Rows:
-    """A number of tuples; the word ROWS may be left out where only tuples can be meant."""
+    """Return a number of tuples; the word ROWS may be left out where only tuples can be meant."""
     if isinstance(node, exp.Literal | exp.Neg):
         rows = Rows(_whole_number(node))
         if rows.count <= 0:
-            raise AnalysisError(f"{what} must be positive, not {rows.count}", span=span_of(node))
+            raise error_at(node, f"{what} must be positive, not {rows.count}")
         return _limited(rows, node)
     amount = positive(node, what)
     if not isinstance(amount, Rows):
-        raise AnalysisError(
-            f"{what} counts tuples here and cannot be {amount}", span=span_of(node), hint="write n ROWS"
-        )
+        raise error_at(node, f"{what} counts tuples here and cannot be {amount}", hint="write n ROWS")
     return amount
 
 
 def as_rows(amount: Distance, node: exp.Expr) -> Rows:
-    """A whole number that counts tuples."""
+    """Return a whole number that counts tuples."""
     return _limited(Rows(int(amount.value)), node)
 
 
 def positive_duration(node: exp.Expr, what: str) -> Duration:
     amount = positive(node, what)
     if not isinstance(amount, Duration):
-        raise AnalysisError(
-            f"{what} is a length of time, not {amount}", span=span_of(node), hint="write INTERVAL 5 SECONDS"
-        )
+        raise error_at(node, f"{what} is a length of time, not {amount}", hint="write INTERVAL 5 SECONDS")
+    _require_fixed_length(amount, what, node)
     return amount
 
 
+def _require_fixed_length(amount: Duration, what: str, node: exp.Expr) -> None:
+    if amount.months:
+        raise error_at(node, f"{what} {amount} has no fixed length", hint="write it in DAYS")
+
+
 def positive_on(node: exp.Expr, what: str, attribute: str, type_: Type) -> Duration | Distance:
-    """An amount along an attribute: an interval where that is a time, a number where it is a number."""
+    """Return an amount along an attribute: an interval for times, a number for numbers."""
     amount = positive(node, what)
     if isinstance(amount, Rows):
-        raise AnalysisError(
+        raise error_at(
+            node,
             f"{what} {amount} does not measure '{attribute}', which is of type {type_}",
-            span=span_of(node),
             hint="to count tuples write [ROWS n SLIDE m] or WATTR row_num",
         )
     if type_.is_time and isinstance(amount, Distance):
-        raise AnalysisError(
+        raise error_at(
+            node,
             f"{what} must be an interval, because '{attribute}' is of type {type_}",
-            span=span_of(node),
             hint=f"write {amount} SECONDS, or whatever unit is meant",
         )
     if type_.is_numeric and isinstance(amount, Duration):
-        raise AnalysisError(
+        raise error_at(
+            node,
             f"{what} cannot be an interval, because '{attribute}' is of type {type_}",
-            span=span_of(node),
             hint="write a plain number",
         )
+    if isinstance(amount, Duration):
+        _require_fixed_length(amount, what, node)
     if isinstance(amount, Distance) and _is_too_long(amount.value, type_):
-        raise AnalysisError(
+        raise error_at(
+            node,
             f"{what} {amount} is longer than any distance on '{attribute}', which is of type {type_}",
-            span=span_of(node),
             hint="for a window without a limit write [UNBOUNDED], or UNBOUNDED PRECEDING in OVER",
         )
     if not _is_measurable(amount, type_):
         hint = "write it in DAYS" if type_.is_time else "no two values are so close, so use a coarser one"
-        raise AnalysisError(
-            f"{what} {amount} is finer than '{attribute}', which is of type {type_}",
-            span=span_of(node),
-            hint=hint,
+        raise error_at(
+            node, f"{what} {amount} is finer than '{attribute}', which is of type {type_}", hint=hint
         )
     return amount
 
 
 def is_point(value: Decimal, type_: Type) -> bool:
-    """Whether a number can be an instant on an attribute of a type."""
+    """Tell whether a number can be an instant on an attribute of a type."""
     if not type_.is_numeric:
         return True
     exact = type_.kind not in (Kind.FLOAT, Kind.DOUBLE)
@@ -133,7 +134,7 @@ def is_point(value: Decimal, type_: Type) -> bool:
 
 
 def _is_measurable(amount: Duration | Distance, type_: Type) -> bool:
-    """Whether an amount is a whole number of the smallest steps of a type; doubles have no fixed step."""
+    """Tell whether an amount is a whole number of steps of a type; doubles have no fixed step."""
     match amount:
         case Duration(microseconds):
             return type_.kind is not Kind.DATE or microseconds % MICROSECONDS["DAY"] == 0
@@ -145,7 +146,7 @@ def _is_measurable(amount: Duration | Distance, type_: Type) -> bool:
 
 
 def _is_too_long(value: Decimal, type_: Type) -> bool:
-    """Whether a distance is more than the kernels can count in steps of a type."""
+    """Tell whether a distance is more than the kernels can count in steps of a type."""
     match type_.kind:
         case Kind.DOUBLE:
             return math.isinf(float(value))
@@ -161,12 +162,12 @@ def _steps(value: Decimal, type_: Type) -> Fraction:
 
 
 def _limited(amount: _Amount, node: exp.Expr) -> _Amount:
-    """The amount itself, unless 64 bits cannot count its rows or microseconds."""
+    """Return the amount itself, unless 64 bits cannot count its rows or microseconds."""
     count, unit = _counted(amount)
     if abs(count) > MOST:
-        raise AnalysisError(
+        raise error_at(
+            node,
             f"{amount} cannot be counted: the most is {MOST} {unit}",
-            span=span_of(node),
             hint="for a window without a limit write [UNBOUNDED], or UNBOUNDED PRECEDING in OVER",
         )
     return amount
@@ -181,14 +182,14 @@ def _duration(node: exp.Interval) -> Duration:
     name = unit.name.upper().removesuffix("S") if isinstance(unit, exp.Var) else ""
     scale = MICROSECONDS.get(name) or MONTHS.get(name)
     if scale is None or node.this is None:
-        raise AnalysisError(
+        raise error_at(
+            node,
             "this form of interval cannot measure a window",
-            span=span_of(node),
             hint="write INTERVAL 5 MINUTES, or 1 HOUR 30 MINUTES",
         )
     amount = _number(node.this, node) * scale
     if amount != int(amount):
-        raise AnalysisError("an interval cannot be finer than a microsecond", span=span_of(node))
+        raise error_at(node, "an interval cannot be finer than a microsecond")
     return Duration(months=int(amount)) if name in MONTHS else Duration(microseconds=int(amount))
 
 
@@ -201,11 +202,11 @@ def _number(node: exp.Expr, whole: exp.Expr | None = None) -> Decimal:
             return value
     except InvalidOperation:
         pass
-    raise AnalysisError(f"'{node.name}' is not a number", span=span_of(whole or node))
+    raise error_at(whole or node, f"'{node.name}' is not a number")
 
 
 def _whole_number(node: exp.Expr) -> int:
     value = _number(node)
     if value != int(value):
-        raise AnalysisError(f"a number of rows must be whole, not {value}", span=span_of(node))
+        raise error_at(node, f"a number of rows must be whole, not {value}")
     return int(value)

@@ -1,6 +1,6 @@
 """Types that old listings leave out: each is settled by the first use that says what it is.
 
-An open type passes through the type checker as UNKNOWN does. Whoever sees two types meet, in an assignment
+An open type passes through the type checker as UNKNOWN does. Where two types meet, in an assignment
 or a comparison, says so here, and checks again for as long as something new has been learnt.
 """
 
@@ -26,7 +26,7 @@ class OpenType(Type):
 
 
 class OpenTypes:
-    """What is known so far of the open types of one aggregate.
+    """Knowledge about the open types of one aggregate.
 
     >>> from millstream.types import INT, STRING
     >>> types = OpenTypes()
@@ -48,7 +48,7 @@ class OpenTypes:
 
     @property
     def known(self) -> int:
-        """How much has been learnt; more of it may be a reason to check again."""
+        """Number of settled types; another pass is due while it grows."""
         return len(self._settled)
 
     @property
@@ -56,18 +56,18 @@ class OpenTypes:
         return len(self._settled) == self._count
 
     def settled(self, type_: Type) -> Type:
-        """What a type has become: known, or another open type, or still itself."""
+        """Return the type that an open type has been settled to: known, another open type, or itself."""
         while isinstance(type_, OpenType) and type_.owner in self._settled:
             type_ = self._settled[type_.owner]
         return type_
 
     def closed(self, type_: Type) -> Type:
-        """What a type has become in the end."""
+        """Return the known type that an open type has been settled to, or UNKNOWN."""
         settled = self.settled(type_)
         return UNKNOWN if isinstance(settled, OpenType) else settled
 
     def meet(self, one: Type, other: Type, *, literal: bool = False) -> None:
-        """Two types belong together; ``literal``: a mere 0 or '' says so, which anything else outweighs."""
+        """Settle one of two types by the other; with ``literal`` a 0 or '' does, which all else outweighs."""
         one, other = self.settled(one), self.settled(other)
         if not isinstance(one, OpenType):
             one, other = other, one

@@ -1,88 +1,155 @@
-"""SELECT inside the body of an aggregate: over local tables and tables of the catalog."""
+"""SELECT in a body: over local tables and tables of the catalog."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from millstream.analysis.error_collector import error_at
 from millstream.analysis.queries.name_resolver import aggregate_name, is_aggregate_call
 from millstream.analysis.queries.scope import Scope, ScopeRelation
 from millstream.analysis.types.coercion import common_type
-from millstream.analysis.udas.body_expressions import INWINDOW, BodyNames, BodyTyper, Fields, walk
+from millstream.analysis.types.implicit_casts import converted
+from millstream.analysis.types.typed_aggregates import built_in, written_arguments
+from millstream.analysis.udas.body_expressions import BodyExpressions, with_outputs
+from millstream.analysis.udas.body_names import RETURN, Attempt, Scans, walk
+from millstream.catalog.builtin_aggregates import TABLE, builtin_aggregate
 from millstream.catalog.entries import Stream
+from millstream.codegen.udas.body_facts import returns_growing_table
 from millstream.errors import AnalysisError, UnknownNameError, did_you_mean
+from millstream.ir import typed_nodes
+from millstream.ir.typed_nodes import INWINDOW
 from millstream.syntax import nodes, to_sql
 from millstream.syntax.spans import span_of
-from millstream.types import Field
+from millstream.types import BIGINT, BOOLEAN, Field
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from millstream.analysis.queries.resolved_expression import ColumnRef
+    from millstream.analysis.udas.body_names import BodyNames, Fields
 
 _CLAUSES = frozenset(
     {"expressions", "from_", "joins", "where", "group", "having", "order", "limit", "distinct"}
 )
-"""The parts of a SELECT that a body knows; any other is refused by name."""
+"""Parts of a SELECT that a body may have; any other is refused by name."""
+
+_AGGREGATES = [row.name for row in TABLE if row.in_bodies]
+"""Built-in aggregates of queries in bodies."""
+
+Analysed = tuple["Fields | None", Attempt[typed_nodes.Query]]
+"""Columns of a query, None where only Spark knows them, and its typed form."""
+
+
+class SeveralRowsError(AnalysisError):
+    """A call of an aggregate that returns several rows where one value is needed."""
 
 
 class BodyQueries:
-    """Checks the queries of a body and gives their columns, or None where only Spark knows them."""
+    """Queries of a block."""
 
     def __init__(self, names: BodyNames) -> None:
         self.names = names
 
-    def fields(self, node: exp.Expr, outer: Scope | None = None) -> Fields | None:
+    def expressions(self, scans: Scans) -> BodyExpressions:
+        return BodyExpressions(self.names, scans, self.analyse)
+
+    def analyse(self, node: exp.Expr, outer: Scans | None = None) -> Analysed:
         node = node.unnest()
         if isinstance(node, exp.SetOperation):
-            return self._united(node, self.fields(node.this, outer), self.fields(node.expression, outer))
+            left, one = self.analyse(node.this, outer)
+            right, other = self.analyse(node.expression, outer)
+            return self._united(node, left, right), self.names.attempt(lambda: _union(node, one, other))
         if not isinstance(node, exp.Select):
-            raise AnalysisError("this kind of query is not for aggregates", span=span_of(node))
-        return _BodySelect(node, self, outer).fields()
-
-    def typer(self, scope: Scope) -> BodyTyper:
-        return BodyTyper(self.names, scope, self.fields)
+            raise error_at(node, "this kind of query is not for aggregates")
+        return _BodySelect(node, self, outer).analyse()
 
     def _united(self, node: exp.SetOperation, left: Fields | None, right: Fields | None) -> Fields | None:
         if left is None or right is None:
             return None
         kind = node.key.upper()
         if len(left) != len(right):
-            raise AnalysisError(
-                f"{kind} of {len(left)} columns with {len(right)}", span=span_of(node.expression)
-            )
+            raise error_at(node.expression, f"{kind} of {len(left)} columns with {len(right)}")
         united = []
         for a, b in zip(left, right, strict=True):
             self.names.open_types.meet(a.type, b.type)
             type_ = common_type(a.type, b.type)
             if type_ is None:
-                raise AnalysisError(f"{kind} of {a.type} with {b.type}", span=span_of(node.expression))
+                raise error_at(node.expression, f"{kind} of {a.type} with {b.type}")
             united.append(Field(a.name, type_))
         return tuple(united)
 
 
 class _BodySelect:
-    """One SELECT."""
+    """One SELECT, analysed in the order in which it is computed."""
 
-    def __init__(self, node: exp.Select, queries: BodyQueries, outer: Scope | None) -> None:
+    def __init__(self, node: exp.Select, queries: BodyQueries, outer: Scans | None) -> None:
         self.node = node
         self.queries = queries
         self.names = queries.names
-        self.scope = Scope(outer=outer)
-        self.typer = queries.typer(self.scope)
+        self.scope = Scope(outer=None if outer is None else outer.scope)
+        self._scans = Scans(self.scope, {}, outer)
+        self._plain = queries.expressions(self._scans)
+        self._limit = queries.expressions(Scans(Scope()))
+        self._from: list[Attempt[typed_nodes.Scan]] = []
+        self._keys: list[exp.Expr] = []
+        self._aggregates: list[typed_nodes.Aggregation] = []
 
-    def fields(self) -> Fields | None:
+    def analyse(self) -> Analysed:
         self._check_clauses()
         self._read_from()
-        where, group = self.node.args.get("where"), self.node.args.get("group")
-        if where is not None:
-            self.typer.condition(where.this, "WHERE")
-        keys = [self._selected(key) for key in group.expressions] if group else []
-        for key in keys:
-            self.typer.plain(key, "in GROUP BY")
-        fields = self._outputs()
-        self._check_having_order_limit()
-        self._check_grouping(keys)
-        return fields
+        self._plain.check_condition(self._clause("where"), "WHERE")
+        self._keys = [self._selected(key) for key in self._listed("group")]
+        for key in self._keys:
+            self._plain.check_plain(key, "in GROUP BY")
+        fields = self._fields()
+        self._plain.check_condition(self._clause("having"), "HAVING", aggregates=True)
+        for ordered in self._listed("order"):
+            self._plain.check(self._selected(ordered.this))
+        self._check_limit()
+        calls = self._calls()
+        self._check_grouping(calls)
+        return fields, self.names.attempt(lambda: self._query(is_grouped=bool(self._keys or calls)))
+
+    def _clause(self, name: str) -> exp.Expr | None:
+        clause = self.node.args.get(name)
+        return None if clause is None else clause.this
+
+    def _listed(self, name: str) -> list[exp.Expr]:
+        clause = self.node.args.get(name)
+        return clause.expressions if clause else []
+
+    def _query(self, *, is_grouped: bool) -> typed_nodes.Query:
+        scans = tuple(scan.get() for scan in self._from)
+        where = self._plain.conditions(self._clause("where"))
+        keys = tuple(map(self._plain.of, self._keys))
+        values = self._plain.grouped(self._in_group) if is_grouped else self._plain
+        outputs, names = self._outputs(values)
+        order = tuple(
+            typed_nodes.Sorting(
+                values.of(self._selected(part.this)),
+                bool(part.args.get("desc")),
+                bool(part.args.get("nulls_first", not part.args.get("desc"))),
+            )
+            for part in self._listed("order")
+        )
+        having, limit = self._clause("having"), self.node.args.get("limit")
+        return typed_nodes.Query(
+            scans,
+            where,
+            tuple(outputs),
+            tuple(names),
+            is_grouped,
+            keys,
+            having=None if having is None else values.condition(having),
+            distinct=bool(self.node.args.get("distinct")),
+            order=order,
+            limit=None if limit is None else self._limit.as_(limit.expression, BIGINT),
+            aggregates=tuple(self._aggregates),
+        )
 
     def _check_clauses(self) -> None:
         for name, value in self.node.args.items():
@@ -95,9 +162,9 @@ class _BodySelect:
                 )
         for part in self.node.walk(prune=lambda part: isinstance(part, exp.Query) and part is not self.node):
             if isinstance(part, exp.Window):
-                raise AnalysisError(
+                raise error_at(
+                    part,
                     "OVER cannot be used in an aggregate",
-                    span=span_of(part),
                     hint="the table inwindow of a window aggregate is the content of its window",
                 )
 
@@ -107,39 +174,66 @@ class _BodySelect:
         clause = self.node.args.get("from_")
         if clause is None:
             return
-        self._read(clause.this)
+        self._from.append(self._read(clause.this))
         for join in (*(clause.this.args.get("joins") or ()), *(self.node.args.get("joins") or ())):
             if join.method:
-                raise AnalysisError(
+                raise error_at(
+                    join.this,
                     f"{join.method.upper()} JOIN cannot be used in an aggregate",
-                    span=span_of(join.this),
                     hint="name the columns: ON or USING",
                 )
             before = list(self.scope.relations)
-            self._read(join.this)
-            for column in join.args.get("using") or ():
-                self._merge(column, before)
-            if join.args.get("on") is not None:
-                self.typer.condition(join.args["on"], "ON")
+            scan = self._read(join.this)
+            using = [self._merge(column, before) for column in join.args.get("using") or ()]
+            self._plain.check_condition(join.args.get("on"), "ON")
+            self._from.append(self.names.attempt(partial(self._joined, join, scan, using)))
 
-    def _read(self, node: exp.Expr) -> None:
+    def _joined(
+        self, join: exp.Join, scan: Attempt[typed_nodes.Scan], using: list[ColumnRef]
+    ) -> typed_nodes.Scan:
+        side, kind = (join.side or "").upper(), (join.kind or "").upper()
+        if side not in ("", "LEFT") or kind not in ("", "INNER", "CROSS", "OUTER"):
+            raise error_at(
+                join.this,
+                f"{f'{side} {kind}'.strip()} JOIN cannot be used in an aggregate yet",
+                hint="LEFT and INNER joins can; EXISTS and NOT EXISTS do the work of SEMI and ANTI",
+            )
+        joined = replace(scan.get(), left=side == "LEFT")
+        on: list[typed_nodes.Expr] = []
+        for column in using:
+            one = self._scans.column(column.relation, column.name)
+            other = self._scans.column(self.scope.relations[-1].alias, column.name)
+            common = None if one is None or other is None else common_type(one.type, other.type)
+            if one is None or other is None or common is None:
+                raise error_at(join.this, f"'{column.name}' cannot be compared")
+            on.append(typed_nodes.Call("=", (converted(one, common), converted(other, common)), BOOLEAN))
+        return replace(joined, on=(*on, *self._plain.conditions(join.args.get("on"))))
+
+    def _read(self, node: exp.Expr) -> Attempt[typed_nodes.Scan]:
+        number = next(self.names.scans)
         if isinstance(node, exp.Subquery) and not isinstance(node, nodes.WindowedSubquery):
             alias = node.alias or f"__query{len(self.scope.relations)}"
-            self.scope.add(ScopeRelation(alias, self.queries.fields(node.this)), node)
-            return
-        window_or_pattern = node.args.get("window") or node.args.get("pattern")
-        if window_or_pattern or not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
-            raise AnalysisError("an aggregate reads plain tables only", span=span_of(node))
-        self.scope.add(ScopeRelation(node.alias or node.name, self._columns(node)), node)
+            fields, query = self.queries.analyse(node.this)
+            self.scope.add(ScopeRelation(alias, fields), node)
+            scan = self.names.attempt(lambda: _scan_of(number, query.get()))
+        else:
+            window_or_pattern = node.args.get("window") or node.args.get("pattern")
+            is_table = isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier)
+            if window_or_pattern or not is_table:
+                raise error_at(node, "an aggregate reads plain tables only")
+            alias, fields = node.alias or node.name, self._columns(node)
+            self.scope.add(ScopeRelation(alias, fields), node)
+            scan = self.names.attempt(lambda: _scan_of_table(number, node, fields))
+        if scan.value is not None:
+            self._scans.numbers[alias.lower()] = scan.value
+        return scan
 
-    def _columns(self, node: exp.Table) -> Fields | None:
+    def _columns(self, node: exp.Expr) -> Fields | None:
         local = self.names.table(node.name)
         if local is not None:
             return self.names.settled(local.fields)
-        if node.name.lower() == "return":
-            raise AnalysisError(
-                "RETURN cannot be read", span=span_of(node), hint="what goes there goes out at once"
-            )
+        if node.name.lower() == RETURN:
+            raise error_at(node, "RETURN cannot be read", hint="what goes there goes out at once")
         entry = self.names.catalog.relation(node.name)
         if entry is None:
             known = [*(t.name for t in self.names.tables), *self.names.catalog.relation_names()]
@@ -148,34 +242,33 @@ class _BodySelect:
                 hint = "a window aggregate declares it, with a column for each parameter: TABLE inwindow(...)"
             raise UnknownNameError("table", node.name, span=span_of(node), hint=hint)
         if isinstance(entry, Stream):
-            raise AnalysisError(
+            raise error_at(
+                node,
                 f"'{entry.name}' is a stream, and an aggregate reads tables only",
-                span=span_of(node),
                 hint="what it needs of a stream comes in through its parameters",
             )
         return entry.schema
 
-    def _merge(self, column: exp.Identifier, before: list[ScopeRelation]) -> None:
+    def _merge(self, column: exp.Identifier, before: list[ScopeRelation]) -> ColumnRef:
         left = next((c for c in (r.find(column.name) for r in before) if c is not None), None)
         if left is None or self.scope.relations[-1].find(column.name) is None:
-            raise AnalysisError(
-                f"USING column '{column.name}' is not on both sides of the join", span=span_of(column)
-            )
+            raise error_at(column, f"USING column '{column.name}' is not on both sides of the join")
         self.scope.merged[column.name.lower()] = left.relation
+        return left
 
-    # ------------------------------------------------------------ columns
+    # ------------------------------------------------------------ SELECT
 
-    def _outputs(self) -> Fields | None:
+    def _fields(self) -> Fields | None:
         fields: list[Field] = []
         known = True
         for item in self.node.expressions:
             if item.is_star:
                 expanded = self._expanded(item)
                 known = known and expanded is not None
-                fields += expanded or ()
+                fields += [column for _, _, column in expanded or ()]
                 continue
             value = item.unalias()
-            type_ = self.typer.type_of(value)
+            type_ = self._plain.check(value)
             user = self.names.catalog.aggregate(value.name) if isinstance(value, exp.Anonymous) else None
             if user is not None and user.returns_row and value is item:
                 fields += user.returns
@@ -183,26 +276,41 @@ class _BodySelect:
                 fields.append(Field(item.alias_or_name or to_sql(value), type_))
         return tuple(fields) if known else None
 
-    def _expanded(self, item: exp.Expr) -> Fields | None:
+    def _outputs(self, values: BodyExpressions) -> tuple[list[typed_nodes.Expr], list[str]]:
+        outputs: list[typed_nodes.Expr] = []
+        names: list[str] = []
+        for item in self.node.expressions:
+            if item.is_star:
+                for alias, index, _ in self._expanded(item) or ():
+                    scan = self._scans.numbers[alias.lower()]
+                    outputs.append(typed_nodes.Column(scan.number, index, scan.fields[index].type))
+                    names.append(scan.fields[index].name)
+                continue
+            outputs.append(values.of(item.unalias()))
+            names.append(item.alias_or_name or f"column{len(names)}")
+        return outputs, names
+
+    def _expanded(self, item: exp.Expr) -> list[tuple[str, int, Field]] | None:
+        """List the columns of a star with their relations and positions, if all are known."""
         table = item.table if isinstance(item, exp.Column) else ""
         relations = [r for r in self.scope.relations if not table or r.alias.lower() == table.lower()]
         if not relations:
-            raise AnalysisError(f"unknown table '{table}' in this query", span=span_of(item))
+            raise error_at(item, f"unknown table '{table}' in this query")
         if any(relation.fields is None for relation in relations):
             return None
-        return tuple(
-            column
+        return [
+            (relation.alias, index, column)
             for relation in relations
-            for column in relation.fields or ()
+            for index, column in enumerate(relation.fields or ())
             if table or self.scope.merged.get(column.name.lower(), relation.alias) == relation.alias
-        )
+        ]
 
     def _selected(self, node: exp.Expr) -> exp.Expr:
-        """GROUP BY may name a column of SELECT by its position or alias, as in Spark."""
+        """Resolve a position or an alias of SELECT in GROUP BY and ORDER BY, as Spark does."""
         items = self.node.expressions
         if isinstance(node, exp.Literal) and node.name.isdigit():
             if not 1 <= int(node.name) <= len(items):
-                raise AnalysisError(f"there is no column {node.name} in SELECT", span=span_of(node))
+                raise error_at(node, f"there is no column {node.name} in SELECT")
             chosen: exp.Expr = items[int(node.name) - 1]
             return chosen.unalias()
         if isinstance(node, exp.Column) and not any(r.find(node.name) for r in self.scope.relations):
@@ -210,54 +318,56 @@ class _BodySelect:
             return next((item.this for item in named), node)
         return node
 
-    def _check_having_order_limit(self) -> None:
-        having, order, limit = (self.node.args.get(name) for name in ("having", "order", "limit"))
-        if having is not None:
-            self.typer.condition(having.this, "HAVING", aggregates=True)
-        for ordered in order.expressions if order else ():
-            self.typer.type_of(self._selected(ordered.this))
-        if limit is not None:
-            type_ = self.queries.typer(Scope()).plain(limit.expression, "in LIMIT")
-            if type_.is_known and not type_.is_integral:
-                raise AnalysisError(
-                    f"LIMIT must be a whole number, not {type_}", span=span_of(limit.expression)
-                )
-            if isinstance(limit.expression, exp.Neg):
-                raise AnalysisError("LIMIT must not be negative", span=span_of(limit.expression))
+    def _check_limit(self) -> None:
+        limit = self.node.args.get("limit")
+        if limit is None:
+            return
+        type_ = self._limit.check_plain(limit.expression, "in LIMIT")
+        if type_.is_known and not type_.is_integral:
+            raise error_at(limit.expression, f"LIMIT must be a whole number, not {type_}")
+        if isinstance(limit.expression, exp.Neg):
+            raise error_at(limit.expression, "LIMIT must not be negative")
 
     # ------------------------------------------------------------ groups
 
-    def _check_grouping(self, keys: list[exp.Expr]) -> None:
-        having, order = self.node.args.get("having"), self.node.args.get("order")
-        parts = [*self.node.expressions, *([having.this] if having else ())]
-        parts += [self._selected(ordered.this) for ordered in (order.expressions if order else ())]
-        calls = [p for part in parts for p in walk(part) if is_aggregate_call(p, self.names.catalog)]
+    def _after_grouping(self) -> Iterator[exp.Expr]:
+        """Yield the expressions that are about groups if there are any."""
+        having = self._clause("having")
+        yield from self.node.expressions
+        yield from () if having is None else (having,)
+        yield from (self._selected(ordered.this) for ordered in self._listed("order"))
+
+    def _calls(self) -> list[exp.Expr]:
+        catalog = self.names.catalog
+        return [p for whole in self._after_grouping() for p in walk(whole) if is_aggregate_call(p, catalog)]
+
+    def _check_grouping(self, calls: list[exp.Expr]) -> None:
         for call in calls:
             self._check_not_nested(call)
         # Beside aggregates that return something with every tuple stand columns of that tuple.
-        if not (keys or calls) or (calls and all(map(self._is_streaming, calls))):
+        if not (self._keys or calls) or (calls and all(map(self._is_streaming, calls))):
             return
-        grouped = {column for column in map(self._column, keys) if column is not None}
-        for part in parts:
-            self._check_grouped(part, keys, grouped)
+        grouped = {column for column in map(self._column, self._keys) if column is not None}
+        for part in self._after_grouping():
+            self._check_grouped(part, grouped)
 
     def _is_streaming(self, call: exp.Expr) -> bool:
         user = self.names.catalog.aggregate(aggregate_name(call))
         return user is not None and not user.blocking
 
-    def _check_grouped(self, node: exp.Expr, keys: list[exp.Expr], grouped: set[ColumnRef]) -> None:
-        if node in keys or isinstance(node, exp.Query) or is_aggregate_call(node, self.names.catalog):
+    def _check_grouped(self, node: exp.Expr, grouped: set[ColumnRef]) -> None:
+        if node in self._keys or isinstance(node, exp.Query) or is_aggregate_call(node, self.names.catalog):
             return
         column = self._column(node)
         if node.is_star or (column is not None and column not in grouped):
             name = column.name if column is not None else "*"
-            raise AnalysisError(
+            raise error_at(
+                node,
                 f"column '{name}' is neither grouped nor aggregated",
-                span=span_of(node),
                 hint="add it to GROUP BY, or use it in an aggregate such as max()",
             )
         for child in node.iter_expressions():
-            self._check_grouped(child, keys, grouped)
+            self._check_grouped(child, grouped)
 
     def _check_not_nested(self, node: exp.Expr) -> None:
         calls = [
@@ -266,12 +376,10 @@ class _BodySelect:
             if isinstance(part, exp.Anonymous) and is_aggregate_call(part, self.names.catalog)
         ]
         if len(calls) > 1:
-            raise AnalysisError(
-                f"aggregate '{calls[1].name}' inside '{calls[0].name}'", span=span_of(calls[1])
-            )
+            raise error_at(calls[1], f"aggregate '{calls[1].name}' inside '{calls[0].name}'")
 
     def _column(self, node: exp.Expr) -> ColumnRef | None:
-        """The column of this query's own tables that a node is, if it is one."""
+        """Return the column of this query's own tables that a node names, if it names one."""
         if not isinstance(node, exp.Column) or node.is_star:
             return None
         head = node.parts[0].name
@@ -281,3 +389,93 @@ class _BodySelect:
             return None
         found = self.scope.resolve(node)
         return found.column if found is not None else None
+
+    def _in_group(self, node: exp.Expr) -> typed_nodes.Expr | None:
+        for i, key in enumerate(self._keys):
+            if node == key:
+                return typed_nodes.GroupColumn(i, self._plain.of(key).type)
+        if is_aggregate_call(node, self.names.catalog):
+            return self._aggregate(node)
+        return None
+
+    def _aggregate(self, node: exp.Expr) -> typed_nodes.Expr:
+        condition: typed_nodes.Expr | None = None
+        call = node
+        if isinstance(call, exp.Filter):
+            condition = self._plain.condition(call.expression.this)
+            call = call.this
+        name = aggregate_name(call).lower()
+        if not isinstance(call, exp.Anonymous):
+            raise error_at(node, f"this form of '{name}' cannot be used in an aggregate yet")
+        written, distinct = written_arguments(call)
+        arguments = () if written and written[0].is_star else tuple(map(self._plain.of, written))
+        found = self._user(name, arguments, node)
+        if found is None:
+            row = builtin_aggregate(name)
+            if row is None or not row.in_bodies:
+                raise error_at(
+                    node,
+                    f"'{name}' over a table cannot be used in an aggregate yet",
+                    hint=f"these can: {', '.join(_AGGREGATES)}, and aggregates of your own",
+                )
+            found = built_in(row.function or row.name, arguments, self._plain.known_type(node))
+        found = replace(found, distinct=distinct, filter=condition)
+        if found not in self._aggregates:
+            self._aggregates.append(found)
+        return typed_nodes.GroupColumn(len(self._keys) + self._aggregates.index(found), found.type)
+
+    def _user(
+        self, name: str, arguments: tuple[typed_nodes.Expr, ...], node: exp.Expr
+    ) -> typed_nodes.Aggregation | None:
+        entry = self.names.catalog.aggregate(name)
+        if entry is None:
+            return None
+        if entry.python is not None:
+            raise error_at(node, f"'{name}' is in Python and cannot be called from an aggregate in ESL yet")
+        body = self.names.body_of(entry, [a.type for a in arguments])
+        given = tuple(converted(a, p.type) for a, p in zip(arguments, body.parameters, strict=True))
+        if len(body.returns) > 1:
+            raise error_at(node, f"'{name}' returns rows, which an aggregate cannot take from another yet")
+        if returns_growing_table(body):
+            raise SeveralRowsError(
+                f"'{name}' returns several rows, and a call in an aggregate takes one",
+                span=span_of(node),
+                hint=f"select the rows from a table, or let '{name}' return only one",
+            )
+        return typed_nodes.Aggregation(name, given, body.returns[0].type, user=body)
+
+
+def _scan_of(number: int, query: typed_nodes.Query) -> typed_nodes.Scan:
+    fields = tuple(Field(name, output.type) for name, output in zip(query.names, query.outputs, strict=True))
+    return typed_nodes.Scan(number, query=query, fields=fields)
+
+
+def _scan_of_table(number: int, node: exp.Expr, fields: Fields | None) -> typed_nodes.Scan:
+    if fields is None:
+        raise error_at(
+            node,
+            f"the columns of '{node.name}' are not known before Spark reads it",
+            hint="declare them with CREATE TABLE",
+        )
+    return typed_nodes.Scan(number, node.name.lower(), fields=fields)
+
+
+def _union(
+    node: exp.SetOperation, one: Attempt[typed_nodes.Query], other: Attempt[typed_nodes.Query]
+) -> typed_nodes.Query:
+    arranged = node.args.get("order") or node.args.get("limit")
+    if not isinstance(node, exp.Union) or node.args.get("distinct") or arranged:
+        raise error_at(
+            node,
+            f"{node.key.upper()} in this form cannot be used in an aggregate yet",
+            hint="UNION ALL can; IN, NOT IN and EXISTS do the work of the others",
+        )
+    left, right = one.get(), other.get()
+    types = []
+    for a, b in zip(left.outputs, right.outputs, strict=True):
+        common = common_type(a.type, b.type)
+        assert common is not None, "the types have been checked"
+        types.append(common)
+    first = with_outputs(left, [converted(o, t) for o, t in zip(left.outputs, types, strict=True)])
+    second = with_outputs(right, [converted(o, t) for o, t in zip(right.outputs, types, strict=True)])
+    return replace(first, united=(*first.united, replace(second, united=()), *second.united))

@@ -1,4 +1,4 @@
-"""How the functions of a program get at their arrays.
+"""Binding of arrays to the functions of a program.
 
 They are given the addresses of all of them, then that of the function that makes more room, and how many rows
 there is room for among those that are returned. A program that is not compiled gets the arrays themselves.
@@ -13,25 +13,25 @@ import re
 from collections.abc import Iterable, Mapping
 
 START, END = "arrays):\n    UNPACK", "return out, returned"
-"""The lines with which functions are written, when nobody knows yet which arrays they will need."""
+"""Lines around a function while its arrays are not known yet."""
 
 _PLACE, _GROW, _ROOM = "PLACE_OF_", "more", "returned"
 
 
 def room() -> str:
-    """How many rows can be returned."""
+    """Return the code for the number of rows that can be returned."""
     return f"arrays[{_PLACE}{_ROOM}]"
 
 
 def larger(arrays: Mapping[str, str]) -> list[str]:
-    """Lines that ask for larger arrays, which are given by name and type and grow together."""
+    """Return lines that ask for larger arrays, given by name and type, which grow together."""
     first = next(iter(arrays))
     lines = [f"more_room(arrays[{_PLACE}{_GROW}], {_PLACE}{first})"]
     return [*lines, *(_taken(name, dtype) for name, dtype in arrays.items())]
 
 
 def with_arrays(source: str, arrays: Mapping[str, str]) -> str:
-    """A source whose functions take these arrays, given by name and type."""
+    """Return a source whose functions take these arrays, given by name and type."""
     pointers = ", ".join(f"{dtype}_at(at[{place}])" for place, dtype in enumerate(arrays.values()))
 
     def divided(found: re.Match[str]) -> str:

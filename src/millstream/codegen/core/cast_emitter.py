@@ -10,7 +10,7 @@ from millstream.types import BIGINT, Kind, Type
 
 
 class CastEmitter(ValueEmitter):
-    """Writes conversions; what is no number while the program runs takes a longer way."""
+    """Emitter of conversions; values that are no numbers at run time are converted by Python."""
 
     def cast(self, expr: Cast) -> Value:
         given, wanted = expr.argument.type, expr.type
@@ -25,7 +25,7 @@ class CastEmitter(ValueEmitter):
         return self.outside("cast", (expr.argument,), wanted) if converted is None else converted
 
     def _converted(self, value: Value, given: Type, wanted: Type) -> Value | None:
-        """Between types that are numbers while the program runs; None if that needs a longer way."""
+        """Convert between types that are numbers at run time; None if Python has to convert."""
         code, null = value
         match kind_of(given), kind_of(wanted):
             case ("truth", "integer") if wanted.is_integral:
@@ -87,6 +87,6 @@ class CastEmitter(ValueEmitter):
 
 
 def beyond(type_: Type) -> str:
-    """A condition that a value does not fit a decimal type."""
+    """Return a condition that a value does not fit a decimal type."""
     limit = 10**type_.precision
     return f"{{v}} >= {limit} or {{v}} <= -{limit}"

@@ -6,7 +6,7 @@ Conditions are written so that what stands behind a false one is not computed.
 from __future__ import annotations
 
 from millstream.catalog.functions import is_deterministic
-from millstream.codegen.core.function_emitter import FunctionEmitter
+from millstream.codegen.core.function_emitter import FunctionEmitter, is_function
 from millstream.codegen.core.value_emitter import KnownValue, Value, either
 from millstream.ir import typed_nodes
 from millstream.ir.typed_nodes import Call, Case, Cast, Constant, Expr
@@ -18,12 +18,12 @@ _LONGEST = 200
 
 
 class ExpressionEmitter(FunctionEmitter):
-    """Writes expressions for their surroundings."""
+    """Emitter of expressions."""
 
     # ------------------------------------------------------------ values
 
     def value(self, expr: Expr | KnownValue) -> Value:
-        """What depends on arguments and columns only is computed once, however often it is written."""
+        """Compute a value; one of arguments and columns only is computed once."""
         if isinstance(expr, KnownValue | typed_nodes.Parameter):
             return self._value(expr)
         used = self._settled(expr)
@@ -41,7 +41,7 @@ class ExpressionEmitter(FunctionEmitter):
         return known
 
     def _settled(self, expr: Expr) -> tuple[Value, ...] | None:
-        """The values that it is made of, if they and it will stay the same, else (); None if it is long."""
+        """Return the values in an expression if all of them stay the same, else (); None if it is long."""
         if not isinstance(expr, Call | Cast | typed_nodes.Column):
             return ()
         used: dict[Value, None] = {}
@@ -64,7 +64,7 @@ class ExpressionEmitter(FunctionEmitter):
         return tuple(used)
 
     def _may_be_null(self, expr: Expr) -> bool:
-        """Whether an expression can be NULL, as far as its form tells."""
+        """Tell whether an expression can be NULL, as far as its form tells."""
         match expr:
             case Constant(value):
                 return value is None
@@ -135,7 +135,7 @@ class ExpressionEmitter(FunctionEmitter):
                 return Value(f"({expr.value})" if expr.value < 0 else str(expr.value))
 
     def _as_value(self, expr: Expr) -> Value:
-        """A condition as a value, of which both sides must be known."""
+        """Return a condition as a value, of which both sides must be known."""
         if not self._may_be_null(expr):
             return Value(self.truth(expr))
         yes = self._kept(self.truth(expr))
@@ -145,7 +145,7 @@ class ExpressionEmitter(FunctionEmitter):
     # ------------------------------------------------------------ conditions
 
     def truth(self, expr: Expr) -> str:
-        """A condition that is true where the expression is, and not where it is false or NULL."""
+        """Return a condition that is true where the expression is, and not where it is false or NULL."""
         match expr:
             case Constant(value):
                 return str(value is True)
@@ -171,7 +171,7 @@ class ExpressionEmitter(FunctionEmitter):
         return f"({value.code} and not {value.null})" if value.null else value.code
 
     def falsity(self, expr: Expr) -> str:
-        """A condition that is true where the expression is false, so not where it is NULL."""
+        """Return a condition that is true where the expression is false, so not where it is NULL."""
         match expr:
             case Constant(value):
                 return str(value is False)
@@ -201,7 +201,7 @@ class ExpressionEmitter(FunctionEmitter):
         return f"(not {value.code}{null})"
 
     def _shortly(self, first: str, second: Expr, word: str, side: object) -> str:
-        """Two conditions, of which the second is computed only where it matters."""
+        """Join two conditions; the second is computed only where it matters."""
         before, name = self._writer.length, ""
         with self._writer.deeper():
             code = side(second)  # type: ignore[operator]
@@ -267,7 +267,7 @@ class ExpressionEmitter(FunctionEmitter):
             self._writer.line(f"{null} = {value.null or 'False'}")
 
     def _coalesce(self, expr: Call) -> Value:
-        """The first that is not NULL; those behind it are not computed."""
+        """Return the first that is not NULL; those behind it are not computed."""
         first, *others = expr.arguments
         value = self.value(first)
         if not value.null:
@@ -283,7 +283,7 @@ class ExpressionEmitter(FunctionEmitter):
         return Value(result, null)
 
     def _extreme(self, expr: Call) -> Value:
-        """Greatest and least, which pass over NULLs."""
+        """Compute greatest and least, which ignore NULLs."""
         result, null = self._writer.name("v"), self._writer.name("n")
         self._writer.lines(f"{result} = {zero(kind_of(expr.type))}", f"{null} = True")
         operator = ">" if expr.name == "greatest" else "<"
@@ -294,6 +294,11 @@ class ExpressionEmitter(FunctionEmitter):
             with self._writer.deeper(f"if {known}({null} or {better}):"):
                 self._writer.lines(f"{result} = {value.code}", f"{null} = False")
         return Value(result, null)
+
+
+def is_supported(expr: Call) -> bool:
+    """Tell whether a call can be generated."""
+    return expr.name in _CONDITIONS or expr.name in ("coalesce", "greatest", "least") or is_function(expr)
 
 
 def _is_odd(value: float) -> bool:

@@ -7,12 +7,13 @@ from millstream.codegen.core.value_emitter import KnownValue, Value, either
 from millstream.ir.typed_nodes import Call
 from millstream.ir.value_kinds import DOUBLE, INTEGER, LIMITS, WORD, kind_of
 from millstream.program.failures import DIVISION, OVERFLOW
+from millstream.program.interpreted_functions import is_known
 from millstream.program.spark_text_hash import SEED
 from millstream.types import BIGINT, Kind, Type
 
 
 class FunctionEmitter(CastEmitter):
-    """Writes calls; those of functions that are not compiled go outside."""
+    """Emitter of calls; functions that are not compiled are interpreted."""
 
     def call(self, expr: Call) -> Value:
         rule = _RULES.get(expr.name)
@@ -24,7 +25,7 @@ class FunctionEmitter(CastEmitter):
         return rule(self, expr)
 
     def _sum(self, expr: Call) -> Value:
-        """``+ - *`` on numbers, and instants, dates and intervals that are moved or added."""
+        """Compute ``+ - *`` of numbers, timestamps, dates and intervals."""
         operator = expr.name[0]
         (a, b), null = self.operands(expr)
         if kind_of(expr.type) == DOUBLE:
@@ -118,12 +119,12 @@ class FunctionEmitter(CastEmitter):
         return Value(f"({a} {expr.name} {b})", null)
 
     def _function(self, expr: Call) -> Value:
-        """A function of doubles that NumPy has, and that has a value everywhere, if only NaN."""
+        """Return a function of doubles that NumPy has, and that has a value everywhere, if only NaN."""
         codes, null = self.operands(expr)
         return Value(f"np.{_OF_NUMPY[expr.name]}({', '.join(codes)})", null)
 
     def _whole(self, expr: Call) -> Value:
-        """Floor and ceil of doubles, as BIGINT."""
+        """Compute floor and ceil of doubles, as BIGINT."""
         if kind_of(expr.arguments[0].type) != DOUBLE or expr.type != BIGINT:
             return self.outside(expr.name, expr.arguments, expr.type)
         (a,), null = self.operands(expr)
@@ -132,7 +133,7 @@ class FunctionEmitter(CastEmitter):
         return self.checked(null, expr.type, lines, over, OVERFLOW)
 
     def _interval(self, expr: Call) -> Value:
-        """So many units: ``num_min minutes``."""
+        """Compute a number of units, such as ``num_min minutes``."""
         if expr.arguments[0].type != BIGINT:
             return self.outside(expr.name, expr.arguments, expr.type)
         (a, unit), null = self.operands(expr)
@@ -168,7 +169,7 @@ class FunctionEmitter(CastEmitter):
         return self.checked(null, expr.type, [f"{{v}}, {over} = times({a}, {by})"], over, OVERFLOW)
 
     def _hash(self, expr: Call) -> Value:
-        """Spark's own; a NULL leaves the hash as it is. That of a text that comes first is known."""
+        """Compute Spark's hash; a NULL leaves it as it is, and that of a leading text is looked up."""
         values = [self.kept(self.value(argument)) for argument in expr.arguments]
         name = self._writer.name("v")
         self._writer.line(f"{name} = {SEED}")
@@ -190,7 +191,7 @@ class FunctionEmitter(CastEmitter):
         return Value(name)
 
     def _logarithm(self, expr: Call) -> Value:
-        """NULL where there is none."""
+        """Compute a logarithm, NULL where it is undefined."""
         codes, null = self.operands(expr)
         low = "-1.0" if expr.name == "log1p" else "0.0"
         nulls = [*([null] if null else []), *(f"({code} <= {low})" for code in codes)]
@@ -202,13 +203,23 @@ class FunctionEmitter(CastEmitter):
         return Value(f"({a} // 86400000000)", null)
 
 
+def is_function(expr: Call) -> bool:
+    """Tell whether a function is compiled or interpreted for arguments of these types."""
+    if expr.name in _HASHES:
+        return all(_is_hashed(argument.type) for argument in expr.arguments)
+    types = [expr.type, *(argument.type for argument in expr.arguments)]
+    is_outside = any(kind_of(type_) == WORD for type_ in types)
+    is_outside |= expr.name == "pmod" and any(type_.kind is Kind.DECIMAL for type_ in types)
+    return is_known(expr.name) or (expr.name in _RULES and not is_outside)
+
+
 def _is_number(code: str) -> bool:
-    """Whether it is known when it is written, and not less than zero."""
+    """Tell whether it is known when it is written, and not less than zero."""
     return code.replace(".", "", 1).isdigit()
 
 
 def _is_hashed(type_: Type) -> bool:
-    """Whether Spark's hash of a type is known here."""
+    """Tell whether Spark's hash of a type is known here."""
     return kind_of(type_) != WORD or type_.kind is Kind.STRING
 
 

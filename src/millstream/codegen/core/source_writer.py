@@ -16,7 +16,7 @@ _DEEPEST = 98
 
 
 class SourceWriter:
-    """Lines of Python at a depth, and names that nobody else has.
+    """Lines of Python at a depth, and unique names.
 
     >>> writer = SourceWriter()
     >>> writer.line("for i in range(3):")
@@ -31,7 +31,7 @@ class SourceWriter:
         self._lines: list[str] = []
         self._names = 0
         self._known: list[dict[Hashable, Any]] = [{}]
-        """What has been computed, by blocks, from the outermost to the one at hand."""
+        """Computed values, by blocks, from the outermost to the current one."""
 
     @property
     def _depth(self) -> int:
@@ -50,7 +50,7 @@ class SourceWriter:
 
     @contextmanager
     def deeper(self, head: str = "") -> Iterator[None]:
-        """A block; one that stays empty passes."""
+        """Open a block; one that stays empty passes."""
         if self._depth >= _DEEPEST:
             raise AnalysisError(
                 "this is nested too deeply to be compiled",
@@ -68,15 +68,15 @@ class SourceWriter:
     # ------------------------------------------------------------ what is computed once
 
     def remember(self, what: Hashable, value: Any) -> None:
-        """Something has been computed whose value does not change in this block."""
+        """Remember a computed value that does not change in this block."""
         self._known[-1][what] = value
 
     def recall(self, what: Hashable) -> Any:
-        """Its value if it has been computed wherever one gets here, else None."""
+        """Return a value that has been computed on all paths to this place, else None."""
         return next((known[what] for known in self._known if what in known), None)
 
     def remembered(self, kind: type[Remembered]) -> list[tuple[Remembered, Any]]:
-        """All of a kind that can be recalled."""
+        """Return all of a kind that can be recalled."""
         return [(w, value) for known in self._known for w, value in known.items() if isinstance(w, kind)]
 
     def forget(self, what: Hashable) -> None:
@@ -87,7 +87,7 @@ class SourceWriter:
 
     @property
     def length(self) -> int:
-        """How many lines there are: who asks before and after knows whether something was written."""
+        """Number of lines."""
         return len(self._lines)
 
     def cut(self, length: int) -> list[str]:

@@ -33,7 +33,7 @@ class KnownValue:
 
 
 class EmitterScope(ABC):
-    """What expressions need to know about where they stand."""
+    """Scope of generated expressions."""
 
     writer: SourceWriter
 
@@ -50,7 +50,7 @@ class EmitterScope(ABC):
     def grouped(self, index: int) -> Value: ...
 
     def settled(self, part: typed_nodes.Parameter | typed_nodes.Column | typed_nodes.Oldest) -> Value | None:
-        """Its value if that stays the same for as long as what is computed of it is remembered."""
+        """Return a value that stays the same for as long as results computed from it are remembered."""
         return self.parameter(part.index) if isinstance(part, typed_nodes.Parameter) else None
 
     @abstractmethod
@@ -58,27 +58,27 @@ class EmitterScope(ABC):
 
     @abstractmethod
     def exists(self, query: typed_nodes.Query) -> str:
-        """A condition."""
+        """Return a condition."""
 
     @abstractmethod
     def among(self, values: tuple[Value, ...], node: typed_nodes.InQuery) -> tuple[str, str]:
-        """Two conditions: it is among them, and it is surely not."""
+        """Return two conditions: the value is among them, and it is surely not."""
 
     @abstractmethod
     def word(self, value: object, type_: Type) -> str:
-        """A constant that is a word."""
+        """Return a constant that is a word."""
 
     @abstractmethod
     def labels(self, type_: Type) -> str:
-        """The array that gives the order of words of a type."""
+        """Return the array that gives the order of words of a type."""
 
     @abstractmethod
     def hashes(self, function: str, type_: Type) -> str:
-        """The array that gives the hashes of words of a type."""
+        """Return the array that gives the hashes of words of a type."""
 
     @abstractmethod
     def outside(self, name: str, types: tuple[Type, ...], result: Type) -> str:
-        """A function that is not compiled, by the name that calls it."""
+        """Return a function that is not compiled, by the name that calls it."""
 
     @abstractmethod
     def fail(self, failure: int) -> None:
@@ -86,7 +86,7 @@ class EmitterScope(ABC):
 
 
 class ValueEmitter(ABC):
-    """What everybody needs who writes values for some surroundings."""
+    """Base of the emitters of values."""
 
     def __init__(self, around: EmitterScope) -> None:
         self._around = around
@@ -100,7 +100,7 @@ class ValueEmitter(ABC):
         """Write what an expression needs, and give its value."""
 
     def kept(self, value: Value) -> Value:
-        """A value in names of its own, so that it is computed once."""
+        """Return a value in names of its own, so that it is computed once."""
         code = value.code if is_simple(value.code) else self._kept(value.code)
         null = value.null if is_simple(value.null) or not value.null else self._kept(value.null)
         return Value(code, null)
@@ -121,13 +121,13 @@ class ValueEmitter(ABC):
         return Value(name_, null)
 
     def operands(self, expr: Call) -> tuple[list[str], str]:
-        """The codes of the arguments, and when one of them is NULL."""
+        """Return the codes of the arguments, and when one of them is NULL."""
         values = [self.kept(self.value(argument)) for argument in expr.arguments]
         nulls = list(dict.fromkeys(value.null for value in values if value.null))
         return [value.code for value in values], either(*nulls) if nulls else ""
 
     def checked(self, null: str, type_: Type, lines: list[str], failing: str, failure: int) -> Value:
-        """A value computed by lines (``{v}`` is its name) that may fail; not where something is NULL."""
+        """Write lines that compute a value (``{v}`` is its name) and may fail, unless an operand is NULL."""
         name = self._writer.name("v")
         if null:
             null = self._kept(null)
@@ -150,16 +150,16 @@ class ValueEmitter(ABC):
 
 
 def truth(null: str) -> str:
-    """Whether a value is NULL, as arrays keep it."""
+    """Tell whether a value is NULL, as arrays keep it."""
     return {"": "0", "False": "0", "True": "1"}.get(null, null)
 
 
 def either(*conditions: str) -> str:
-    """One of several conditions, each named once."""
+    """Join conditions with ``or``, each once."""
     known = list(dict.fromkeys(conditions))
     return known[0] if len(known) == 1 else f"({' or '.join(known)})"
 
 
 def is_simple(code: str) -> bool:
-    """Whether it is a name or a number, which stays the same wherever it is written again."""
+    """Tell whether it is a name or a number, which stays the same wherever it is written again."""
     return code.isidentifier() or code.lstrip("-").replace(".", "", 1).isdigit()

@@ -1,4 +1,4 @@
-"""What a search remembers, as columns of a table: of a partition, and of each attempt in it."""
+"""The state of a matcher as columns of tables: of partitions, and of attempts."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class StateColumn:
     type: Type
 
     def of(self, row: str) -> str:
-        """The place of its value."""
+        """Return the source of its value."""
         return f"{self.prefix}_c{self.index}[{row}]"
 
     def null_of(self, row: str) -> str:
-        """The place that has 1 for NULL."""
+        """Return the source of its NULL mark (1 for NULL)."""
         return f"{self.prefix}_n{self.index}[{row}]"
 
     def at(self, row: str) -> Value:
@@ -36,21 +36,21 @@ class StateColumn:
         writer.lines(f"{self.of(row)} = {code}", f"{self.null_of(row)} = {null_number(value)}")
 
     def same(self, row: str, other: str) -> str:
-        """A condition: two rows have the same there."""
+        """Return the test that two rows have equal values."""
         same_null = f"{self.null_of(row)} == {self.null_of(other)}"
         return f"{self.of(row)} == {self.of(other)} and {same_null}"
 
 
 def null_number(value: Value) -> str:
-    """1 for NULL, as arrays have it."""
+    """Return the source of the NULL mark of a value."""
     return {"": "0", "True": "1", "False": "0"}.get(value.null, f"1 if {value.null} else 0")
 
 
 @dataclass
 class StateColumns:
-    """The columns of a table, each known by what it holds.
+    """The columns of a table, by their contents.
 
-    Which are needed is learnt while the source is written: then it is written again.
+    Columns are added while the source is generated; then it is generated again.
     """
 
     prefix: str
@@ -61,7 +61,7 @@ class StateColumns:
         return StateColumn(self.prefix, list(self.fields).index(what), known.type)
 
     def words(self) -> list[StateColumn]:
-        """Those that have codes of words."""
+        """Return the columns with codes of strings."""
         return [self.cell(what) for what, known in self.fields.items() if kind_of(known.type) == WORD]
 
 
@@ -71,7 +71,7 @@ def _text(what: Hashable) -> str:
 
 @dataclass
 class AttemptRequirements:
-    """All that is learnt: columns of tuples, how many tuples back they are looked at, and cells."""
+    """The requirements of a pattern: columns of tuples, their distances back, and state columns."""
 
     columns: list[int] = field(default_factory=list)
     back: dict[int, int] = field(default_factory=dict)
@@ -84,7 +84,7 @@ class AttemptRequirements:
         return len(self.columns) + sum(self.back.values()) + fields
 
     def column(self, index: int) -> int:
-        """The number that a column of tuples has among those that are read."""
+        """Return the number of a column among those that are read."""
         if index not in self.columns:
             self.columns.append(index)
         return self.columns.index(index)

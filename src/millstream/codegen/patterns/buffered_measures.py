@@ -1,4 +1,4 @@
-"""Measures for which tuples are kept: windows that move inside a star, and what needs all values at once."""
+"""Measures with a buffer of tuples: windows inside a star, and aggregates that need all values."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 from millstream.codegen.core.value_emitter import Value
 from millstream.codegen.patterns.attempt_state import StateColumn
 from millstream.codegen.patterns.measure_emitters import MeasureEmitter, Result
-from millstream.codegen.udas.accumulator_emitter import Accumulator, CalledUda
+from millstream.codegen.udas.accumulator_emitters import ACCUMULATORS, Accumulator, CalledUda
 from millstream.codegen.udas.body_emitter import BodyEmitter, ProgramContext
-from millstream.codegen.udas.compiled_aggregates import ACCUMULATORS
 from millstream.codegen.udas.local_table_emitter import TableRequirements
 from millstream.codegen.udas.multi_row_table import MultiRowTable
 from millstream.ir import typed_nodes
@@ -51,7 +50,7 @@ class _Listed(Accumulator):
 
 
 class _OfLastTuple(CalledUda):
-    """Of what the tuples of a window return, only the last one's counts."""
+    """The result of the last tuple of a window; the results of the others are discarded."""
 
     def take(self, arguments: list[Value]) -> None:
         self._writer.lines(f"{self._name} = {zero(kind_of(self.aggregate.type))}", f"{self._null} = True")
@@ -110,7 +109,7 @@ class MovingMeasure(MeasureEmitter):
         return lambda: value
 
     def _values(self) -> list[Value]:
-        """The arguments of the tuple; with FILTER also whether it counts, and NULLs if it does not."""
+        """Return the arguments of the tuple; with FILTER also its outcome, and NULLs where it fails."""
         if not self._is_filtered:
             return self._arguments()
         types = [argument.type for argument in self.measure.aggregation.arguments]
@@ -173,7 +172,7 @@ class WholeMeasure(MovingMeasure):
         return self.begin()
 
     def _of_now(self) -> Value:
-        raise AssertionError("nobody asks before the star is complete")
+        raise AssertionError("the value is read only after the star is complete")
 
     def keep(self) -> None:
         if self._ended is None:

@@ -1,4 +1,4 @@
-"""Attempts that differ in nothing: of two to which the same will happen, the older one is enough."""
+"""Equivalent attempts: of two with the same future, the older one is enough."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from millstream.ir.typed_nodes import Expr
 
 
 def differences(j: int, code: PatternScope) -> list[StateColumn] | None:
-    """Where two attempts at an element with the same tuple can differ in a way that matters.
+    """Return the state columns of attempts at an element that later conditions read.
 
-    That is what later conditions can see of them. If it is the same, the younger one fails if the older one
-    does, and is forgotten if that matches. None where it cannot be told, or where there are never two.
+    If two attempts at one tuple agree in them, the younger one fails if the older one does, and is dropped if
+    that matches. None where the columns are not known, or where there are never two attempts.
     """
     pattern = code.pattern
     first_star = next(
@@ -46,7 +46,7 @@ def differences(j: int, code: PatternScope) -> list[StateColumn] | None:
 
 
 def _asked_after(j: int, pattern: Pattern) -> Iterator[tuple[Expr, bool]]:
-    """Conditions that an attempt at an element has still before it; whether they are its own final ones."""
+    """Yield the later conditions of an attempt at an element, and whether they are its final ones."""
     if pattern.elements[j].star:
         yield from ((condition, False) for condition in pattern.elements[j].per_tuple)
         yield from ((condition, True) for condition in pattern.elements[j].final)

@@ -13,7 +13,7 @@ STAMP = ("time", "origin", "number")
 
 
 class MatchEmitter:
-    """What a match gives, at once or when an older attempt has failed: until then the attempt keeps it."""
+    """The results of a match, emitted at once, or stored in the attempt until older attempts have failed."""
 
     def __init__(self, code: PatternScope) -> None:
         self._code, self._pattern, self._writer = code, code.pattern, code.writer
@@ -24,13 +24,13 @@ class MatchEmitter:
         return [expressions.kept(expressions.value(output)) for output in self._pattern.outputs]
 
     def stamp(self, *, star: bool) -> list[str]:
-        """Time, origin and number of the last tuple; of a star that is the one before the tuple that came."""
+        """Return time, origin and number of the last tuple; for a star that is the previous tuple."""
         if star:
             return [self._code.needs.partition.cell(("stamp", name)).of("k") for name in STAMP]
         return ["instants[i]", "origins[i]", "numbers[i]"]
 
     def remember_stamp(self) -> None:
-        """The tuple may be the last of a star."""
+        """Emit the storage of the stamp of a tuple that may be the last of a star."""
         for kept, now in zip(self.stamp(star=True), self.stamp(star=False), strict=True):
             self._writer.line(f"{kept} = {now}")
 

@@ -1,17 +1,16 @@
-"""The loop of a search as generated source: what a tuple does to the attempts of its partition."""
+"""Generated source of the matcher's loop: the effect of a tuple on the attempts of its partition."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 
-from millstream.codegen.patterns.attempt_emitter import NEW, NOBODY, AttemptEmitter
+from millstream.codegen.patterns.attempt_emitter import NEW, NO_ATTEMPT, AttemptEmitter
 from millstream.codegen.patterns.attempt_state import AttemptRequirements, StateColumn
-from millstream.codegen.patterns.condition_cache import ConditionCache, OwnConditionCache
+from millstream.codegen.patterns.condition_cache import ConditionCache
 from millstream.codegen.patterns.equivalent_attempts import differences
 from millstream.codegen.patterns.match_emitter import MatchEmitter
 from millstream.codegen.patterns.pattern_scope import ElementPhase, PatternScope
-from millstream.codegen.patterns.shared_condition_emitter import SharedConditionEmitter
 from millstream.codegen.udas.body_emitter import ProgramContext
 from millstream.inference.condition_shape import at_most, measures_in, own_tuple
 from millstream.inference.condition_text import ConditionText
@@ -21,14 +20,14 @@ from millstream.ir.typed_nodes import Expr
 from millstream.ir.value_kinds import TRUTH, kind_of
 
 WAITING, IN_LAST_STAR = -1, -2
-"""What an attempt can be at besides an element: its end, or the inside of a star, the last one first."""
+"""States of an attempt besides elements: complete and waiting, or inside a star, the last one first."""
 
 
 class MatcherEmitter:
-    """Writes the functions of a program.
+    """Emitter of the functions of a program.
 
-    What an attempt is at is a number: that of the element that its next tuple is offered to, or a negative
-    one while it is inside a star, or complete and waiting.
+    The state of an attempt is the number of the element that its next tuple is offered to, or a negative
+    number inside a star, or when it is complete and waits.
     """
 
     def __init__(
@@ -40,7 +39,6 @@ class MatcherEmitter:
         *,
         ops: bool,
         counted: bool,
-        together: bool,
     ) -> None:
         self._pattern, self._shared, self._needs = pattern, shared, needs
         self._barren = barren(facts_of(pattern)) if ops else frozenset()
@@ -53,16 +51,12 @@ class MatcherEmitter:
         self._differences = {
             j: cells for j in range(self._count) if (cells := differences(j, self._code)) is not None
         }
-        self.answers: ConditionCache = (
-            SharedConditionEmitter(pattern, self._code)
-            if together
-            else OwnConditionCache(pattern, self._code, ops=ops)
-        )
+        self._cache = ConditionCache(pattern, self._code, ops=ops)
 
     # ------------------------------------------------------------ functions
 
     def functions(self) -> None:
-        self._shared.texts.append("")  # what is nobody's fault
+        self._shared.texts.append("")  # errors without a condition
         self._run()
         self._writer.line("")
         self._finish()
@@ -72,27 +66,25 @@ class MatcherEmitter:
         writer.line("def run(count, codes, instants, origins, numbers, span, fail, arrays):")
         writer.lines("    UNPACK", "    out = 0")
         with writer.deeper():
-            self.answers.begin()
             with writer.deeper("for i in range(span[0], count):"):
-                # A tuple begins one attempt at most. Who has called makes room for more, and calls again.
+                # A tuple starts at most one attempt. The caller makes room for more, and calls again.
                 with writer.deeper(f"if {self._attempts.full}:"):
                     writer.lines("span[0] = i", "return out, returned")
                 if self._shared.outside:
                     writer.line("fail[2] = i")
                 writer.line("k = codes[i]")
                 self._read()
-                self.answers.look_up()
+                self._cache.reset()
                 writer.lines("taken = False", "freed = False", "barred = False", "row = at_head[k]")
                 writer.lines(*(f"near{j} = -1" for j in self._differences))
                 self._attempts.break_one()
                 self._offer()
                 self._start()
                 self._remember()
-                self.answers.put_down()
             writer.lines("span[0] = count", "return out, returned")
 
     def _finish(self) -> None:
-        """The end of the input: a trailing star is complete, and every other open attempt has failed."""
+        """Emit the end of the input: trailing stars are complete, and all other attempts fail."""
         writer = self._writer
         writer.line("def finish(count, codes, span, fail, arrays):")
         writer.lines("    UNPACK", "    out = 0")
@@ -119,7 +111,7 @@ class MatcherEmitter:
     # ------------------------------------------------------------ the tuple
 
     def _read(self) -> None:
-        """The columns of the tuple; before the first tuple of a partition there is none."""
+        """Emit the reading of the tuple's columns; the predecessors of the first tuple are NULL."""
         writer, pattern = self._writer, self._pattern
         for number, index in enumerate(self._needs.columns):
             is_truth = kind_of(pattern.fields[index].type) == TRUTH
@@ -138,18 +130,18 @@ class MatcherEmitter:
     # ------------------------------------------------------------ attempts
 
     def _offer(self) -> None:
-        """Offer the tuple to the attempts, oldest first."""
+        """Emit the loop that offers the tuple to the attempts, oldest first."""
         writer = self._writer
         self._attempts.blame("row")
         with writer.deeper("while row >= 0:"):
             writer.lines("after = at_next[row]", f"state = {self._state.of('row')}")
             writer.lines("offered = state", "verdict = 0", "changed = False")
             stars = [j for j, element in enumerate(self._pattern.elements) if element.star]
-            self.answers.find_out({j: f"state == {self._inside(j)}" for j in stars})
+            self._cache.find_out({j: f"state == {self._inside(j)}" for j in stars})
             for word, j in zip(_words(), stars, strict=False):
                 with writer.deeper(f"{word} state == {self._inside(j)}:"):
                     self._go_on(j)
-            self.answers.find_out({j: f"offered == {j}" for j in range(1, self._count)})
+            self._cache.find_out({j: f"offered == {j}" for j in range(1, self._count)})
             for word, j in zip(_words(), range(1, self._count), strict=False):
                 with writer.deeper(f"{word} offered == {j}:"):
                     self._begin(j)
@@ -158,14 +150,14 @@ class MatcherEmitter:
             with writer.deeper("if verdict == 1:"):
                 self._attempts.drop()
             with writer.deeper("elif verdict > 1:"):
-                # Of what is younger nothing can come: it begins inside the match, or inside an older one.
+                # Younger attempts start inside the match, or inside an older one.
                 writer.lines("complete = row if verdict == 3 else -1", "row = at_tail[k]")
                 with writer.deeper("while row != complete:"):
                     self._attempts.drop()
                     writer.line("row = at_tail[k]")
                 writer.line("after = -1")
             writer.line("row = after")
-        # Those that waited for an older attempt are matches once that has failed.
+        # Attempts that waited are matches once all older ones have failed.
         writer.line("row = at_head[k]")
         with writer.deeper(f"while row >= 0 and {self._state.of('row')} == {WAITING}:"):
             self._matches.emit_aside()
@@ -175,9 +167,9 @@ class MatcherEmitter:
 
     @contextmanager
     def _taking(self, j: int, phase: ElementPhase, allocate: bool = False) -> Iterator[None]:
-        """Ask what an element asks of a tuple. Inside, all holds and its measures have the tuple."""
+        """Emit the conditions of an element; the body is for tuples that hold, which its measures include."""
         code = self._code
-        asked = self.answers.of[j]
+        asked = self._cache.of[j]
         rest = asked.rest
         own = code.measures_of(j)
         running = [m for m in own if any(m in measures_in(c) for c in rest)]
@@ -204,14 +196,14 @@ class MatcherEmitter:
             yield
 
     def _holding(self, stack: ExitStack, conditions: Iterable[Expr], written: Iterable[Expr] = ()) -> None:
-        """Go on if conditions hold; ``written`` are those of the pattern that they were made of."""
+        """Emit tests of conditions; ``written`` are their forms in the pattern."""
         conditions = list(conditions)
         for condition, original in zip(conditions, list(written) or conditions, strict=True):
             self._code.about(" ".join(ConditionText(self._pattern).of(original).split()))
             stack.enter_context(self._writer.deeper(f"if {self._code.expressions.truth(condition)}:"))
 
     def _go_on(self, j: int) -> None:
-        """A tuple comes to an attempt inside a star: it takes it, or is complete."""
+        """Emit the effect of a tuple on an attempt inside a star: the star takes it, or is complete."""
         writer, code = self._writer, self._code
         writer.lines("offered = -1", "held = False")
         with self._taking(j, ElementPhase.GOING_ON):
@@ -242,7 +234,7 @@ class MatcherEmitter:
             self._writer.line("barred = True")
 
     def _complete(self, j: int) -> None:
-        """A star is complete; the tuple that ended it is offered to the next element."""
+        """Emit the end of a star; the next element gets the tuple that ended it."""
         writer, code = self._writer, self._code
         writer.line("verdict = 1")
         with code.at(ElementPhase.COMPLETE, j, "row"), ExitStack() as stack:
@@ -257,7 +249,7 @@ class MatcherEmitter:
                 writer.lines("verdict = 0", f"offered = {j + 1}")
 
     def _begin(self, j: int) -> None:
-        """A tuple is offered to an element as its first."""
+        """Emit the offer of a tuple to an element as its first."""
         writer = self._writer
         element = self._pattern.elements[j]
         writer.line("verdict = 1")
@@ -270,14 +262,14 @@ class MatcherEmitter:
                 return
             self._keep(j)
             if j in self._differences:
-                # If an older attempt is here and is the same, it is enough.
+                # An older equivalent attempt is enough.
                 same = [f"near{j} >= 0", *(cell.same("row", f"near{j}") for cell in self._differences[j])]
                 stack.enter_context(writer.deeper(f"if not ({' and '.join(same)}):"))
             writer.line("verdict = 0")
             self._took(TuplePosition(j))
 
     def _keep(self, j: int) -> None:
-        """An element has its first tuple: write down what will be asked about it."""
+        """Emit the storage of the first tuple of an element, as far as it is read later."""
         star = self._pattern.elements[j].star
         self._code.keep_tuple(j, "row", first=star)
         for m in self._code.measures_of(j):
@@ -295,7 +287,7 @@ class MatcherEmitter:
             asked += f" and (freed or {self._led.of('k')} == 0)"
         early = any(self._code.measures[m].has_tables for m in self._code.measures_of(0))
         writer.line("begun = 0")
-        self.answers.find_out({0: "not taken" if element.star else asked})
+        self._cache.find_out({0: "not taken" if element.star else asked})
         self._attempts.blame(str(NEW), begins=True)
         with writer.deeper(f"if {asked}:"), self._taking(0, ElementPhase.BEGUN, early), ExitStack() as stack:
             if not element.star:
@@ -310,19 +302,19 @@ class MatcherEmitter:
                 self._keep(0)
                 writer.line("begun = 2")
         if early:
-            # What measures keep belongs to an attempt, which came to nothing.
+            # Rows of measures belong to an attempt, which has failed.
             with writer.deeper("if begun == 1:"):
                 self._attempts.drop()
 
     @property
     def _led(self) -> StateColumn:
-        """Whether the last tuple would have been taken by the leading star, and no match has taken it."""
+        """The column that marks a last tuple that the leading star takes and no match has taken."""
         return self._needs.partition.cell("led")
 
     # ------------------------------------------------------------ matches
 
     def _matched(self, *, star: bool) -> None:
-        """An attempt is complete: a match if it is the oldest, else it waits for those before it."""
+        """Emit the completion of an attempt: the oldest is a match, others wait."""
         writer = self._writer
         values, stamp = self._matches.results(), self._matches.stamp(star=star)
         with writer.deeper("if at_head[k] == row:"):
@@ -333,11 +325,11 @@ class MatcherEmitter:
             writer.lines(f"{self._state.of('row')} = {WAITING}", "changed = True", "verdict = 3")
         writer.line("freed = True" if star else "taken = True")
 
-    # ------------------------------------------------------------ what is remembered of the tuple
+    # ------------------------------------------------------------ history
 
     def _remember(self) -> None:
         writer, code = self._writer, self._code
-        self._attempts.blame(str(NOBODY))
+        self._attempts.blame(str(NO_ATTEMPT))
         needed = ["at_head[k] >= 0"]
         if self._pattern.elements[0].star:
             writer.line("led = 0")
@@ -360,8 +352,8 @@ class MatcherEmitter:
         writer.line(f"alive[k] = {kept}")
 
     def _satisfies_leading_star(self, stack: ExitStack) -> None:
-        """Its conditions of each tuple, without those that have aggregates."""
-        asked = self.answers.of[0]
+        """Emit the tests of the leading star's conditions without aggregates."""
+        asked = self._cache.of[0]
         stack.enter_context(self._writer.deeper(f"if {asked.holds}:"))
         stack.enter_context(self._code.at(ElementPhase.ASKED))
         own = [(own_tuple(condition, self._pattern, 0, alone=True), condition) for condition in asked.rest]

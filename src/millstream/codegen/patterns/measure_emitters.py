@@ -1,7 +1,7 @@
-"""Aggregates of the tuples that an element takes: what an attempt keeps of them, and how they go on.
+"""Aggregates of the tuples of an element: their state in an attempt, and their updates.
 
-Conditions are asked about a measure that has the tuple already, which is taken only if they hold. So nothing
-that is needed afterwards may change before: ``keep`` comes when that is decided.
+Conditions read a measure that includes the tuple, which is taken only if they hold. So the state changes only
+after that, in ``keep``.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 from millstream.codegen.core.value_emitter import Value
 from millstream.codegen.patterns.attempt_state import StateColumn
-from millstream.codegen.udas.accumulator_emitter import Scalar
-from millstream.codegen.udas.compiled_aggregates import ACCUMULATORS
+from millstream.codegen.udas.accumulator_emitters import ACCUMULATORS, Scalar
 from millstream.ir.pattern import Measure
 from millstream.ir.value_kinds import TRUTH, kind_of
 from millstream.types import Type
@@ -23,11 +22,11 @@ if TYPE_CHECKING:
     from millstream.codegen.patterns.pattern_scope import PatternScope
 
 Result = Callable[[], Value]
-"""Writes what gives the value of a measure."""
+"""A function that emits the value of a measure."""
 
 
 class MeasureEmitter(ABC):
-    """One measure, of the attempt whose number the name ``row`` has."""
+    """One measure of the attempt ``row``."""
 
     has_tables = False
 
@@ -37,33 +36,33 @@ class MeasureEmitter(ABC):
 
     @abstractmethod
     def begin(self) -> Result:
-        """The first tuple of the element comes."""
+        """Emit the value with the first tuple of the element."""
 
     @abstractmethod
     def go_on(self) -> Result:
-        """A further one comes."""
+        """Emit the value with a further tuple."""
 
     @abstractmethod
     def keep(self) -> None:
-        """It is taken."""
+        """Emit the storage of the value, after the tuple has been taken."""
 
     @abstractmethod
     def kept(self) -> Value:
-        """The value that the attempt has."""
+        """Emit the stored value."""
 
     def end(self, *, is_kept: bool) -> Result | None:
-        """The element is complete; gives another value if that makes one.
+        """Emit the end of the element; return another value if it has one then.
 
-        What has been so far is kept, or (of an element with one tuple) in names.
+        The value so far is stored (``is_kept``), or in variables for an element with one tuple.
         """
         return None
 
     def cells(self) -> list[StateColumn] | None:
-        """What an attempt keeps, if that is all in columns of its own."""
+        """Return the state columns of the attempt, if there is no other state."""
         return None
 
     def clear(self) -> None:  # noqa: B027 # most have nothing but columns of the attempt
-        """The attempt is gone."""
+        """Emit the removal of state outside of the attempt's columns."""
 
     def _cell(self, part: int, type_: Type) -> StateColumn:
         return self._code.needs.attempt.cell(("measure", self._number, part), type_)
@@ -73,7 +72,7 @@ class MeasureEmitter(ABC):
         return [expressions.kept(expressions.value(a)) for a in self.measure.aggregation.arguments]
 
     def _counting(self) -> AbstractContextManager[None]:
-        """What is written inside is done for tuples that the FILTER wants."""
+        """Emit the test of FILTER around the body."""
         wanted = self.measure.aggregation.filter
         if wanted is None:
             return nullcontext()
@@ -81,7 +80,7 @@ class MeasureEmitter(ABC):
 
 
 class ScalarMeasure(MeasureEmitter):
-    """One that a few numbers are enough for."""
+    """A measure whose state is a few numbers."""
 
     def begin(self) -> Result:
         self._now = self._accumulator()
@@ -118,7 +117,7 @@ class ScalarMeasure(MeasureEmitter):
         return accumulator
 
     def _unwritten(self) -> Scalar:
-        """An accumulator that has its names, without the lines that begin it."""
+        """Return an accumulator with its variables, without the lines that initialize it."""
         length = self._writer.length
         accumulator = self._accumulator()
         accumulator.begin()

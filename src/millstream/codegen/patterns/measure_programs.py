@@ -16,7 +16,7 @@ ProgramOf = Callable[[Body | PythonBody], Program | PythonProgram]
 
 
 def with_programs(pattern: Pattern, program_of: ProgramOf) -> Pattern:
-    """The pattern with what runs aggregates in the place of what has been checked of them."""
+    """Return the pattern with programs in place of the bodies of its aggregates."""
 
     def made(measure: Measure) -> Measure:
         content = measure.aggregation

@@ -1,4 +1,4 @@
-"""Which way a measure is computed."""
+"""Selection of the emitter of a measure."""
 
 from __future__ import annotations
 

@@ -1,49 +1,44 @@
-"""From the checked form of a pattern to a program: one loop that offers each tuple to all open attempts.
+"""Compiler of sequence patterns: one loop that offers each tuple to all open attempts.
 
-By definition attempts come one after the other, and one that fails is followed by the one a tuple later. That
-would mean to go back in the input, and to keep all tuples since the attempt began. Here no tuple is looked at
-twice and none is kept: at each tuple the attempt that begins with it is begun at once, beside the older ones,
-as if those had failed. The open attempts of a partition stand in a list, oldest first, and a tuple is offered
-to one after the other. That gives the same:
+By definition attempts are made one after the other, and a failed attempt is followed by one that starts a
+tuple later. That goes back in the input, and needs all tuples since the start of the attempt. The program
+reads each tuple once and stores none: at each tuple an attempt starts at once, beside the older ones, as if
+those had failed. The open attempts of a partition are a list, oldest first, and a tuple is offered to one
+after the other. The matches are the same:
 
-- An attempt is determined by its tuples: it never gives any back, so it fails or matches at the same tuple,
-  whether that is looked at now or later.
-- If the oldest attempt matches, all others began inside the match, and are forgotten. If it fails, the next
-  one is the oldest, and has come as far already as it would have come by going back.
-- An attempt that is complete while an older one is open waits, with its results, for what becomes of that.
-  All younger ones are forgotten: if it becomes a match they are inside it, and if not, inside an older one.
-  What begins after it takes it for a match, also in the rule about leading stars.
-- An attempt for which something could not be computed waits too. Only if it becomes the oldest the search
-  fails, as it does by definition; otherwise nobody would have asked.
+- The tuples of an attempt determine it: it gives none back, so it fails or matches at the same tuple in
+  either order.
+- If the oldest attempt matches, all others started inside the match, and are dropped. If it fails, the next
+  one is the oldest, and is as far as it would be after going back.
+- A complete attempt waits, with its results, while an older one is open. All younger ones are dropped: they
+  are inside it if it becomes a match, and inside an older match otherwise. Attempts that start after it treat
+  it as a match, also in the rule about leading stars.
+- An attempt with an evaluation error waits too. The search fails only if the attempt becomes the oldest;
+  otherwise the definition does not evaluate the condition.
 
-Of an attempt is kept what later conditions or the results will ask: columns of the first and the last tuple
-of an element, and measures. Of a partition the last tuples are kept, as far back as ``previous`` goes, and
-whether the last one belongs to a run of the leading star.
+The state of an attempt has the columns that later conditions or the results read, of the first and the last
+tuple of each element, and measures. The state of a partition has its last tuples, as far back as ``previous``
+goes, and a mark for a run of the leading star.
 
-How many attempts are open does not depend on the length of a star. A leading star is maximal on the left, so
-inside a run no attempt begins. If an attempt comes to an element at which an older one is with the same
-tuple, and later conditions cannot see a difference between the two (that a count of which ``at least`` is
-asked is larger is none), then the younger one is forgotten. An attempt whose count is already too large fails
-at once. What is left can grow with the number of tuples: ``(X, *Y, Z)`` with ``Z.v > X.v``, where every tuple
-of a long star could be an X. There is a budget of attempts in a partition for that.
+The number of open attempts does not depend on the length of a star. A leading star is maximal on the left, so
+no attempt starts inside a run. If two attempts are at one element with the same tuple, and later conditions
+read no difference between them (a larger count is none for a lower bound), the younger one is dropped. An
+attempt whose count exceeds an upper bound fails at once. The number can still grow with the tuples:
+``(X, *Y, Z)`` with ``Z.v > X.v``, where every tuple of a long star can be an X. A budget limits the attempts
+of a partition.
 
-What follows from conditions (OPS) is used twice. An attempt that begins with a tuple that an older one has
-taken may be sure to fail if that does (``pattern.ops.barren``): it is not begun, and what could not have been
-computed in it is not asked for. And what is asked of a tuple is asked once, not for each attempt, and not at
-all where it follows from what has been answered (``codegen.patterns.condition_cache``).
+Inferences from conditions (OPS) have two uses. An attempt that starts with a tuple of an older one may
+provably fail if that one does (``inference.ops_shift_next.barren``): it is not started. And a condition on a
+tuple is evaluated once for all attempts, and not at all if its outcome follows from others
+(``codegen.patterns.condition_cache``).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 from millstream.codegen.core.array_binding import with_arrays
 from millstream.codegen.core.source_writer import SourceWriter
 from millstream.codegen.patterns.attempt_state import AttemptRequirements
-from millstream.codegen.patterns.condition_cache import Conditions
 from millstream.codegen.patterns.matcher_emitter import MatcherEmitter
-from millstream.codegen.patterns.pattern_scope import PatternScope
-from millstream.codegen.patterns.shared_condition_emitter import ARRAYS, SharedConditionEmitter
 from millstream.codegen.udas.body_emitter import ProgramContext
 from millstream.ir.pattern import Pattern
 from millstream.program.program import CatalogRows, Program, TableLayout, dtype_of
@@ -52,58 +47,23 @@ MODE = "pattern"
 ATTEMPTS, PARTITIONS = "attempts", "partitions"
 
 
-@dataclass(frozen=True)
-class SharedProgram:
-    """The program of a pattern that has answers in common with others, and the questions that it asks."""
-
-    program: Program
-    questions: tuple[Conditions, ...]
-
-
 def compile_pattern(pattern: Pattern, *, ops: bool = True, counted: bool = False) -> Program:
-    """The program of a pattern. Its parameters are the columns that it looks at.
+    """Compile a pattern. The parameters of the program are the columns that it reads.
 
-    Without ``ops`` nothing is made of what follows from conditions; matches are the same. How often it has
-    asked an element's conditions is ``counted`` on request.
+    Without ``ops`` it makes no inferences; matches are the same. With ``counted`` it counts evaluations of
+    conditions.
     """
-    return _compiled(pattern, ops=ops, counted=counted, together=False).program
-
-
-def compile_shared_pattern(pattern: Pattern, *, ops: bool = True, counted: bool = False) -> SharedProgram:
-    """The same for a pattern that is searched for beside others: what it finds out, these need not ask."""
-    return _compiled(pattern, ops=ops, counted=counted, together=True)
-
-
-def questions_of(pattern: Pattern) -> tuple[Conditions, ...]:
-    """What a pattern asks that others may ask too, without its program."""
-    plain = replace(pattern, measures=())
-    return tuple(
-        SharedConditionEmitter(
-            plain, PatternScope(plain, ProgramContext(SourceWriter()), AttemptRequirements(), "")
-        ).questions
-    )
-
-
-def _compiled(pattern: Pattern, *, ops: bool, counted: bool, together: bool) -> SharedProgram:
     name = ", ".join(f"{'*' if e.star else ''}{e.name}" for e in pattern.elements)
     shared, needs = ProgramContext(SourceWriter()), AttemptRequirements()
     while True:
         learnt = shared.learnt + needs.size
-        code = MatcherEmitter(
-            pattern, shared, needs, f"({name})", ops=ops, counted=counted, together=together
-        )
-        code.functions()
+        MatcherEmitter(pattern, shared, needs, f"({name})", ops=ops, counted=counted).functions()
         if shared.learnt + needs.size == learnt:
-            questions = code.answers.questions if isinstance(code.answers, SharedConditionEmitter) else ()
-            return SharedProgram(
-                _program(pattern, shared, needs, f"({name})", together=together), tuple(questions)
-            )
+            return _program(pattern, shared, needs, f"({name})")
         shared = shared.again()
 
 
-def _program(
-    pattern: Pattern, shared: ProgramContext, needs: AttemptRequirements, name: str, *, together: bool
-) -> Program:
+def _program(pattern: Pattern, shared: ProgramContext, needs: AttemptRequirements, name: str) -> Program:
     attempts, partitions = (tuple(cells.fields.values()) for cells in (needs.attempt, needs.partition))
     layouts = (
         TableLayout(ATTEMPTS, needs.attempt.prefix, attempts, False, bound=0),
@@ -113,8 +73,6 @@ def _program(
     arrays: dict[str, str] = {}
     for i, index in enumerate(needs.columns):
         arrays |= {f"p{i}": dtype_of(pattern.fields[index].type), f"pn{i}": "uint8"}
-    if together:
-        arrays |= ARRAYS
     arrays["words"] = "int64"
     arrays |= {f"labels{i}": "int64" for i in range(len(shared.labelled))}
     arrays |= {f"hashes{i}": "int64" for i in range(len(shared.hashed))}

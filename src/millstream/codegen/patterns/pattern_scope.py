@@ -1,4 +1,4 @@
-"""Where expressions of a pattern find tuples and measures, while an attempt is at one of its elements."""
+"""Scope of a pattern's expressions: the tuples and measures of an attempt at an element."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from millstream.ir.pattern import End, Pattern
 from millstream.ir.typed_nodes import Expr
 
 ASKED = "asked"
-"""Of a partition: how many questions there have been, if they are counted."""
+"""The column of a partition with the number of evaluations, if they are counted."""
 
 
 class ElementPhase(Enum):
-    """What happens to an element."""
+    """Phases of an element in an attempt."""
 
     ASKED = "asked"
-    """The tuple is looked at for all attempts at once; a column says how far back its tuple is."""
+    """Conditions are evaluated for all attempts at once; scan numbers are distances back."""
 
     BEGUN = "begun"
-    """The tuple would be its first."""
+    """The tuple is offered as its first."""
 
     GOING_ON = "going on"
-    """The tuple would be a further one of its star."""
+    """The tuple is offered as a further one of its star."""
 
     COMPLETE = "complete"
-    """Its star has ended with the tuple before, whether there is one now or not."""
+    """Its star ended with the previous tuple."""
 
 
 @dataclass(frozen=True)
@@ -41,11 +41,11 @@ class Moment:
     doing: ElementPhase
     element: int = -1
     row: str = ""
-    """The attempt, by the name that has its number."""
+    """The variable with the number of the attempt."""
 
 
 class PatternScope(BodyEmitter):
-    """Surroundings of conditions, of arguments of measures, and of results."""
+    """The scope of conditions, of arguments of measures, and of results."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class PatternScope(BodyEmitter):
         self.pattern, self.needs, self.is_counted = pattern, needs, counted
         self._moment = Moment(ElementPhase.ASKED)
         self._live: dict[int, Result] = {}
-        """Measures that are in names at the moment, and not in the attempt."""
+        """Measures whose current values are in variables, and not in the attempt."""
 
         self.measures = [measure_code(m, one, self, shared) for m, one in enumerate(pattern.measures)]
 
@@ -90,14 +90,14 @@ class PatternScope(BodyEmitter):
         return self.tuple_cell(place.element, is_first, column.index, place.back).at(moment.row)
 
     def now(self, index: int, back: int) -> Value:
-        """A column of the tuple that has come, or of one before it."""
+        """Return a column of the current tuple, or of one before it."""
         if back:
             return self.before(index, back)
         number = self.needs.column(index)
         return Value(f"a{number}", f"z{number}")
 
     def before(self, index: int, back: int) -> Value:
-        """A column of an earlier tuple of the partition."""
+        """Return a column of an earlier tuple of the partition."""
         self.needs.column(index)
         self.needs.back[index] = max(self.needs.back.get(index, 0), back)
         return self.history(index, back).at("k")
@@ -106,12 +106,12 @@ class PatternScope(BodyEmitter):
         return self.needs.partition.cell(("back", index, back), self.pattern.fields[index].type)
 
     def tuple_cell(self, element: int, first: bool, index: int, back: int) -> StateColumn:
-        """Where an attempt keeps a column of the first or the last tuple of an element."""
+        """Return the state column with a column of the first or the last tuple of an element."""
         what = ("first" if first else "last", element, index, back)
         return self.needs.attempt.cell(what, self.pattern.fields[index].type)
 
     def keep_tuple(self, element: int, row: str, *, first: bool) -> None:
-        """Write down what will be asked about the first or the last tuple of an element."""
+        """Emit the storage of the first or the last tuple of an element, as far as it is read later."""
         name = "first" if first else "last"
         for what in list(self.needs.attempt.fields):
             match what:
@@ -144,14 +144,14 @@ class PatternScope(BodyEmitter):
     # ------------------------------------------------------------ questions
 
     def count(self, conditions: Collection[Expr]) -> None:
-        """They are asked now, as one question: that is what a search is measured by."""
+        """Emit the count of one evaluation of these conditions together."""
         if self.is_counted and conditions:
             self.writer.line(f"{self.needs.partition.cell(ASKED).of('k')} += 1")
 
     # ------------------------------------------------------------ failures
 
     def about(self, text: str) -> None:
-        """What is written from here on is this."""
+        """Name the part of the pattern that the following source evaluates."""
         self._shared.texts.append(text)
         self.writer.line(f"# {text}")
         if self._shared.outside:

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 class UserMeasure(MeasureEmitter):
-    """An aggregate of the user's: an instance of it for each attempt, and what it has returned last.
+    """A user-defined aggregate: an instance for each attempt, and its last result.
 
-    Where a tuple is not taken after all the star is complete, or the attempt is gone. So it does not matter
-    that local tables have seen it.
+    If a tuple is not taken, the star is complete or the attempt has failed. So its traces in local tables do
+    not matter.
     """
 
     has_tables = True
@@ -48,7 +48,7 @@ class UserMeasure(MeasureEmitter):
         return self._filtered(self._seen_cell)
 
     def _filtered(self, seen: StateColumn | None) -> Result:
-        """A tuple that does not count leaves all as it was; the first that does may be any of the star."""
+        """Emit the update under FILTER; tuples that fail it change nothing."""
         writer = self._writer
         before = Value(zero(kind_of(self._type)), "True") if seen is None else self.kept()
         self._now, self._seen = Value(writer.name("v"), writer.name("n")), writer.name("m")
@@ -67,7 +67,7 @@ class UserMeasure(MeasureEmitter):
 
     @property
     def _seen_cell(self) -> StateColumn:
-        """Whether a tuple has counted."""
+        """The column that marks that a tuple has passed FILTER."""
         return self._cell(1, BIGINT)
 
     def _block(self, name: str) -> Result:
@@ -122,7 +122,7 @@ class WindowMeasure(UserMeasure):
         assert self.measure.rows is not None
         writer, table, place = self._writer, self._body.window, self._writer.name("x")
         writer.line(f"{place} = {self._place} + 1")
-        self._now = Value(writer.name("v"), writer.name("n"))  # what EXPIRE returns is not heard
+        self._now = Value(writer.name("v"), writer.name("n"))  # results of EXPIRE are discarded
         oldest = writer.name("r")
         writer.line(f"{oldest} = {table.name('head')}[row]")
         bound = f"{place} - {self.measure.rows - 1}"
@@ -139,5 +139,5 @@ class WindowMeasure(UserMeasure):
 
     @property
     def _place(self) -> str:
-        """Where the last tuple is in the star."""
+        """The place of the last tuple in the star."""
         return self._cell(1, BIGINT).of("row")

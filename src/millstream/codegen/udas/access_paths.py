@@ -1,4 +1,4 @@
-"""How the rows of a scan are found: by a hash index, along an order, or one after the other."""
+"""Access paths of a scan: by a hash index, along an order, or one row after the other."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class ByHash:
     columns: tuple[int, ...]
     values: tuple[Expr, ...]
     conditions: tuple[Expr, ...] = ()
-    """Those that say so."""
+    """Conditions that equate them."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ Access = ByHash | InOrder | None
 
 
 def access(scan: typed_nodes.Scan, conditions: Sequence[Expr], known: Set[int], *, any_order: bool) -> Access:
-    """The best way to the rows of a scan for which conditions hold, given the scans ``known`` before.
+    """Return the best way to the rows of a scan for which conditions hold, given the scans ``known`` before.
 
     Along an order rows come in that order, not in which they were inserted; so that must not matter.
     """
@@ -58,7 +58,7 @@ def access(scan: typed_nodes.Scan, conditions: Sequence[Expr], known: Set[int], 
 
 
 def depends_on(part: object) -> frozenset[int]:
-    """The scans whose rows an expression looks at, those inside its own queries left out."""
+    """Return the scans whose rows an expression looks at, those inside its own queries left out."""
     inside = frozenset(scan.number for scan in typed_nodes.walk(part) if isinstance(scan, typed_nodes.Scan))
     used = frozenset(
         column.scan for column in typed_nodes.walk(part) if isinstance(column, typed_nodes.Column)
@@ -67,7 +67,7 @@ def depends_on(part: object) -> frozenset[int]:
 
 
 def equated(condition: Expr, scan: int) -> Iterator[tuple[int, Expr]]:
-    """What a column of a scan has to equal if a condition is to hold, read from either side."""
+    """Yield the columns of a scan that a condition equates, with the other side."""
     match condition:
         case Call("=", (a, b)):
             for own, other in ((a, b), (b, a)):
@@ -77,7 +77,7 @@ def equated(condition: Expr, scan: int) -> Iterator[tuple[int, Expr]]:
 
 
 def _column(expr: Expr, scan: int) -> int | None:
-    """The column of a scan that an expression is; a wider integer is as good."""
+    """Return the column of a scan that an expression is; a wider integer is as good."""
     match expr:
         case typed_nodes.Column(number, index) if number == scan:
             return index
@@ -87,7 +87,7 @@ def _column(expr: Expr, scan: int) -> int | None:
 
 
 def _monotone(expr: Expr, scan: typed_nodes.Scan, known: Set[int]) -> tuple[int, bool] | None:
-    """The column with which an expression rises (or falls), everything else in it being known."""
+    """Return the column with which an expression rises (or falls), everything else in it being known."""
     match expr:
         case typed_nodes.Column(number, index, type_) if number == scan.number and kind_of(type_) in (
             INTEGER,

@@ -10,9 +10,8 @@ from typing import Any
 from millstream.codegen.core.expression_emitter import ExpressionEmitter
 from millstream.codegen.core.source_writer import SourceWriter
 from millstream.codegen.core.value_emitter import EmitterScope, Value, either, truth
-from millstream.codegen.udas.accumulator_emitter import Accumulator, CalledUda
+from millstream.codegen.udas.accumulator_emitters import ACCUMULATORS, Accumulator, CalledUda
 from millstream.codegen.udas.body_facts import is_always_there, is_single, most_added
-from millstream.codegen.udas.compiled_aggregates import ACCUMULATORS
 from millstream.codegen.udas.key_inference import key_of
 from millstream.codegen.udas.local_table_emitter import (
     CachedVariables,
@@ -27,7 +26,6 @@ from millstream.codegen.udas.statement_emitter import Returned, StatementEmitter
 from millstream.codegen.udas.window_queue import Queue, Ring
 from millstream.ir import typed_nodes
 from millstream.ir.value_kinds import DOUBLE, TRUTH, kind_of, zero
-from millstream.program.failures import UnsupportedError
 from millstream.program.interpreted_functions import is_known
 from millstream.program.program import InterpretedCall, TableLayout
 from millstream.types import Type
@@ -35,7 +33,7 @@ from millstream.types import Type
 
 @dataclass
 class ProgramContext:
-    """What all bodies of a program have in common, and what is learnt while they are written."""
+    """State shared by all bodies of a program, and what is learnt while they are written."""
 
     writer: SourceWriter
     needs: dict[str, TableRequirements] = field(default_factory=dict)
@@ -55,7 +53,7 @@ class ProgramContext:
         return sum(needs.size for needs in self.needs.values()) + len(self.outside)
 
     def again(self) -> ProgramContext:
-        """To write everything once more, with what has been learnt."""
+        """Return a context for another draft, with what has been learnt."""
         return ProgramContext(
             SourceWriter(), self.needs, outside=self.outside, given=self.given, failed=self.failed
         )
@@ -68,7 +66,7 @@ class BodyEmitter(EmitterScope):
     The window of one that is ``sliding`` loses its oldest tuples only, and ``one_by_one`` if as many leave as
     come. ``held`` says that all that is done with an instance stands between ``hold`` and ``let_go``. Of a
     ``crowded`` one a tuple may
-    concern many instances, so nobody knows how many rows it adds; nor of one that another has ``called``.
+    concern many instances, so the number of rows it adds is unbounded, as for one that is ``called``.
     """
 
     def __init__(
@@ -155,7 +153,7 @@ class BodyEmitter(EmitterScope):
         return self.tables.get(scan.table) or self._given(scan.table)
 
     def _given(self, name: str) -> MultiRowTable:
-        """A table of the catalog, which all bodies of a program share."""
+        """Return a table of the catalog, which all bodies of a program share."""
         table = next(table for table in self.body.given if table.name == name)
         given = self._shared.given
         if table not in given:
@@ -183,7 +181,7 @@ class BodyEmitter(EmitterScope):
             table.clear()
 
     def hold(self) -> None:
-        """The instance is known, and stays the same until it is let go."""
+        """Load the instance into variables; it stays the same until ``let_go``."""
         for table in self._held:
             table.hold()
 
@@ -197,7 +195,7 @@ class BodyEmitter(EmitterScope):
         return [table for table in tables if isinstance(table, CachedVariables)]
 
     def called(self, body: typed_nodes.Body, returned: Returned) -> BodyEmitter:
-        """Another aggregate that this one calls; there is one instance of it, made anew for each call."""
+        """Return the emitter of a called aggregate, whose one instance starts anew with each call."""
         return BodyEmitter(body, self._shared, "0", returned, passing=True, called=True)
 
     # ------------------------------------------------------------ surroundings
@@ -270,8 +268,7 @@ class BodyEmitter(EmitterScope):
         return f"hashes{self._shared.hashed.index((function, type_))}"
 
     def outside(self, name: str, types: tuple[Type, ...], result: Type) -> str:
-        if not is_known(name):
-            raise UnsupportedError(f"the function '{name}' of {', '.join(map(str, types))}")
+        assert is_known(name), f"the function '{name}' of {', '.join(map(str, types))}"
         return self.called_outside(InterpretedCall(name, types, result))
 
     def called_outside(self, call: InterpretedCall) -> str:
@@ -299,9 +296,8 @@ class BodyEmitter(EmitterScope):
         groups: tuple[str, str, str],
         keys: Callable[..., str],
     ) -> Callable[[str], Value]:
-        """An aggregate of rows put aside: gives the text of its value in a group."""
-        if aggregate.user is not None:
-            raise UnsupportedError(f"'{aggregate.name}' with GROUP BY or DISTINCT")
+        """Return an aggregate of rows put aside: gives the text of its value in a group."""
+        assert aggregate.user is None, f"'{aggregate.name}' with GROUP BY or DISTINCT"
         of_row, number, count = groups
         kind = kind_of(aggregate.type)
         values, nulls = self.writer.name("g"), self.writer.name("b")
@@ -346,7 +342,7 @@ class BodyEmitter(EmitterScope):
     # ------------------------------------------------------------ statements
 
     def block(self, name: str, parameters: Sequence[Value], oldest: str = "") -> None:
-        """The statements of a block, for a tuple with these arguments. ``oldest`` is its row if known."""
+        """Write the statements of a block for a tuple; ``oldest`` is the row of the oldest tuple if known."""
         self._parameters = list(parameters)
         statements = self.body.blocks[name]
         self._look_at_oldest(statements, oldest)
@@ -371,7 +367,7 @@ class BodyEmitter(EmitterScope):
         self._oldest = {}
 
     def _look_at_oldest(self, statements: Sequence[typed_nodes.Statement], row: str) -> None:
-        """There is a tuple in the window when a block runs, and the oldest stays until its end."""
+        """Load the oldest tuple, which stays in the window until the end of the block."""
         parts = (part for part in typed_nodes.walk(statements) if isinstance(part, typed_nodes.Oldest))
         columns = dict.fromkeys(part.index for part in parts if _is_first(part))
         if self._is_steady and columns:

@@ -1,12 +1,30 @@
-"""What a body does to its tables, as far as the form of its statements tells."""
+"""Facts about a body that follow from the form of its statements."""
 
 from __future__ import annotations
 
+from millstream.codegen.core.expression_emitter import is_supported
 from millstream.ir import typed_nodes
 
 
+def unsupported(body: typed_nodes.Body) -> str | None:
+    """Return the reason why no program can be generated for a body, if there is one."""
+    for part in typed_nodes.walk(tuple(body.statements())):
+        match part:
+            case typed_nodes.Call() if not is_supported(part):
+                return f"the function '{part.name}' of {', '.join(str(a.type) for a in part.arguments)}"
+            case typed_nodes.Query() if part.keys or any(a.distinct for a in part.aggregates):
+                for aggregate in part.aggregates:
+                    if aggregate.user is not None:
+                        return f"'{aggregate.name}' with GROUP BY or DISTINCT"
+            case typed_nodes.Aggregation(user=typed_nodes.Body() as called):
+                reason = unsupported(called)
+                if reason is not None:
+                    return reason
+    return None
+
+
 def reads(part: object) -> frozenset[str]:
-    """The local tables that a part of a statement looks at by queries of its own."""
+    """Return the local tables that a part of a statement looks at by queries of its own."""
     return frozenset(
         scan.table
         for scan in typed_nodes.walk(part)
@@ -15,7 +33,7 @@ def reads(part: object) -> frozenset[str]:
 
 
 def is_single(name: str, body: typed_nodes.Body) -> bool:
-    """Whether a table can have one row at most: one INSERT of one row, and that in INITIALIZE."""
+    """Tell whether a table can have one row at most: one INSERT of one row, and that in INITIALIZE."""
     if name == typed_nodes.INWINDOW:
         return False  # the system inserts into it
     inserts = [
@@ -28,7 +46,7 @@ def is_single(name: str, body: typed_nodes.Body) -> bool:
 
 
 def is_always_there(name: str, body: typed_nodes.Body) -> bool:
-    """Whether a table of one row has it from the end of INITIALIZE on."""
+    """Tell whether a table of one row has it from the end of INITIALIZE on."""
     if any(isinstance(s, typed_nodes.Delete) and s.scan.table == name for s in body.statements()):
         return False
     return any(
@@ -38,9 +56,9 @@ def is_always_there(name: str, body: typed_nodes.Body) -> bool:
 
 
 def most_added(name: str | None, body: typed_nodes.Body) -> int | None:
-    """How many rows a tuple can add to a table (or to RETURN); None if nobody knows.
+    """Return the number of rows that a tuple can add to a table (or to RETURN); None if unbounded.
 
-    A tuple makes others leave, and nobody knows how many.
+    The number of tuples that one tuple expires is unbounded.
     """
     single = frozenset(table.name for table in body.tables if is_single(table.name, body))
     added: dict[str, int] = {}
@@ -56,7 +74,7 @@ def most_added(name: str | None, body: typed_nodes.Body) -> int | None:
 
 
 def returns_one_row(body: typed_nodes.Body) -> bool:
-    """Whether no block returns more than one row."""
+    """Tell whether no block returns more than one row."""
     single = frozenset(table.name for table in body.tables if is_single(table.name, body))
     return all(
         sum(rows if (rows := _adds(s, single)) is not None else 2 for s in _returning(statements)) <= 1
@@ -65,7 +83,7 @@ def returns_one_row(body: typed_nodes.Body) -> bool:
 
 
 def returns_growing_table(body: typed_nodes.Body) -> bool:
-    """Whether all rows of a table are returned into which every tuple inserts and nothing is deleted."""
+    """Tell whether all rows of a table are returned into which every tuple inserts and nothing is deleted."""
     deleted = {s.scan.table for s in body.statements() if isinstance(s, typed_nodes.Delete)}
     growing = {
         statement.table

@@ -20,10 +20,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from millstream.codegen.udas.uda_compiler import RANGE, compile_uda
+from millstream.codegen.udas.body_facts import unsupported
 from millstream.ir import typed_nodes
 from millstream.ir.typed_nodes import Expr
-from millstream.program.failures import UnsupportedError
 from millstream.types import BIGINT, BOOLEAN, INT, Field, Kind, Type
 
 _PURE = frozenset(
@@ -45,17 +44,7 @@ class DerivedVersion:
 
 
 def derived_window_version(base: typed_nodes.Body) -> DerivedVersion | None:
-    """The window version of a base version, None if it cannot be proved that there is one."""
-    derived = _derived(base)
-    if derived is not None:
-        try:
-            compile_uda(derived.body, RANGE)
-        except UnsupportedError:
-            return None
-    return derived
-
-
-def _derived(base: typed_nodes.Body) -> DerivedVersion | None:
+    """Derive the window version of a base version; None if it cannot be proved that there is one."""
     state = _state_of(base)
     if state is None:
         return None
@@ -76,13 +65,15 @@ def _derived(base: typed_nodes.Body) -> DerivedVersion | None:
         terminate=(),
         expire=making.expire(),
     )
+    if unsupported(body) is not None:
+        return None
     return DerivedVersion(
         body, f"derived: EXPIRE undoes {update.text}" if body.expire else f"derived of {update.text}"
     )
 
 
 def _state_of(base: typed_nodes.Body) -> tuple[typed_nodes.Insert, typed_nodes.Update] | None:
-    """How the one row of state is made and changed, if nothing else happens but that rows are returned."""
+    """Return the INSERT and the UPDATE of a one-row state, if other statements only return rows."""
     if base.window or len(base.tables) != 1 or not base.initialize or not base.iterate:
         return None
     first, update = base.initialize[0], base.iterate[0]
@@ -99,13 +90,13 @@ def _state_of(base: typed_nodes.Body) -> tuple[typed_nodes.Insert, typed_nodes.U
 
 
 def _next_scan(base: typed_nodes.Body) -> int:
-    """A number that no scan of the body has: columns are told apart by the numbers of their scans."""
+    """Return a number that no scan of the body has: columns are told apart by the numbers of their scans."""
     parts = typed_nodes.walk(tuple(base.statements()))
     return 1 + max((part.number for part in parts if isinstance(part, typed_nodes.Scan)), default=0)
 
 
 def _always(update: typed_nodes.Update) -> typed_nodes.Update:
-    """An update that is for certain rows only as one of all rows, which leaves the others as they are."""
+    """Turn an UPDATE with WHERE into one of all rows, in which other rows keep their values."""
     if not update.where:
         return update
     assigned = []
@@ -119,7 +110,7 @@ def _always(update: typed_nodes.Update) -> typed_nodes.Update:
 
 
 class _VersionBuilder:
-    """Collects what is inserted, updated and undone, column by column."""
+    """Builder of the statements of a window version, column by column."""
 
     def __init__(
         self, first: typed_nodes.Insert, update: typed_nodes.Update, table: typed_nodes.Table, next_scan: int
@@ -180,7 +171,7 @@ class _VersionBuilder:
         return True
 
     def _with_nulls(self, index: int, sum_: _Sum) -> None:
-        """A sum of what is known and how often it is not known, from which the column is made."""
+        """Add two columns, the sum of values that are not NULL and the number of NULLs."""
         field = self._fields[index]
         wide = BIGINT if field.type.is_integral else field.type
         known, missing = len(self._fields), len(self._fields) + 1
@@ -206,7 +197,7 @@ class _VersionBuilder:
             is_known = typed_nodes.Call("=", (times, none), BOOLEAN)
             nothing = typed_nodes.Constant(None, field.type)
             shown = typed_nodes.Case(((is_known, _as(total, field.type)),), nothing, field.type)
-            # While tuples leave nobody looks.
+            # Results are not read while tuples leave.
             return [*([(index, shown)] if operator == "+" else []), (known, total), (missing, times)]
 
         value, is_missing = parts(sum_.added)
@@ -261,7 +252,7 @@ class _Extreme:
 
 
 def _extreme_of(expr: Expr, column: typed_nodes.Column) -> _Extreme | None:
-    """Whether a column keeps the greater or the smaller of itself and an argument.
+    """Tell whether a column keeps the greater or the smaller of itself and an argument.
 
     ``greatest(c, x)`` takes NULL for nothing, CASE WHEN x > c THEN x ELSE c END for the end of it.
     """
@@ -281,7 +272,7 @@ def _extreme_of(expr: Expr, column: typed_nodes.Column) -> _Extreme | None:
 
 
 def _sum_of(expr: Expr, scan: int, index: int) -> _Sum | None:
-    """What is added to a column, if that is all that happens to it, and exact."""
+    """Return the value added to a column, if the column is an exact sum."""
     casts = []
     while isinstance(expr, typed_nodes.Cast) and not expr.gently:
         casts.append(expr.type)
@@ -311,7 +302,7 @@ def _casting(types: list[Type]) -> Callable[[Expr], Expr]:
 
 
 def _are_exact(types: list[Type]) -> bool:
-    """Whether sums in these types lose nothing: what does not fit is an error."""
+    """Tell whether sums in these types lose nothing: what does not fit is an error."""
     if all(type_.is_integral for type_ in types):
         return True
     decimals = [type_ for type_ in types if type_.kind is Kind.DECIMAL]
@@ -319,7 +310,7 @@ def _are_exact(types: list[Type]) -> bool:
 
 
 def _is_of_tuple(expr: Expr) -> bool:
-    """Whether a value depends on the tuple alone, and is the same whenever it is computed."""
+    """Tell whether a value depends on the tuple alone, and is the same whenever it is computed."""
     for part in typed_nodes.walk(expr):
         if isinstance(part, typed_nodes.Call) and part.name not in _PURE:
             return False
@@ -336,7 +327,7 @@ def _is_of_tuple(expr: Expr) -> bool:
 
 
 def _is_same(one: Expr, other: Expr) -> bool:
-    """Whether two values are the same number, whatever type of integers or decimals it is in."""
+    """Tell whether two values are the same number, whatever type of integers or decimals it is in."""
     return _plain(one) == _plain(other)
 
 
@@ -349,7 +340,7 @@ def _plain(expr: Expr) -> Expr:
 
 
 def _about_oldest(expr: Expr, position: Expr) -> Expr:
-    """The same of a tuple that is in the window: parameters are columns of it."""
+    """Replace parameters by columns of a tuple in the window."""
     match expr:
         case typed_nodes.Parameter(index, type_):
             return typed_nodes.Oldest(position, index, type_)

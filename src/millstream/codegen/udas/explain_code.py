@@ -25,14 +25,14 @@ _MODES = {
 
 
 def summary(program: Program) -> str:
-    """A program in a line."""
+    """Return a program in a line."""
     types = ", ".join(str(parameter.type) for parameter in program.parameters)
     how = "compiled" if program.is_compiled else "not compiled"
     return f"{_named(program, types)}: {_MODES.get(program.mode, program.mode)}; {how}"
 
 
 def listing(programs: Iterable[Program]) -> str:
-    """The generated source of programs, each under a head that says what it is."""
+    """Return the generated source of programs, each under a head that says what it is."""
     return "\n\n\n".join("\n".join([*_head(program), "", *_source(program)]) for program in programs)
 
 
@@ -53,7 +53,7 @@ def _head(program: Program) -> Iterator[str]:
 
 
 def _named(program: Program, types: str) -> str:
-    """A call of an aggregate, or a pattern and what it looks at."""
+    """Return a call of an aggregate, or a pattern and what it looks at."""
     return f"{program.name} of ({types})" if program.mode == "pattern" else f"{program.name}({types})"
 
 
@@ -71,7 +71,7 @@ def _names(layout: TableLayout, columns: Iterable[int]) -> str:
 
 
 def _source(program: Program) -> Iterator[str]:
-    """The source, with lines that are too long for people broken between the arguments of a call."""
+    """Yield the source; long lines are broken between the arguments of a call."""
     for line in program.source.rstrip().splitlines():
         text = line.lstrip()
         indent = line[: len(line) - len(text)]

@@ -23,7 +23,7 @@ MISSING = True
 
 
 class JoinLoops(ABC):
-    """Writes loops for the body in which they stand."""
+    """Emitter of loops over scans."""
 
     def __init__(self, body: BodyEmitter) -> None:
         self._body = body
@@ -36,12 +36,12 @@ class JoinLoops(ABC):
     def rows(
         self, query: typed_nodes.Query, consume: Consume, *, stop: str = "", any_order: bool = False
     ) -> None:
-        """Hand over every row of a query; ``stop`` names a condition that ends it early."""
+        """Pass every row of a query on; ``stop`` names a condition that ends the loop early."""
 
     def loops(
         self, query: typed_nodes.Query, inside: Callable[[], None], *, stop: str = "", any_order: bool = False
     ) -> None:
-        """Loops over the scans of a query, with its conditions tested as early as they can be.
+        """Write loops over the scans of a query, with each condition tested as early as possible.
 
         Tables of one row come first: that changes no order, and what is in them helps to find other rows.
         """
@@ -127,7 +127,7 @@ class JoinLoops(ABC):
     def _way_to_partners(
         self, scan: typed_nodes.Scan, known: frozenset[int]
     ) -> tuple[MultiRowTable, ByHash | None] | None:
-        """The table of a LEFT JOIN and a way through it; None if it has to be searched otherwise."""
+        """Return the table of a LEFT JOIN and a way through it; None if it has to be searched otherwise."""
         table = None if scan.query is not None else self._body.table_of(scan)
         if not isinstance(table, MultiRowTable):
             return None
@@ -143,7 +143,7 @@ class JoinLoops(ABC):
         now: frozenset[int],
         further: Callable[[], None],
     ) -> None:
-        """The only row that can be the partner of one, if there is any."""
+        """Look up the only row that can be a partner."""
         writer, positions = self._writer, self._body.positions
         row = table.find(hashed.columns, self._values(hashed.values))
         rest = [condition for condition in scan.on if condition not in hashed.conditions]
@@ -166,7 +166,7 @@ class JoinLoops(ABC):
         further: Callable[[], None],
         stop: str,
     ) -> None:
-        """A loop over the partners of a row, which comes once without one if there is none.
+        """Write a loop over the partners of a row; a row without a partner comes once.
 
         What is done with both stands in one place: several joins would have it many times otherwise.
         """
@@ -206,7 +206,7 @@ class JoinLoops(ABC):
         stop: str = "",
         any_order: bool = False,
     ) -> None:
-        """A loop over the rows of one scan, at each of which the body knows where the scan is."""
+        """Write a loop over the rows of one scan, and tell the body the row of the scan."""
         positions = self._body.positions
 
         def placed(row: str) -> None:

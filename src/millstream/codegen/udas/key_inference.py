@@ -1,8 +1,8 @@
-"""Which columns of a local table tell its rows apart, as far as the form of its statements proves it.
+"""Keys of local tables, as far as the form of the statements proves them.
 
 ``INSERT INTO t VALUES (x, 0) WHERE x NOT IN (SELECT c FROM t)`` enters no value of ``c`` twice. If all rows
-come in such a way, and none is changed in ``c``, there is at most one for a value: who has found it need not
-look for more.
+come in such a way, and none is changed in ``c``, there is at most one for a value, and a lookup ends with the
+first row.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Row = tuple[Expr, ...]
 
 
 def key_of(name: str, body: typed_nodes.Body) -> frozenset[int] | None:
-    """Columns of which no two rows of a table have the same values, those with a NULL left out."""
+    """Return columns in which no two rows of a table are equal, except rows with NULLs."""
     if name == typed_nodes.INWINDOW:
         return None  # the system inserts into it
     first = _inserts(name, body.initialize)
@@ -49,7 +49,7 @@ def _inserts(name: str, statements: tuple[typed_nodes.Statement, ...]) -> list[t
 
 
 def guarded(name: str, insert: typed_nodes.Insert) -> frozenset[int]:
-    """The columns in which no row has the values of the one that is inserted; none if nobody sees to it."""
+    """Return the columns in which an INSERT proves that no row has its values."""
     if len(insert.rows) != 1 or insert.where is None:
         return frozenset()
     (row,) = insert.rows
@@ -67,7 +67,7 @@ def _conjuncts(condition: Expr) -> Iterator[Expr]:
 
 
 def _guard(name: str, condition: Expr, row: Row) -> frozenset[int]:
-    """The columns of which a condition says that no row has the same values."""
+    """Return the columns of which a condition says that no row has the same values."""
     match condition:
         case Call("not", (typed_nodes.Exists(query),)) if _is_plain(name, query):
             tests = query.where
@@ -85,20 +85,20 @@ def _guard(name: str, condition: Expr, row: Row) -> frozenset[int]:
 
 
 def _is_plain(name: str, query: typed_nodes.Query) -> bool:
-    """Whether a query has a row for each row of the table that its conditions let pass, if there is any."""
+    """Tell whether a query has a row for each row of the table that passes its conditions."""
     if len(query.scans) != 1 or query.scans[0].table != name or query.scans[0].on or query.scans[0].left:
         return False
     return not (query.is_grouped or query.united or query.limit is not None)
 
 
 def _are_the_same(inserted: Expr, compared: Expr) -> bool:
-    """Whether two expressions have the same value within a statement."""
+    """Tell whether two expressions have the same value within a statement."""
     one = _whole(inserted)
     return one == _whole(compared) and all(map(_is_steady, typed_nodes.walk(one)))
 
 
 def _whole(expr: Expr) -> Expr:
-    """An integer in the type that it comes in: another one does not change it."""
+    """Return an integer in the type that it comes in: another one does not change it."""
     match expr:
         case Cast(argument, wanted, False) if argument.type.is_integral and wanted.is_integral:
             return _whole(argument)
@@ -115,7 +115,7 @@ def _is_steady(part: object) -> bool:
 
 
 def _differ(one: Row, other: Row, columns: frozenset[int]) -> bool:
-    """Whether two rows have different constants in one of the columns."""
+    """Tell whether two rows have different constants in one of the columns."""
     pairs = ((_whole(one[c]), _whole(other[c])) for c in columns)
     return any(
         isinstance(a, Constant) and isinstance(b, Constant) and a.value != b.value

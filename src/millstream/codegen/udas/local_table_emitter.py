@@ -19,7 +19,7 @@ Consume = Callable[[str], None]
 
 @dataclass
 class TableRequirements:
-    """What statements want of a table, learnt while they are written: then they are written again."""
+    """Requirements of statements on a table, learnt in one draft for the next."""
 
     hashes: list[tuple[int, ...]] = field(default_factory=list)
     nullable: set[int] = field(default_factory=set)
@@ -27,7 +27,7 @@ class TableRequirements:
     ordered: list[int] = field(default_factory=list)
     counted: list[int] = field(default_factory=list)
     assigned: set[int] = field(default_factory=set)
-    """Of a table of one row: columns that get another value."""
+    """Columns of a table of one row that get another value."""
 
     def hash(self, columns: tuple[int, ...]) -> int:
         return _number(self.hashes, columns)
@@ -44,7 +44,7 @@ class TableRequirements:
         return len(self.hashes) + columns
 
     def certain(self, columns: int) -> tuple[int, ...]:
-        """Of so many columns those without NULLs."""
+        """Return the columns that have no NULLs."""
         return tuple(index for index in range(columns) if index not in self.nullable)
 
 
@@ -73,7 +73,7 @@ class LocalTableEmitter(ABC):
         return Value(code, self.null(row, index))
 
     def null(self, row: str, *columns: int) -> str:
-        """Whether one of the columns is NULL in a row; nothing if none can be."""
+        """Tell whether one of the columns is NULL in a row; nothing if none can be."""
         nulls = [f"{self.name(f'n{index}')}[{row}] != 0" for index in columns if index in self.needs.nullable]
         return f"({' or '.join(nulls)})" if nulls else ""
 
@@ -102,11 +102,6 @@ class LocalTableEmitter(ABC):
     @abstractmethod
     def clear(self) -> None: ...
 
-    @property
-    @abstractmethod
-    def count(self) -> str:
-        """How many rows there are."""
-
 
 class SingleRow(LocalTableEmitter):
     """At most one row: a value for each instance. The number of the row is that of the instance.
@@ -116,7 +111,7 @@ class SingleRow(LocalTableEmitter):
     """
 
     is_there = False
-    """Whether there surely is one in the block at hand."""
+    """True if there surely is one in the current block."""
 
     def __init__(
         self,
@@ -192,14 +187,10 @@ class SingleRow(LocalTableEmitter):
     def clear(self) -> None:
         self.remove(self.instance)
 
-    @property
-    def count(self) -> str:
-        return "1" if self.is_there else f"int({self.name('rows')}[{self.instance}])"
-
 
 @runtime_checkable
 class CachedVariables(Protocol):
-    """What of a table is in variables while an instance is at hand."""
+    """Variables of a table while an instance is held."""
 
     def hold(self) -> None: ...
 
@@ -207,6 +198,6 @@ class CachedVariables(Protocol):
 
 
 def if_there(row: str, value: Value, type_: Type) -> Value:
-    """A column of a row that there may not be: then its number is -1, and there is nothing to look at."""
+    """Return a column of a row, NULL if the number of the row is -1."""
     null = either(f"{row} < 0", value.null) if value.null else f"({row} < 0)"
     return Value(f"({value.code} if {row} >= 0 else {zero(kind_of(type_))})", null)

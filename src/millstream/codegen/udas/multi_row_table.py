@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -12,7 +12,6 @@ from millstream.codegen.core.array_binding import larger
 from millstream.codegen.core.source_writer import SourceWriter
 from millstream.codegen.core.value_emitter import Value, is_simple
 from millstream.codegen.udas.local_table_emitter import Consume, LocalTableEmitter, TableRequirements
-from millstream.codegen.udas.lookup_cache import LookupCache, LookupKey
 from millstream.ir.typed_nodes import Table
 from millstream.ir.value_kinds import DOUBLE, TRUTH, kind_of
 from millstream.program.program import TableLayout
@@ -20,8 +19,55 @@ from millstream.program.row_layout import ENDS, META, NODE
 
 
 @dataclass(frozen=True)
+class LookupKey:
+    """Key of a lookup in a table: values of columns."""
+
+    table: str
+    columns: tuple[int, ...]
+    values: tuple[Value, ...]
+
+    @property
+    def can_be_known(self) -> bool:
+        """True if the values stay what they are where they are written again."""
+        return all(is_simple(value.code) for value in self.values)
+
+    def is_in(self, row: Sequence[Value]) -> bool:
+        """Tell whether a row surely has these values, or NULLs."""
+        return all(row[c].code == v.code for c, v in zip(self.columns, self.values, strict=True))
+
+    def is_apart_from(self, row: Sequence[Value]) -> bool:
+        """Tell whether a row surely has others."""
+        pairs = ((row[c].code, v.code) for c, v in zip(self.columns, self.values, strict=True))
+        return any(a.isdigit() and b.isdigit() and int(a) != int(b) for a, b in pairs)
+
+
+class LookupCache:
+    """The names that have rows of one table, by what was looked for. They hold until the table changes."""
+
+    def __init__(self, table: str, writer: SourceWriter) -> None:
+        self._table, self._writer = table, writer
+
+    def recall(self, key: LookupKey) -> str | None:
+        name: str | None = self._writer.recall(key)
+        return name
+
+    def remember(self, key: LookupKey, name: str) -> None:
+        if key.can_be_known:
+            self._writer.remember(key, name)
+
+    def __iter__(self) -> Iterator[tuple[LookupKey, str]]:
+        return iter([pair for pair in self._writer.remembered(LookupKey) if pair[0].table == self._table])
+
+    def forget(self, *columns: int) -> None:
+        """Forget lookups by columns that have changed, or (without any) all of them."""
+        for sought, _ in self:
+            if not columns or set(columns) & set(sought.columns):
+                self._writer.forget(sought)
+
+
+@dataclass(frozen=True)
 class RowIteration:
-    """How to go from row to row: texts with a hole for the row, and -1 at the end."""
+    """Iteration over rows: texts with a hole for the row, -1 at the end."""
 
     first: str
     next: str
@@ -60,11 +106,11 @@ class MultiRowTable(LocalTableEmitter):
             self._writer.line(f"{row} = {after}")
 
     def tells_apart(self, columns: tuple[int, ...]) -> bool:
-        """Whether no two rows have the same values in the columns."""
+        """Tell whether no two rows have the same values in the columns."""
         return self._key is not None and self._key <= set(columns)
 
     def probe(self, columns: tuple[int, ...], values: Sequence[Value], consume: Consume, stop: str) -> None:
-        """A loop over the rows whose columns may equal the values; who consumes them must look.
+        """Write a loop over the rows whose columns may equal the values; the consumer compares them.
 
         If these tell rows apart there is no loop, and nothing to look at.
         """
@@ -83,7 +129,7 @@ class MultiRowTable(LocalTableEmitter):
             self._writer.line(f"{row} = {way.following(row)}")
 
     def find(self, columns: tuple[int, ...], values: Sequence[Value]) -> str:
-        """The name that has the first row whose columns may equal the values, -1 if there is none.
+        """Return the name that has the first row whose columns may equal the values, -1 if there is none.
 
         If these tell rows apart it is the one that does.
         """
@@ -111,7 +157,7 @@ class MultiRowTable(LocalTableEmitter):
         return f"f_equal({own}, {value})" if is_double else f"{own} == {value}"
 
     def order(self) -> RowIteration:
-        """From row to row in the order of insertion."""
+        """Iterate in the order of insertion."""
         return RowIteration(self.head, f"{self.name('next')}[{{row}}]")
 
     @property
@@ -120,7 +166,7 @@ class MultiRowTable(LocalTableEmitter):
         return f"{self.name('head')}[{self.instance}]"
 
     def chain(self, columns: tuple[int, ...], values: Sequence[Value]) -> RowIteration:
-        """From row to row of those whose columns may equal the values."""
+        """Iterate over the rows whose columns may equal the values."""
         index = self.needs.hash(columns)
         code = self._code(columns, values)
         heads, chain = self.name(f"heads{index}"), self.name(f"chain{index}")
@@ -130,7 +176,7 @@ class MultiRowTable(LocalTableEmitter):
         )
 
     def walk(self, column: int, ascending: bool, consume: Callable[[str, str], None], stop: str) -> None:
-        """A loop along the order of a column; what is consumed gets a name to set when it is over."""
+        """Write a loop along the order of a column; the consumer sets a name to end it."""
         row, after, over = (self._writer.name(prefix) for prefix in ("r", "s", "e"))
         nodes, side = self.name(f"nodes{self.needs.tree(column)}"), NODE["right" if ascending else "left"]
         self._writer.line(f"{row} = {self._end(column, ascending)}")
@@ -142,7 +188,7 @@ class MultiRowTable(LocalTableEmitter):
             self._writer.line(f"{row} = {after}")
 
     def end(self, column: int, ascending: bool) -> str:
-        """The row with the least or the greatest value of a column, -1 if there is none."""
+        """Return the row with the least or the greatest value of a column, -1 if there is none."""
         name = self._writer.name("r")
         self._writer.line(f"{name} = {self._end(column, ascending)}")
         return name
@@ -168,7 +214,7 @@ class MultiRowTable(LocalTableEmitter):
         self._enter(row, values)
 
     def _enter(self, row: str, values: Sequence[Value]) -> None:
-        """A row is entered wherever it can be found, if it has values there."""
+        """Enter a row into the indexes of those columns that are not NULL."""
         entries: dict[tuple[str, ...], list[Callable[[], None]]] = {}
 
         def enter(columns: tuple[int, ...], entry: Callable[..., None], *given: Any) -> None:
@@ -193,12 +239,12 @@ class MultiRowTable(LocalTableEmitter):
                     entry()
 
     def _find_one(self, name: str, row: str) -> None:
-        """A row that was looked for has come, behind those that there were."""
+        """Remember a new row for cached lookups that had no row."""
         with self._writer.deeper(f"if {name} < 0:"):
             self._writer.line(f"{name} = {row}")
 
     def expire(self, leaving: Consume) -> None:
-        """Of a window: what lies before the bound leaves, and ``leaving`` writes what is done before."""
+        """Remove the tuples of a window before the bound; ``leaving`` writes what is done before."""
         writer = self._writer
         writer.lines("mark = out", f"row = {self.head}")
         with writer.deeper(f"while row >= 0 and {self.name('place')}[row] < bound:"):
@@ -207,7 +253,7 @@ class MultiRowTable(LocalTableEmitter):
             writer.lines("out = mark", f"row = {self.head}")
 
     def leave(self, row: str) -> None:
-        """The first row leaves, unless the body has deleted it."""
+        """Remove the first row, unless the body has deleted it."""
         with self._writer.deeper(f"if {self.head} == {row}:"):
             self.remove(row)
 
@@ -284,14 +330,14 @@ class MultiRowTable(LocalTableEmitter):
         self._writer.line(f"{self.name(f'known{index}')}[{self.instance}] {sign}= 1")
 
     def _known(self, row: str, *columns: int) -> AbstractContextManager[None]:
-        """A block for a row that has values in all of the columns."""
+        """Return a block for a row that has values in all of the columns."""
         null = self.null(row, *columns)
         return self._writer.deeper(f"if not {null}:") if null else nullcontext()
 
     # ------------------------------------------------------------ indexes
 
     def _code(self, columns: tuple[int, ...], values: Sequence[Value]) -> str:
-        """The name that has the hash of values, computed once if they stay what they are."""
+        """Return the name that has the hash of values, computed once if they stay what they are."""
         hashed = f"chain_code({self._hashed(columns, [value.code for value in values])})"
         code: str | None = self._writer.recall(hashed)
         if code is None:
@@ -311,7 +357,7 @@ class MultiRowTable(LocalTableEmitter):
         return code
 
     def _add_to_hash(self, row: str, number: int, values: Sequence[Value] = ()) -> None:
-        """A row with known values; where these are given, their hash may be known."""
+        """Add a row to a hash index; with given values their hash may be known."""
         columns = self.needs.hashes[number]
         given = [values[c] for c in columns] if values else []
         if not given or not all(is_simple(value.code) for value in given):
@@ -340,6 +386,6 @@ class MultiRowTable(LocalTableEmitter):
         return f"{self.name('count')}[{self.instance}]"
 
     def known(self, column: int) -> str:
-        """How many rows have a value in a column."""
+        """Return the number of rows that have a value in a column."""
         self.needs.count(column)
         return f"{self.name(f'known{column}')}[{self.instance}]"

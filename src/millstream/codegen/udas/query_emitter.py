@@ -1,4 +1,4 @@
-"""Queries of a body as generated source: loops that hand each row to whoever wants it."""
+"""Queries of a body as generated source: loops that pass each row to a consumer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from millstream.types import BIGINT, Type
 
 
 class QueryEmitter(JoinLoops):
-    """Writes queries for the body in which they stand."""
+    """Emitter of queries."""
 
     # ------------------------------------------------------------ rows
 
@@ -40,7 +40,7 @@ class QueryEmitter(JoinLoops):
     def _unarranged(
         self, query: typed_nodes.Query, consume: Consume, *, stop: str = "", any_order: bool = False
     ) -> None:
-        """Without DISTINCT, ORDER BY and LIMIT."""
+        """Write a query without DISTINCT, ORDER BY and LIMIT."""
         if not query.is_grouped:
             self.loops(query, lambda: consume(self._values(query.outputs)), stop=stop, any_order=any_order)
         elif not query.keys and not any(a.distinct for a in query.aggregates):
@@ -76,7 +76,7 @@ class QueryEmitter(JoinLoops):
         self._body.group = before
 
     def _maintained(self, query: typed_nodes.Query) -> list[Value] | None:
-        """Aggregates of a whole table that are known without looking at its rows."""
+        """Return aggregates of a whole table that are maintained with it."""
         if len(query.scans) != 1 or query.where or query.scans[0].table is None or query.scans[0].left:
             return None
         scan = query.scans[0]
@@ -113,7 +113,7 @@ class QueryEmitter(JoinLoops):
     def gathered(
         self, types: Sequence[Type]
     ) -> tuple[list[tuple[str, str]], str, Callable[[Sequence[Value]], None]]:
-        """Arrays for rows of these types: their names, that of their number, and what adds a row."""
+        """Declare arrays for rows: their names, that of their number, and a function that adds a row."""
         arrays = [(self._writer.name("g"), self._writer.name("b")) for _ in types]
         count = self._writer.name("c")
         self._writer.line(f"{count} = 0")
@@ -142,20 +142,22 @@ class QueryEmitter(JoinLoops):
         return Value(f"({code} != 0)" if kind_of(type_) == TRUTH else code, f"({nulls}[{row}] != 0)")
 
     def _keys(self, columns: Sequence[tuple[tuple[str, str], Type, bool, bool]], count: str) -> str:
-        """Integers in the order of gathered columns, two lines for each: where NULLs are, and the values."""
+        """Encode columns as integers in their order, two arrays for each: NULLs and values."""
         keys = self._writer.name("k")
         self._writer.line(f"{keys} = no_keys({2 * len(columns)}, {count})")
         row = self._writer.name("j")
         with self._writer.deeper(f"for {row} in range({count}):"):
             for i, ((values, nulls), type_, descending, nulls_first) in enumerate(columns):
                 code = self._in_order(f"{values}[{row}]", type_)
-                self._writer.line(f"{keys}[{2 * i}, {row}] = {'-' if nulls_first else ''}int({nulls}[{row}])")
-                with self._writer.deeper(f"if {nulls}[{row}] == 0:"):
+                # The bytes of NULLs are unsigned in compiled code, where minus one of them would be 255.
+                with self._writer.deeper(f"if {nulls}[{row}] != 0:"):
+                    self._writer.line(f"{keys}[{2 * i}, {row}] = {-1 if nulls_first else 1}")
+                with self._writer.deeper("else:"):
                     self._writer.line(f"{keys}[{2 * i + 1}, {row}] = {f'~({code})' if descending else code}")
         return keys
 
     def _grouped(self, query: typed_nodes.Query, consume: Consume) -> None:
-        """GROUP BY, and aggregates of DISTINCT values."""
+        """Write GROUP BY, and aggregates of DISTINCT values."""
         types = [key.type for key in query.keys]
         arguments = [argument for a in query.aggregates for argument in a.arguments]
         filters = [a.filter for a in query.aggregates if a.filter is not None]
@@ -198,7 +200,7 @@ class QueryEmitter(JoinLoops):
             self._after_grouping(query, values, consume)
 
     def _arranged(self, query: typed_nodes.Query, consume: Consume) -> None:
-        """DISTINCT, ORDER BY and LIMIT: rows are put aside first, unless only the foremost is wanted."""
+        """Write DISTINCT, ORDER BY and LIMIT: rows are collected, unless only the first is needed."""
         if query.order and not query.distinct and _is_one(query.limit):
             self._foremost(query, consume)
             return
@@ -244,7 +246,7 @@ class QueryEmitter(JoinLoops):
             )
 
     def _foremost(self, query: typed_nodes.Query, consume: Consume) -> None:
-        """The row that comes first in an order, and of equal ones the first that there is."""
+        """Keep the first row of an order, and of equal rows the first."""
         writer = self._writer
         sorting = [key.expr for key in query.order]
         inner = replace(query, outputs=(*query.outputs, *sorting), order=(), limit=None, united=())
@@ -279,7 +281,7 @@ class QueryEmitter(JoinLoops):
             consume([v if is_null else Value(v.code) for v, is_null in zip(best, nullable, strict=True)])
 
     def _rank(self, key: typed_nodes.Sorting, value: Value) -> tuple[str, str]:
-        """Two integers in the order of a key: where a NULL is, and the value."""
+        """Encode a key as two integers in its order: whether it is NULL, and the value."""
         null = f"{'-' if key.nulls_first else ''}int({value.null})" if value.null else "0"
         code = self._in_order(value.code, key.expr.type)
         code = f"~({code})" if key.descending else code
@@ -288,7 +290,7 @@ class QueryEmitter(JoinLoops):
         return kept(Value(null)).code, kept(Value(code)).code
 
     def _in_order(self, code: str, type_: Type) -> str:
-        """An integer in the order of values of a type."""
+        """Return an integer in the order of values of a type."""
         match kind_of(type_):
             case "double":
                 return f"order_of_double({code})"
@@ -349,7 +351,7 @@ class QueryEmitter(JoinLoops):
         return hit, f"(not {hit} and not {unknown})"
 
     def _among_by_hash(self, values: tuple[Value, ...], node: typed_nodes.InQuery) -> tuple[str, str] | None:
-        """A value looked for in a column of a whole table."""
+        """Return a value looked for in a column of a whole table."""
         query = node.query
         if len(values) != 1 or len(query.scans) != 1 or query.where or query.is_grouped or query.united:
             return None
@@ -387,7 +389,7 @@ def _is_one(limit: Expr | None) -> bool:
 
 
 def _is_one_row(query: typed_nodes.Query) -> bool:
-    """Whether a query has exactly one row, whatever there is, and gives it outside of all loops."""
+    """Tell whether a query has exactly one row, whatever there is, and gives it outside of all loops."""
     if query.united or query.limit is not None or query.distinct or query.order or query.having is not None:
         return False
     if query.is_grouped:

@@ -18,7 +18,7 @@ _APART = 10_000
 
 
 def can_share(body: typed_nodes.Body) -> bool:
-    """Whether an aggregate leaves its window alone, and does not ask what the statement before has done."""
+    """Tell whether an aggregate does not change its window and does not use ``sqlcode``."""
     parts = typed_nodes.walk(tuple(body.statements()))
     return not body.deletes_from_window and not any(isinstance(part, typed_nodes.SqlCode) for part in parts)
 
@@ -26,7 +26,7 @@ def can_share(body: typed_nodes.Body) -> bool:
 def share_window(
     bodies: Sequence[typed_nodes.Body], places: Sequence[Sequence[int]], parameters: tuple[Field, ...]
 ) -> typed_nodes.Body:
-    """Window versions as one; ``places`` are those of the parameters of each among all ``parameters``."""
+    """Merge window versions; ``places`` has the position of each parameter among ``parameters``."""
     returns = [Field("which", INT)]
     for number, body in enumerate(bodies):
         returns += [Field(f"r{number}_{i}", field.type) for i, field in enumerate(body.returns)]
@@ -66,7 +66,7 @@ def _scans_of_window(body: typed_nodes.Body) -> frozenset[int]:
 
 @dataclass(frozen=True)
 class _Part:
-    """One of the aggregates, and where what it knows is among what all know."""
+    """One aggregate of a shared window, with the positions of its parameters and tables."""
 
     number: int
     places: Sequence[int]
@@ -77,11 +77,11 @@ class _Part:
     local: frozenset[str]
 
     def named(self, table: str) -> str:
-        """The name of a table in the whole: the window and tables of the catalog are the same for all."""
+        """Return the name of a table in the shared body; the window and catalog tables are shared."""
         return f"{table} {self.number}" if table in self.local and table != INWINDOW else table
 
     def changed(self, part: Any) -> Any:
-        """A part of the body as a part of the whole."""
+        """Return a part of the body as a part of the whole."""
         if isinstance(part, tuple):
             return tuple(map(self.changed, part))
         if not isinstance(part, typed_nodes.PARTS):
@@ -110,7 +110,7 @@ class _Part:
         return number + _APART * self.number
 
     def _padded(self, row: tuple[typed_nodes.Expr, ...]) -> tuple[typed_nodes.Expr, ...]:
-        """A returned row among the columns of all."""
+        """Return a returned row among the columns of all."""
         padded: list[typed_nodes.Expr] = [typed_nodes.Constant(None, field.type) for field in self.returns]
         padded[0] = typed_nodes.Constant(self.number, INT)
         padded[self.first : self.first + len(row)] = row

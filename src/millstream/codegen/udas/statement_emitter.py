@@ -22,14 +22,14 @@ Returned = Callable[[list[Value]], None]
 
 
 class StatementEmitter:
-    """Writes statements for the body in which they stand; ``returned`` writes what is returned."""
+    """Emitter of statements; ``returned`` writes returned rows."""
 
     def __init__(self, body: BodyEmitter, queries: QueryEmitter, returned: Returned) -> None:
         self._body, self._queries, self._returned = body, queries, returned
         self._writer = body.writer
 
     def write(self, statement: typed_nodes.Statement, *, is_asked_about: bool) -> None:
-        """Of one that is asked about, ``sqlcode`` tells whether it changed or returned a row."""
+        """Write a statement; ``sqlcode`` tells the next one whether it changed or returned a row."""
         changed = ""
         if is_asked_about:
             changed = self._writer.name("d")
@@ -87,7 +87,7 @@ class StatementEmitter:
                 rows()
 
     def _look_ahead(self, statement: typed_nodes.Insert) -> None:
-        """What an INSERT makes sure that there is none of is looked for where the next statements know it."""
+        """Look up the row that an INSERT guards against, so that the next statements reuse the lookup."""
         table = self._body.tables.get(statement.table or "")
         columns = tuple(sorted(guarded(statement.table or "", statement)))
         if isinstance(table, MultiRowTable) and table.tells_apart(columns):
@@ -139,7 +139,7 @@ class StatementEmitter:
         return [expressions.kept(expressions.value(expr)) for expr in exprs]
 
     def _row(self, scan: typed_nodes.Scan) -> str:
-        """The name that has the row at which a scan is."""
+        """Return the name that has the row at which a scan is."""
         row: str = self._body.positions[scan.number][1]
         return row
 
@@ -172,6 +172,6 @@ class StatementEmitter:
     def _where(
         self, scan: typed_nodes.Scan, where: tuple[typed_nodes.Expr, ...], at_row: Callable[[], None]
     ) -> None:
-        """A loop over the rows of a table for which conditions hold."""
+        """Write a loop over the rows of a table for which conditions hold."""
         query = typed_nodes.Query((scan,), where, (), ())
         self._queries.loops(query, at_row, any_order=True)

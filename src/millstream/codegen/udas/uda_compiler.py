@@ -1,4 +1,4 @@
-"""From the checked form of an aggregate to a program: one function, with the blocks written into its loop.
+"""Compiler of an aggregate to a program: one function, with the blocks written into its loop.
 
 There is a way to run an aggregate for each row of the table "which version runs" of the semantics:
 
@@ -46,7 +46,7 @@ _HELD = {
 
 
 def compile_uda(body: typed_nodes.Body, mode: str, left: typed_nodes.Body | None = None) -> Program:
-    """The program of an aggregate in a mode.
+    """Return the program of an aggregate in a mode.
 
     ``left`` is what is run over what is left when a tuple has left and EXPIRE itself says nothing. Without a
     window version the base version sees what is in the window whenever that has changed.
@@ -67,12 +67,12 @@ def compile_uda(body: typed_nodes.Body, mode: str, left: typed_nodes.Body | None
 
 
 def _follower(body: typed_nodes.Body) -> typed_nodes.Body:
-    """A window version that does nothing itself but know the tuples of its window."""
+    """Return a window version that does nothing itself but know the tuples of its window."""
     return replace(body, window=True, tables=(), initialize=(), iterate=(), terminate=(), expire=())
 
 
 def with_window(body: typed_nodes.Body) -> typed_nodes.Body:
-    """What leaves has to be known even where the body does not look at it."""
+    """Add inwindow to a body that does not declare it."""
     if any(table.name == typed_nodes.INWINDOW for table in body.tables):
         return body
     return replace(body, tables=(*body.tables, typed_nodes.Table(typed_nodes.INWINDOW, body.parameters)))
@@ -133,7 +133,7 @@ class _Code:
     # ------------------------------------------------------------ arrays
 
     def _arrays(self) -> dict[str, str]:
-        """What the loops look at, with the types of all arrays."""
+        """Return the arrays of the loops with their types."""
         arrays: dict[str, str] = {}
         for i, parameter in enumerate(self._body.parameters):
             arrays |= {f"p{i}": dtype_of(parameter.type), f"pn{i}": "uint8"}
@@ -150,7 +150,7 @@ class _Code:
         return arrays
 
     def _outputs(self) -> dict[str, str]:
-        """The arrays of what is returned."""
+        """Return the arrays of what is returned."""
         arrays = {"o_src": "int64"}
         for i, column in enumerate(self._body.returns):
             arrays |= {f"o_c{i}": dtype_of(column.type), f"o_n{i}": "uint8"}
@@ -163,7 +163,7 @@ class _Code:
 
     @property
     def _bound(self) -> int | None:
-        """How many rows a tuple (or a window) can return."""
+        """Number of rows that a tuple (or a window) can return, None if unbounded."""
         if self._mode == WHOLE_TABLE:
             return None
         own = most_added(None, self._body)
@@ -226,7 +226,7 @@ class _Code:
 
     @contextmanager
     def _tuples(self) -> Iterator[None]:
-        """A loop over tuples. What is known of an instance is at hand until one of another comes."""
+        """Write a loop over tuples; an instance is held until a tuple of another one comes."""
         writer = self._writer
         with writer.deeper("if count == 0:"):
             writer.line("return out, returned")
@@ -249,15 +249,15 @@ class _Code:
 
     @property
     def _held(self) -> tuple[str, ...]:
-        """What is known of the instance at hand besides its tables."""
+        """Arrays of the held instance besides its tables."""
         return _HELD.get(self._mode, ())
 
     def _of(self, name: str) -> str:
-        """Whether the instance is ``alive``, how many tuples it has ``seen``, when the ``latest`` came."""
+        """Return the variable for ``alive``, ``seen`` or ``latest`` of the instance."""
         return f"{name}_now" if name in self._held else f"{name}[k]"
 
     def _trace(self) -> None:
-        """Functions outside raise: then it must be known at which tuple."""
+        """Note the tuple for errors that interpreted functions raise."""
         if self._shared.outside:
             self._writer.line("fail[2] = i")
 
@@ -299,7 +299,7 @@ class _Code:
         writer.lines("    return out, returned", "")
 
     def _came(self, parameters: list[Value]) -> None:
-        """What a tuple does to its instance."""
+        """Write INITIALIZE or ITERATE for a tuple."""
         with self._writer.deeper(f"if {self._of('alive')} == 0:"):
             self._writer.line(f"{self._of('alive')} = 1")
             self._code.block("INITIALIZE", parameters)
@@ -307,10 +307,10 @@ class _Code:
             self._code.block("ITERATE", parameters)
 
     def _tumble(self) -> None:
-        """Tuples are counted. Those before the window of their slot cost no more than that.
+        """Write the loop of a tumble, in which tuples before the window of their slot are only counted.
 
         What is returned bears the number of its slot. An instance may be forgotten after each of them, if
-        nobody needs these numbers.
+        these numbers are not needed.
         """
         writer = self._writer
         self._start("run", "count, codes, size, slide, forget")
@@ -336,7 +336,7 @@ class _Code:
         writer.line("    return out, returned")
 
     def _expire(self) -> None:
-        """What lies before the bound leaves; with the last tuple the instance is forgotten."""
+        """Write EXPIRE for tuples before the bound; with the last one the instance is forgotten."""
         writer, table = self._writer, self._code.window
         table.expire(lambda row: self._code.block("EXPIRE", [], oldest=row))
         # In a window of rows the last tuple is always the one before this one.
@@ -345,7 +345,7 @@ class _Code:
             writer.line(f"{self._of('alive')} = 0")
 
     def _sweep(self) -> None:
-        """What has become too old leaves, though no tuple comes."""
+        """Write the function that expires tuples without new ones."""
         writer = self._writer
         self._start("sweep", "count, codes, bounds")
         with writer.deeper(), self._tuples():
@@ -355,7 +355,7 @@ class _Code:
         writer.line("    return out, returned")
 
     def _active(self) -> None:
-        """Tuples and expiries as they come in time; an expiry comes after the tuples of its own instant.
+        """Write the loop over tuples and expiries in time; an expiry follows the tuples of its instant.
 
         The queue has what is to leave: when, of which instance, in which row and under which number.
         """
@@ -380,7 +380,7 @@ class _Code:
 
     @property
     def _is_silent(self) -> bool:
-        """Whether EXPIRE says nothing, so that what is left speaks for itself."""
+        """True if EXPIRE returns nothing, so that the remaining tuples give the result."""
         return not any(isinstance(s, typed_nodes.Insert) and s.table is None for s in self._body.expire)
 
     def _join(self) -> None:
@@ -424,7 +424,7 @@ class _Code:
             writer.line("alive[k] = 0")
 
     def _what_is_left(self) -> None:
-        """The aggregate of what is left, from the beginning."""
+        """Compute the aggregate of the remaining tuples from the beginning."""
         writer, table = self._writer, self._code.window
         inner = self._code.called(self._left or self._body, self._returned)
         writer.lines("mark = out", "beginning = True")
@@ -446,7 +446,7 @@ class _Code:
             inner.block("TERMINATE", [])
 
     def _enter(self, code: BodyEmitter, parameters: list[Value]) -> None:
-        """A window version that sees the content of a window from the beginning finds its tuples in it."""
+        """Insert a tuple into inwindow for a window version that sees a window from the beginning."""
         if typed_nodes.INWINDOW in code.tables:
             code.tables[typed_nodes.INWINDOW].insert(parameters, "0")
 

@@ -22,7 +22,7 @@ class Queue(MultiRowTable):
         return f"{self.name('meta')}[{META['next_id']}]"
 
     def begin(self) -> None:
-        """Before the first tuple of a call."""
+        """Write what precedes the first tuple of a call."""
         self._writer.line(f"numbered = {self._next_number}")
 
     def end_of_call(self) -> None:

@@ -1,1 +1,1 @@
-"""Accumulators of the built-in aggregates, a file for each kind, and how results are made of them."""
+"""Accumulators of the built-in aggregates, a file for each kind, and the results made from them."""

@@ -1,4 +1,4 @@
-"""From aggregates to the measures that they need."""
+"""Selection of the accumulators that aggregates need."""
 
 from __future__ import annotations
 
@@ -8,37 +8,30 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from millstream.catalog.builtin_aggregates import Family, Nulls, accumulator_row
 from millstream.kernels.aggregates.accumulator import Accumulator
-from millstream.kernels.aggregates.bitwise import Bits
+from millstream.kernels.aggregates.best_row import BestRow
 from millstream.kernels.aggregates.content_aggregates import DistinctValues, Recomputed
 from millstream.kernels.aggregates.content_functions import summary
 from millstream.kernels.aggregates.count import Count
 from millstream.kernels.aggregates.double_sum import DoubleSum
-from millstream.kernels.aggregates.first_last import Edge
 from millstream.kernels.aggregates.integer_sum import IntegerSum
-from millstream.kernels.aggregates.min_max import Extreme
-from millstream.kernels.aggregates.min_max_by import Chosen
+from millstream.kernels.aggregates.min_max_bitwise import MinMaxBitwise
 from millstream.kernels.aggregates.moments import PAIRS, SHAPE, VARIANCE, Moments
-from millstream.kernels.aggregates.percentiles import WAYS, OrderStatistics
+from millstream.kernels.aggregates.percentiles import OrderStatistics
 from millstream.kernels.core.column_codec import check_type, is_long_decimal
-from millstream.kernels.specs import AggregateSpec
+from millstream.kernels.specs import USER, AggregateSpec
 from millstream.kernels.udas.content_uda import ContentUda
 
 ARGUMENTS = b"millstream.arguments"
-"""Under which the types of arguments are kept with a table of state."""
+"""Metadata key of the argument types in a table of state."""
 
-_VARIANCES = ("var_pop", "var_samp", "stddev_pop", "stddev_samp", "regr_sxx", "regr_syy")
-_SHAPES = ("skewness", "kurtosis")
-_PAIRED = ("covar_pop", "covar_samp", "corr", "regr_sxy", "regr_slope", "regr_intercept", "regr_r2")
-_LISTED = ("collect_list", "collect_set", "listagg", "histogram_numeric", "percentile_of_counts")
-_CONTENTS = (*_LISTED, "collect_union", "approx_top_k", "vector_sum", "vector_avg", "user")
-_SAME_IF_DISTINCT = ("min", "max", "first", "last", "min_by", "max_by", "bit_and", "bit_or")
-"""Aggregates to which it makes no difference how often a value is there."""
+_MOMENTS = {Family.VARIANCE: VARIANCE, Family.SHAPE: SHAPE, Family.PAIR: PAIRS}
 
 
 @dataclass(frozen=True)
 class Aggregate:
-    """An aggregate of an argument whose type is known, with the numbers of its measures."""
+    """An aggregate with the type of its argument and the numbers of its accumulators."""
 
     spec: AggregateSpec
     argument: pa.DataType
@@ -46,22 +39,37 @@ class Aggregate:
 
 
 def check(specs: Iterable[AggregateSpec]) -> None:
-    """Refuse at once what could only be refused when tuples come."""
+    """Refuse unsupported types before tuples come."""
     for spec in specs:
-        if spec.function in ("min", "max", "first", "last"):
+        if family_of(spec) in (Family.MIN_MAX, Family.FIRST_LAST):
             check_type(spec.type)
 
 
 def needs_values(spec: AggregateSpec) -> bool:
-    """Whether a few numbers of each group are not enough, so that its values have to be kept."""
+    """Tell whether the state of a group must hold its values, not only a few numbers."""
     if spec.argument is None:
         return False
-    is_distinct = spec.distinct and spec.function not in _SAME_IF_DISTINCT
-    return _is_listed(spec) or is_distinct or spec.function in WAYS or spec.function == "mode"
+    return family_of(spec) in (Family.CONTENT, Family.ORDER) or drops_copies(spec)
+
+
+def family_of(spec: AggregateSpec) -> Family:
+    """The accumulator of an aggregate; of the first so many by another column, all values are needed."""
+    if spec.function == USER:
+        return Family.CONTENT
+    family = accumulator_row(spec.function).family
+    return Family.CONTENT if family is Family.MIN_MAX_BY and spec.parameters else family
+
+
+def drops_copies(spec: AggregateSpec) -> bool:
+    """Whether equal values count once, and that makes a difference."""
+    if spec.function == USER:
+        return spec.distinct
+    row = accumulator_row(spec.function)
+    return row.distinct or (spec.distinct and not (row.same_if_distinct and family_of(spec) is row.family))
 
 
 def argument_types(specs: Iterable[AggregateSpec], schema: pa.Schema) -> pa.Schema:
-    """The columns that aggregates need."""
+    """Return the columns that aggregates need."""
     names = dict.fromkeys(name for spec in specs for name in spec.arguments)
     return pa.schema([pa.field(name, schema.field(name).type) for name in names])
 
@@ -77,7 +85,7 @@ def arguments_of(schema: pa.Schema) -> pa.Schema:
 def plan(
     specs: Sequence[AggregateSpec], types: pa.Schema, *, in_order: bool
 ) -> tuple[list[Accumulator], list[Aggregate]]:
-    """The measures that are needed, each once, and the aggregates that are made from them."""
+    """Return the accumulators that are needed, each once, and the aggregates made from them."""
     measures: dict[str, Accumulator] = {}
     aggregates = []
     for spec in specs:
@@ -96,40 +104,31 @@ def _measures(spec: AggregateSpec, types: pa.Schema, *, in_order: bool) -> list[
     argument, function = spec.argument, spec.function
     if argument is None:
         return [Count(None)]
-    type_ = types.field(argument).type
-    if _is_listed(spec):
+    type_, family = types.field(argument).type, family_of(spec)
+    if family is Family.CONTENT:
         return [_recomputed(spec, types, in_order=in_order)]
-    if spec.distinct and function == "count" and not spec.others:
-        return [OrderStatistics(argument, type_)]
-    if spec.distinct and function not in _SAME_IF_DISTINCT:
+    if drops_copies(spec):
+        if function == "count" and not spec.others:
+            return [OrderStatistics(argument, type_)]
         return [_distinct(spec, types, in_order=in_order)]
-    match function:
-        case "count":
+    match family:
+        case Family.COUNT:
             return [Count(argument)]
-        case "min" | "max":
-            return [Extreme(argument, type_, largest=function == "max")]
-        case "first" | "last":
-            options = {"ignore_nulls": spec.ignore_nulls, "in_order": in_order}
-            return [Edge(argument, type_, last=function == "last", condition=spec.condition, **options)]
-        case "min_by" | "max_by":
+        case Family.MIN_MAX | Family.BITS:
+            return [MinMaxBitwise(argument, type_, function)]
+        case Family.FIRST_LAST:
+            nulls, condition = spec.ignore_nulls, spec.condition
+            value = argument, type_
+            return [BestRow(function, value, ignore_nulls=nulls, condition=condition, in_order=in_order)]
+        case Family.MIN_MAX_BY:
             by = spec.others[0], types.field(spec.others[0]).type
-            return [Chosen((argument, type_), by, largest=function == "max_by", in_order=in_order)]
-        case "bit_and" | "bit_or" | "bit_xor":
-            return [Bits(argument, type_, function)]
-        case "sum" | "avg" | "try_sum" | "try_avg":
+            return [BestRow(function, (argument, type_), by, in_order=in_order)]
+        case Family.SUM:
             return _sums(spec, argument, type_)
-    if function in WAYS or function == "mode":
-        return [OrderStatistics(argument, type_, high=function == "mode" and _from_top(spec))]
-    if function in _PAIRED:
-        return [Moments((argument, *spec.others), PAIRS)]
-    if function in _VARIANCES or function in _SHAPES:
-        return [Moments((argument,), SHAPE if function in _SHAPES else VARIANCE)]
-    raise NotImplementedError(f"{function} of {type_}")
-
-
-def _is_listed(spec: AggregateSpec) -> bool:
-    """Whether it is computed from the content of windows; of the first so many by another column too."""
-    return spec.function in _CONTENTS or (spec.function in ("min_by", "max_by") and bool(spec.parameters))
+        case Family.ORDER:
+            return [OrderStatistics(argument, type_, high=function == "mode" and _from_top(spec))]
+        case Family.VARIANCE | Family.SHAPE | Family.PAIR:
+            return [Moments((argument, *spec.others), _MOMENTS[family])]
 
 
 def _sums(spec: AggregateSpec, argument: str, type_: pa.DataType) -> list[Accumulator]:
@@ -152,22 +151,21 @@ def _recomputed(spec: AggregateSpec, types: pa.Schema, *, in_order: bool) -> Rec
     needed = [names[1]] if spec.function in ("min_by", "max_by") else names[:1]
     if spec.function == "percentile_of_counts":
         needed = names
-    takes_nulls = spec.function in ("approx_top_k", "user") or (
-        spec.function == "collect_list" and not spec.ignore_nulls
-    )
+    nulls = Nulls.KEEP if spec.function == USER else accumulator_row(spec.function).nulls
+    takes_nulls = nulls is Nulls.KEEP or (nulls is Nulls.SKIP_UNLESS_TOLD and not spec.ignore_nulls)
     return Recomputed(
         _label(spec),
         {name: types.field(name).type for name in names},
-        ContentUda(spec.parameters[0]) if spec.function == "user" else summary(spec),
+        ContentUda(spec.parameters[0]) if spec.function == USER else summary(spec),
         needed=[] if takes_nulls else needed,
         condition=spec.condition,
-        distinct=spec.distinct or spec.function == "collect_set",
+        distinct=drops_copies(spec),
         in_order=in_order,
     )
 
 
 def _distinct(spec: AggregateSpec, types: pa.Schema, *, in_order: bool) -> Recomputed:
-    """Any aggregate of distinct values, or of distinct pairs of them, of which neither may be missing."""
+    """Return the accumulator of an aggregate of distinct values, or of distinct pairs without NULLs."""
     inner, _ = plan([replace(spec, distinct=False)], types, in_order=True)
     names = [name for name in spec.arguments if name != spec.condition]
     return Recomputed(
@@ -182,8 +180,8 @@ def _distinct(spec: AggregateSpec, types: pa.Schema, *, in_order: bool) -> Recom
 
 
 def _label(spec: AggregateSpec) -> str:
-    """Tells contents apart; the order of arguments and all parameters matter."""
-    parameters = [spec.parameters[0].digest] if spec.function == "user" else map(repr, spec.parameters)
+    """Return an identity for contents; the order of arguments and all parameters matter."""
+    parameters = [spec.parameters[0].digest] if spec.function == USER else map(repr, spec.parameters)
     shown = [*spec.arguments, *parameters, *map(repr, spec.order)]
     kind = f"{'distinct ' if spec.distinct else ''}{'nonnull ' if spec.ignore_nulls else ''}"
     return f"{kind}{spec.function}({', '.join(shown)})"

@@ -1,4 +1,4 @@
-"""Aggregates that are computed anew from the content of each window: lists, DISTINCT, rare ones of Spark."""
+"""Aggregates that are recomputed from the content of each window: lists, DISTINCT, rare ones of Spark."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from millstream.kernels.core.kernel import Tuples
 from millstream.kernels.core.time_order import as_order
 
 _AT_ONCE = 1 << 20
-"""So many elements of windows are laid out at a time."""
+"""Number of elements of windows that are processed at a time."""
 
 
 @dataclass(frozen=True)
 class Elements:
-    """The elements of windows, one window after the other, in the order of the stream."""
+    """Elements of windows, one window after the other, in the order of the stream."""
 
     windows: Integers
-    """The window of each element, counted from 0."""
+    """Window of each element, from 0."""
 
     count: int
-    """How many windows there are, empty ones included."""
+    """Number of windows, including empty ones."""
 
     columns: Sequence[Column]
     codes: Sequence[Integers]
@@ -40,11 +40,11 @@ class Elements:
         return np.bincount(self.windows, minlength=self.count)
 
     def array(self, argument: int) -> pa.Array:
-        """The values of an argument."""
+        """Return the values of an argument."""
         return self.columns[argument].decode(self.codes[argument], self.valid[argument])
 
     def places(self, argument: int) -> Integers:
-        """Integers in the order of the values of an argument."""
+        """Return integers in the order of the values of an argument."""
         column, codes = self.columns[argument], self.codes[argument]
         if column.dictionary is not None:
             return column.dictionary.labels[codes]
@@ -62,7 +62,7 @@ class Elements:
         )
 
     def distinct(self) -> Elements:
-        """Of equal elements of a window the first."""
+        """Keep only the first of equal elements of a window."""
         keys = [
             key for i in range(len(self.columns)) for key in (self.places(i) * self.valid[i], self.valid[i])
         ]
@@ -77,14 +77,13 @@ class Elements:
 
 
 Summary = Callable[[Elements], Parts]
-"""What is to be known of windows, from their elements."""
+"""A function from the elements of windows to their aggregates."""
 
 
 class Recomputed(Accumulator):
-    """The content of a row, of all arguments; where tuples are taken as they come, with their positions.
+    """An accumulator of the values of all arguments, with positions where tuples come out of order.
 
-    Tuples do not count that lack one of the arguments that are ``needed``, or for which a condition does not
-    hold.
+    Tuples do not count that lack one of the ``needed`` arguments, or for which the condition does not hold.
     """
 
     parts: ClassVar = {"content": object}
@@ -145,7 +144,7 @@ class Recomputed(Accumulator):
         return self.fold_for(np.arange(len(groups)) if running else None, groups, parts, into)
 
     def fold_for(self, rows: Array | None, groups: Codes, parts: Parts, into: Parts) -> Parts:
-        """Add rows to their groups; gives what the group is then for some of them only."""
+        """Merge rows into their groups; return the state of the group after some of them only."""
         out = () if rows is None else self._running(rows, groups, parts[0], into[0])
         value_lists.gathered(groups, parts[0], into[0], self.width)
         return out
@@ -153,7 +152,7 @@ class Recomputed(Accumulator):
     def _running(
         self, rows: Array, groups: Codes, contents: value_lists.Contents, into: value_lists.Contents
     ) -> Parts:
-        """As over a log that begins with what each group was."""
+        """Aggregate as over a log that begins with the state of each group."""
         touched, places = np.unique(groups, return_inverse=True)
         codes = places.astype(np.int32)
         count = len(touched)
@@ -239,7 +238,7 @@ class _ContentLog(AccumulatorLog):
 
 
 def _portions(sizes: Integers) -> Iterator[tuple[int, int]]:
-    """Windows in a row that have not too many elements together; at least one portion."""
+    """Split windows into portions with a limited number of elements; yield at least one."""
     start, total = 0, 0
     for i, size in enumerate(sizes.tolist()):
         if total + size > _AT_ONCE and i > start:
@@ -254,7 +253,7 @@ def _joined(parts: Sequence[Array | pa.Array]) -> Array | pa.Array:
 
 
 class DistinctValues:
-    """Another aggregate of distinct values only: a summary, through the measures of that aggregate."""
+    """A summary that applies another aggregate, through its accumulators, to distinct values only."""
 
     def __init__(self, arguments: Sequence[str], measures: Sequence[Accumulator]) -> None:
         self._arguments = arguments
@@ -262,7 +261,7 @@ class DistinctValues:
         self._widths = [0] * len(measures)
 
     def split(self, parts: Parts) -> list[Parts]:
-        """The answers of each measure."""
+        """Return the parts of each accumulator."""
         ends = np.cumsum(self._widths).tolist()
         return [parts[end - width : end] for end, width in zip(ends, self._widths, strict=True)]
 
@@ -280,7 +279,7 @@ class DistinctValues:
 
 
 def gathered(accumulator: Accumulator, tuples: Tuples, groups: Codes, count: int) -> Parts:
-    """What a measure answers for so many groups of tuples."""
+    """Return the aggregates of groups of tuples."""
     parts = accumulator.zeros(count)
     accumulator.fold(groups, accumulator.of_tuples(tuples), parts, running=False)
     each, nothing = np.arange(count, dtype=np.int32), np.full(count, -1, np.int32)
@@ -294,7 +293,7 @@ def gathered(accumulator: Accumulator, tuples: Tuples, groups: Codes, count: int
 
 @njit(cache=True)
 def _linked(codes: Codes, count: int) -> Codes:
-    """A log that begins with a row of each of so many groups: from each row to the one before it."""
+    """Link the rows of a log that begins with a row for each group: return the previous row of each."""
     latest = np.arange(count).astype(np.int32)
     previous = np.full(count + len(codes), -1, np.int32)
     for i in range(len(codes)):
@@ -305,7 +304,7 @@ def _linked(codes: Codes, count: int) -> Codes:
 
 @njit(cache=True)
 def _measure(windows: Parts, log: tuple[Codes, Integers], sizes: Integers) -> None:
-    """How many elements windows have."""
+    """Count the elements of windows."""
     _, starts, ends, _ = windows
     previous, offsets = log
     for i in range(len(starts)):
@@ -319,7 +318,7 @@ def _measure(windows: Parts, log: tuple[Codes, Integers], sizes: Integers) -> No
 
 @njit(cache=True)
 def _lay_out(windows: Parts, log: tuple[Codes, Integers], sizes: Integers, out: Integers) -> None:
-    """The elements of windows, those of each in the order of the log."""
+    """Write the elements of windows to ``out``, those of each in the order of the log."""
     _, starts, ends = windows
     previous, offsets = log
     place = 0

@@ -1,4 +1,4 @@
-"""What is made of the elements of windows, where nothing less than all of them will do."""
+"""Functions from all elements of windows to results."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from millstream.kernels.specs import AggregateSpec
 
 
 def summary(spec: AggregateSpec) -> Summary:
-    """How an aggregate is computed from elements; gives a column of results."""
+    """Return the function that computes an aggregate from elements as a column of results."""
     make = _SUMMARIES[spec.function]
     return _Bound(make, spec)
 
 
 class _Bound:
-    """A function with the aggregate that it is for; kernels are pickled, so it is no closure."""
+    """A function bound to its aggregate; not a closure, because kernels are pickled."""
 
     def __init__(self, make: Callable[[AggregateSpec, Elements], pa.Array], spec: AggregateSpec) -> None:
         self._make, self._spec = make, spec
@@ -39,7 +39,7 @@ def _listed(spec: AggregateSpec, elements: Elements) -> pa.Array:
 
 
 def _joined(spec: AggregateSpec, elements: Elements) -> pa.Array:
-    """listagg: texts (or bytes) with a separator, perhaps in an order of their own."""
+    """Compute listagg: texts (or bytes) with a separator, perhaps in their own order."""
     if spec.order:
         elements = elements.take(_sorted(spec, elements))
     (separator,) = spec.parameters
@@ -51,13 +51,13 @@ def _sorted(spec: AggregateSpec, elements: Elements) -> np.ndarray[Any, Any]:
     for argument, order in enumerate(spec.order, len(elements.columns) - len(spec.order)):
         valid = elements.valid[argument].astype(np.int64)
         places = elements.places(argument) * valid
-        # The complement of an integer is as far down as the integer is up.
+        # Complements have the reverse order of integers.
         keys += [valid if order.nulls_first else 1 - valid, ~places if order.descending else places]
     return np.lexsort(keys[::-1])
 
 
 def _extreme(spec: AggregateSpec, elements: Elements) -> pa.Array:
-    """min_by and max_by of several: the values of so many tuples, the best first."""
+    """Compute min_by and max_by with a limit: the values of the best tuples, the best first."""
     places = elements.places(1)
     order = np.lexsort((~places if spec.function == "max_by" else places, elements.windows))
     (wanted,) = spec.parameters
@@ -70,7 +70,7 @@ def _extreme(spec: AggregateSpec, elements: Elements) -> pa.Array:
 
 
 def _united(spec: AggregateSpec, elements: Elements) -> pa.Array:
-    """collect_union: the different elements of lists."""
+    """Compute collect_union: the different elements of lists."""
     out = [
         list(dict.fromkeys(v for lst in lists for v in lst if v is not None)) for lists in _each(elements, 0)
     ]
@@ -78,7 +78,7 @@ def _united(spec: AggregateSpec, elements: Elements) -> pa.Array:
 
 
 def _most_frequent(spec: AggregateSpec, elements: Elements) -> pa.Array:
-    """approx_top_k, exactly; of equally frequent values the first that came."""
+    """Compute approx_top_k, exactly; of equally frequent values the first that came."""
     (most,) = spec.parameters
     codes = np.where(elements.valid[0], elements.codes[0], -1)
     keys = list(zip(elements.valid[0].tolist(), codes.tolist(), strict=True))
@@ -99,7 +99,7 @@ def _most_frequent(spec: AggregateSpec, elements: Elements) -> pa.Array:
 
 
 def _percentile_of_counts(spec: AggregateSpec, elements: Elements) -> pa.Array:
-    """percentile(value, percentage, frequency)."""
+    """Compute percentile(value, percentage, frequency)."""
     elements = elements.take(np.lexsort((elements.places(0), elements.windows)))
     out: list[Any] = []
     is_list = pa.types.is_list(spec.type)
@@ -123,7 +123,7 @@ def _weighed(values: list[float], ends: np.ndarray[Any, Any], share: float) -> f
 
 
 def _histogram(spec: AggregateSpec, elements: Elements) -> pa.Array:
-    """histogram_numeric (Ben-Haim and Tom-Tov): bins that are nearest to each other become one."""
+    """Compute histogram_numeric (Ben-Haim and Tom-Tov): merge the bins that are nearest to each other."""
     (most,) = spec.parameters
     out = []
     for values in _each(elements, 0):
@@ -160,7 +160,7 @@ def _put(bins: list[list[float]], value: float, most: int) -> None:
 
 
 def _vectors(spec: AggregateSpec, elements: Elements) -> pa.Array:
-    """vector_sum and vector_avg: component by component."""
+    """Compute vector_sum and vector_avg, component by component."""
     out = []
     for vectors in _each(elements, 0):
         whole = [vector for vector in vectors if None not in vector]
@@ -172,7 +172,7 @@ def _vectors(spec: AggregateSpec, elements: Elements) -> pa.Array:
 
 
 def _each(elements: Elements, argument: int) -> Iterator[list[Any]]:
-    """The values of an argument, window by window."""
+    """Yield the values of an argument, window by window."""
     values = elements.array(argument).to_pylist()
     end = 0
     for length in elements.lengths.tolist():
@@ -185,7 +185,7 @@ def _as(spec: AggregateSpec, lists: pa.Array) -> pa.Array:
 
 
 def _or_null(spec: AggregateSpec, lists: pa.Array, some: np.ndarray[Any, Any]) -> pa.Array:
-    """Lists as they are, NULL where there is nothing."""
+    """Return lists, with NULL for empty windows."""
     rows = pa.array(np.arange(len(lists)), mask=~some)
     return _as(spec, lists.take(rows))
 

@@ -1,25 +1,22 @@
-"""Counts, of tuples or of the values of a column that are not NULL."""
+"""Counts of tuples, or of the values of a column that are not NULL."""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from millstream.jit import njit
-from millstream.kernels.aggregates.accumulator import (
-    Accumulator,
-    AccumulatorLog,
-    Parts,
-    WindowBatch,
-    frozen_parts,
-)
+from millstream.jit import compiled_methods
+from millstream.kernels.aggregates.accumulator import AccumulatorLog, FixedWidthAccumulator, Parts
+from millstream.kernels.aggregates.prefix_sums import PrefixSumLog
 from millstream.kernels.core import arrow_buffers
-from millstream.kernels.core.buffers import NO_INTEGERS, Buffer, Codes, Integers, frozen
+from millstream.kernels.core.buffers import Array, Whole
 from millstream.kernels.core.kernel import Tuples
 
 
-class Count(Accumulator):
+class Count(FixedWidthAccumulator):
+    """The number of tuples, or of values."""
+
     parts: ClassVar = {"count": np.int64}
 
     def of_tuples(self, tuples: Tuples) -> Parts:
@@ -27,56 +24,27 @@ class Count(Accumulator):
             return (np.ones(len(tuples), np.int64),)
         return (arrow_buffers.validity(arrow_buffers.single(tuples.columns[self.argument])).astype(np.int64),)
 
-    def fold(self, groups: Codes, parts: Parts, into: Parts, *, running: bool) -> Parts:
-        out = np.empty(len(groups), np.int64) if running else NO_INTEGERS
-        _fold(frozen(groups), frozen_parts(parts), into, out)
-        return (out,)
+    def rows(self, parts: Parts) -> Counts:
+        return Counts(*parts)
 
     def trail(self, windows: int) -> AccumulatorLog:
-        return _CountLog(self)
+        return PrefixSumLog(self)
 
 
-class _CountLog(AccumulatorLog):
-    """With each row the count before it of its key: what lies between two rows is a difference."""
+@compiled_methods
+class Counts(NamedTuple):
+    """The parts of a count."""
 
-    def __init__(self, measure: Count) -> None:
-        super().__init__(measure)
-        self._before = Buffer(np.int64)
+    counts: Array
 
-    def append(self, parts: Parts, previous: Codes) -> None:
-        first = len(self._before)
-        super().append(parts, previous)
-        (counts,) = self.parts
-        _add_up(previous, counts, self._before.resize(len(counts)), first)
+    def value(self, row: Whole) -> Whole:
+        return np.int64(self.counts[row])
 
-    def ask(self, window: int, batch: WindowBatch) -> Parts:
-        out = np.empty(len(batch), np.int64)
-        (counts,) = self.parts
-        _difference(batch.windows, counts, self._before.view, out)
-        return (out,)
+    def put(self, row: Whole, value: Whole) -> None:
+        self.counts[row] = value
 
+    def merge(self, value: Whole, later: Whole) -> Whole:
+        return value + later
 
-@njit(cache=True)
-def _fold(groups: Codes, parts: Parts, into: Parts, out: Integers) -> None:
-    (counts,) = parts
-    (totals,) = into
-    for i in range(len(groups)):
-        group = groups[i]
-        totals[group] += counts[i]
-        if len(out):
-            out[i] = totals[group]
-
-
-@njit(cache=True)
-def _add_up(previous: Codes, counts: Integers, before: Integers, first: int) -> None:
-    for row in range(first, len(counts)):
-        last = previous[row]
-        before[row] = before[last] + counts[last] if last >= 0 else 0
-
-
-@njit(cache=True)
-def _difference(windows: Parts, counts: Integers, before: Integers, out: Integers) -> None:
-    _, starts, ends, _ = windows
-    for i in range(len(starts)):
-        end = ends[i]
-        out[i] = before[end] + counts[end] - before[starts[i]]
+    def subtract(self, value: Whole, earlier: Whole) -> Whole:
+        return value - earlier

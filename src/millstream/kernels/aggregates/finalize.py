@@ -1,4 +1,4 @@
-"""From measures to results of aggregates, in the types that they have."""
+"""Results of aggregates from accumulators, in their types."""
 
 from __future__ import annotations
 
@@ -10,23 +10,21 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from millstream.jit import njit
-from millstream.kernels.aggregates import double_sum, moments
+from millstream.kernels.aggregates import double_double, double_sum, moments
 from millstream.kernels.aggregates.accumulator import Accumulator, Parts
 from millstream.kernels.aggregates.accumulator_selection import Aggregate
-from millstream.kernels.aggregates.bitwise import Bits
+from millstream.kernels.aggregates.best_row import BestRow
 from millstream.kernels.aggregates.content_aggregates import DistinctValues, Recomputed
-from millstream.kernels.aggregates.first_last import Edge
-from millstream.kernels.aggregates.min_max import Extreme
-from millstream.kernels.aggregates.min_max_by import Chosen
+from millstream.kernels.aggregates.min_max_bitwise import MinMaxBitwise
 from millstream.kernels.aggregates.percentiles import OrderStatistics, interpolated
 from millstream.kernels.core import arrow_buffers
 from millstream.kernels.core.buffers import Doubles, Integers
 from millstream.kernels.core.column_codec import SHORT_DECIMAL, Column, is_long_decimal
 from millstream.kernels.core.kernel_errors import KernelError
-from millstream.kernels.specs import AggregateSpec, Function
+from millstream.kernels.specs import AggregateSpec
 
 Position = Callable[[int], tuple[int | float, ...]]
-"""Where a row is, to be told when it has no result."""
+"""A function that returns the position of a row, for errors."""
 
 _MASK = 2**64 - 1
 
@@ -34,11 +32,11 @@ _MASK = 2**64 - 1
 def result(
     aggregate: Aggregate, accumulator: Accumulator, parts: Sequence[Parts], position: Position
 ) -> pa.Array:
-    """The results of an aggregate for each row of what its measures, of which the first is given, have."""
+    """Return the results of an aggregate from the parts of its accumulators, of which the first is given."""
     spec = aggregate.spec
     if isinstance(accumulator, Recomputed):
         return _of_contents(aggregate, accumulator, parts[0], position)
-    if isinstance(accumulator, Extreme | Edge | Chosen | Bits):
+    if isinstance(accumulator, MinMaxBitwise | BestRow):
         return accumulator.column.decode(*parts[0])
     if isinstance(accumulator, OrderStatistics):
         return _of_order(spec, accumulator, parts[0])
@@ -71,8 +69,8 @@ class _DoesNotFitError(Exception):
 
 
 def _tried(aggregate: Aggregate, accumulator: Accumulator, parts: Sequence[Parts]) -> pa.Array:
-    """The result, NULL where it does not fit; most often all do."""
-    plain: Function = "sum" if aggregate.spec.function == "try_sum" else "avg"
+    """Return the result, NULL where it does not fit; most often all do."""
+    plain = "sum" if aggregate.spec.function == "try_sum" else "avg"
     wanted = replace(aggregate, spec=replace(aggregate.spec, function=plain))
     count = len(parts[0][0])
     out: list[pa.Array] = []
@@ -140,7 +138,7 @@ def _of_doubles(aggregate: Aggregate, parts: Sequence[Parts]) -> pa.Array:
 
 
 def _sum(type_: pa.DataType, low: Integers, high: Integers, count: Integers) -> pa.Array:
-    """Sums of 128 bits in their type, if they fit it."""
+    """Return sums of 128 bits in their type, or fail if they do not fit."""
     short = high == low >> 63
     if not pa.types.is_decimal(type_):
         _check(short)
@@ -157,7 +155,7 @@ def _sum(type_: pa.DataType, low: Integers, high: Integers, count: Integers) -> 
 
 
 def _mean(aggregate: Aggregate, low: Integers, high: Integers, count: Integers) -> pa.Array:
-    """Means of decimals and intervals, rounded half up (away from zero): fast where 64 bits are enough."""
+    """Return means of decimals and intervals, rounded half up (away from zero): fast if 64 bits suffice."""
     times, parts = _scaling(aggregate)
     most = 2**61 // times
     if (count < 2**61 // parts).all() and (high == low >> 63).all() and ((-most < low) & (low < most)).all():
@@ -173,7 +171,7 @@ def _divisors(aggregate: Aggregate, count: Integers) -> Integers:
 
 
 def _rounded(aggregate: Aggregate, totals: Iterable[int], count: Integers) -> pa.Array:
-    """Sums or means from totals of any length."""
+    """Return sums or means from totals of any length."""
     times, _ = _scaling(aggregate)
     rounded = [
         (2 * abs(total) * times + divisor) // (2 * divisor) * (1 if total >= 0 else -1)
@@ -189,13 +187,13 @@ def _rounded(aggregate: Aggregate, totals: Iterable[int], count: Integers) -> pa
 
 
 def _long_totals(low: Parts, high: Parts, count: Integers) -> Iterator[int]:
-    """Sums of long decimals from those of their halves; of each low half 2**63 had been taken away."""
+    """Yield sums of long decimals from those of their halves; the low ones are less by 2**63 each."""
     for lower, upper, n in zip(map(_whole, *low), map(_whole, *high), count.tolist(), strict=True):
         yield (upper << 64) + lower + (n << 63)
 
 
 def _scaling(aggregate: Aggregate) -> tuple[int, int]:
-    """By what to multiply, and by what to divide, to come from the argument's scale to that of the result."""
+    """Return multiplier and divisor from the argument's scale to that of the result."""
     if not pa.types.is_decimal(aggregate.spec.type):
         return 1, 1
     digits = aggregate.spec.type.scale - aggregate.argument.scale
@@ -213,28 +211,21 @@ def _check(fits: npt.NDArray[np.bool_]) -> None:
 
 @njit(cache=True, error_model="numpy")
 def _quotients(high: Doubles, low: Doubles, count: Integers) -> Doubles:
-    """Sums of two doubles divided by counts, rounded once."""
+    """Divide sums of two doubles by counts, rounding once."""
     result = np.empty(len(high))
     for i in range(len(high)):
         divisor = np.float64(count[i])
         quotient = high[i] / divisor
-        # What the product of quotient and divisor lacks, exactly (Dekker), is divided in turn.
-        spread = 134217729.0 * quotient
-        head = spread - (spread - quotient)
-        tail = quotient - head
-        spread = 134217729.0 * divisor
-        upper = spread - (spread - divisor)
-        lower = divisor - upper
-        product = quotient * divisor
-        error = ((head * upper - product) + head * lower + tail * upper) + tail * lower
-        rest = ((high[i] - product) - error + low[i]) / divisor
+        # The exact error of quotient times divisor is divided in turn.
+        product = double_double.times((quotient, 0.0), (divisor, 0.0))
+        rest = ((high[i] - product[0]) - product[1] + low[i]) / divisor
         result[i] = quotient + rest if np.isfinite(rest) else quotient
     return result
 
 
 @njit(cache=True)
 def _as_doubles(low: Integers, high: Integers) -> tuple[Doubles, Doubles]:
-    """Integers of 128 bits as sums of two doubles."""
+    """Convert integers of 128 bits to sums of two doubles."""
     result, rest = np.empty(len(low)), np.empty(len(low))
     for i in range(len(low)):
         upper = np.float64(high[i]) * 2.0**64

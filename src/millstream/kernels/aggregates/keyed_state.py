@@ -1,4 +1,4 @@
-"""What is kept of each key as one row: measures, and what else it must remember. No key is forgotten."""
+"""One row of state for each key: accumulators and additional columns. Keys are never deleted."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class KeyedState:
         self._is_changed = Buffer(np.uint8, 0)
 
     def _codes(self, tuples: Tuples) -> Codes:
-        """The keys of tuples, which have a row from now on."""
+        """Return the codes of the keys of tuples, adding rows for new keys."""
         if self._types is None:
             self._types = argument_types(self._specs, tuples.columns.schema)
             self._start_over()
@@ -55,7 +55,7 @@ class KeyedState:
         return codes
 
     def _grown(self, number: int) -> Parts:
-        """What is kept of a measure, with room for all keys."""
+        """Return the parts of an accumulator, with room for all keys."""
         for buffer, part in zip(self._kept[number], self._measures[number].zeros(1), strict=True):
             buffer.resize(len(self._keys) if len(part) else 0)
         return tuple(buffer.view for buffer in self._kept[number])
@@ -68,7 +68,7 @@ class KeyedState:
         )
 
     def _tidy(self) -> None:
-        """Dictionaries hold all the values ever seen: begin new ones with those that are still needed."""
+        """Rebuild dictionaries, which hold all values ever seen, from the values that are still needed."""
         if any(is_wasteful(measure.words, len(self._keys)) for measure in self._measures):
             changed = self._changed.view.copy()
             table = self._export(np.arange(len(self._keys)))
@@ -77,7 +77,7 @@ class KeyedState:
             self._note(changed)
 
     def _columns(self, codes: Array) -> dict[str, pa.Array]:
-        """The rows of keys, as they are written down."""
+        """Return the rows of keys as columns of state."""
         columns = self._keys.table(codes)
         for number, measure in enumerate(self._measures):
             parts = tuple(part[codes] if len(part) else part for part in self._grown(number))
@@ -89,7 +89,7 @@ class KeyedState:
         return with_arguments(pa.table(self._columns(codes)), self._types)
 
     def _import(self, table: pa.Table) -> Codes:
-        """Later rows replace earlier ones of the same key."""
+        """Add rows of a table; later rows replace earlier ones of the same key."""
         codes = self._keys.of(table)
         for number, measure in enumerate(self._measures):
             for kept, part in zip(self._grown(number), measure.of_table(table), strict=True):

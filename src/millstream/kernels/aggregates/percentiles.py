@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from millstream.kernels.aggregates import value_lists
 from millstream.kernels.aggregates.accumulator import Accumulator, AccumulatorLog, Parts, WindowBatch
-from millstream.kernels.aggregates.min_max import Comparing, comparing
+from millstream.kernels.aggregates.min_max_bitwise import ValueOrder, value_order
 from millstream.kernels.aggregates.treap import Percentages, SlidingTreaps, Treaps
 from millstream.kernels.core.buffers import NO_INTEGERS, Codes, Doubles, Integers, frozen
 from millstream.kernels.core.column_codec import Column
@@ -17,14 +17,14 @@ from millstream.kernels.core.kernel import Tuples
 from millstream.kernels.specs import AggregateSpec
 
 WAYS = {"percentile": 0, "percentile_disc": 1, "percentile_approx": 1}
-"""Whether ranks between two values lead to a value between them, or to the upper one."""
+"""Rank method of percentiles: 0 interpolates between two values, 1 takes the upper one."""
 
 
 class OrderStatistics(Accumulator):
-    """The multiset of values. Aggregates of an argument share it, each with the percentages that it wants.
+    """A multiset of values. Aggregates of an argument share it, each with its percentages.
 
-    A row has its values as a content, or, where values come one by one and never leave, as the root of a
-    tree; never both.
+    A row has its values as a content or, where values come one by one and never leave, as the root of a tree;
+    never both.
     """
 
     parts: ClassVar = {"content": object, "root": np.int64}
@@ -33,7 +33,7 @@ class OrderStatistics(Accumulator):
         super().__init__(argument)
         self.column = Column(type_)
         self.high = high
-        """Of equally frequent values the mode is the highest, and not the lowest."""
+        """True if of equally frequent values the mode is the highest, False if the lowest."""
 
         self._wanted: list[tuple[float, int, int]] = []
         self._forest = Treaps()
@@ -51,7 +51,7 @@ class OrderStatistics(Accumulator):
         self._wanted += [one for one in _percentages(spec) if one not in self._wanted]
 
     def columns_of(self, spec: AggregateSpec) -> list[int]:
-        """Which of the percentiles an aggregate has asked for."""
+        """Return the columns of the percentiles that an aggregate needs."""
         return [self._wanted.index(one) for one in _percentages(spec)]
 
     def of_tuples(self, tuples: Tuples) -> Parts:
@@ -67,19 +67,19 @@ class OrderStatistics(Accumulator):
         self._plant(np.unique(groups), kept, roots)
         lengths, elements = value_lists.flat(contents, 1)
         rows = np.concatenate([[0], np.cumsum(lengths)]), elements[:, 0]
-        return self._forest.run(groups, rows, roots, self.comparing(), self.percentages(), high=self.high)
+        return self._forest.run(groups, rows, roots, self.order(), self.percentages(), high=self.high)
 
     def _plant(self, groups: Integers, kept: value_lists.Contents, roots: Integers) -> None:
-        """Make trees of the contents of groups, if they have any: those that were written down."""
+        """Build trees from the restored contents of groups, if they have any."""
         lengths, elements = value_lists.flat(kept[groups], 1)
         if len(elements):
             some = groups[lengths > 0]
             sizes = lengths[lengths > 0]
-            roots[some] = self._forest.build(sizes, elements[:, 0], self.comparing(), high=self.high)
+            roots[some] = self._forest.build(sizes, elements[:, 0], self.order(), high=self.high)
             kept[some] = 0
 
     def _contents(self, parts: Parts) -> value_lists.Contents:
-        """Of rows of either kind."""
+        """Return the contents of rows of either kind."""
         contents, roots = parts
         if roots.any():
             contents = contents.copy()
@@ -97,8 +97,8 @@ class OrderStatistics(Accumulator):
         self._growth.saw(len(codes))
         return value_lists.pieces(lengths, codes[:, None]), np.zeros(len(lengths), np.int64)
 
-    def comparing(self) -> Comparing:
-        return comparing(self.column, largest=False)
+    def order(self) -> ValueOrder:
+        return value_order(self.column)
 
     def percentages(self) -> Percentages:
         shares = np.array([share for share, _, _ in self._wanted], np.float64)
@@ -111,7 +111,7 @@ class OrderStatistics(Accumulator):
 
 
 class _OrderLog(AccumulatorLog):
-    """A tree for each key and window, from which the values of rows go when these leave."""
+    """A log with a tree for each key and window, from which the values of expired rows are removed."""
 
     def __init__(self, measure: OrderStatistics, windows: int) -> None:
         super().__init__(measure)
@@ -129,7 +129,7 @@ class _OrderLog(AccumulatorLog):
         measure = self._measure
         rows = self._rows.offsets, self._rows.columns[0]
         forest = self._forests[window]
-        return forest.ask(batch, rows, measure.comparing(), measure.percentages(), high=measure.high)
+        return forest.ask(batch, rows, measure.order(), measure.percentages(), high=measure.high)
 
 
 def _percentages(spec: AggregateSpec) -> list[tuple[float, int, int]]:
@@ -142,7 +142,7 @@ def _percentages(spec: AggregateSpec) -> list[tuple[float, int, int]]:
 def interpolated(
     column: Column, spec: AggregateSpec, sizes: Integers, values: tuple[Integers, Integers]
 ) -> Doubles:
-    """Percentiles, each between two values, as Spark weighs them."""
+    """Interpolate percentiles between two values, with Spark's weights."""
     low, high = (_numbers(column, part) for part in values)
     positions = np.maximum(sizes - 1, 0)[:, None] * np.array(spec.parameters, np.float64)[None, :]
     with np.errstate(invalid="ignore", over="ignore"):

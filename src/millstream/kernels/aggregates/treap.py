@@ -1,8 +1,8 @@
-"""Sorted multisets of values, one for each key: what medians, percentiles, modes and distinct counts need.
+"""Sorted multisets of values, one for each key, for medians, percentiles, modes and distinct counts.
 
-They are treaps in common arrays. With each node are kept the size of its subtree, in values and in different
-values, and the most frequent value in it. To add or to remove a value, and to find the value of a rank, takes
-time logarithmic in the number of different values. (Seidel and Aragon, Randomized search trees, 1996.)
+They are treaps in shared arrays. Each node has the size of its subtree, in values and in distinct values, and
+the most frequent value in it. Adding or removing a value, and finding the value of a rank, take time
+logarithmic in the number of distinct values. (Seidel and Aragon, Randomized search trees, 1996.)
 """
 
 from __future__ import annotations
@@ -11,24 +11,21 @@ import numpy as np
 
 from millstream.jit import njit
 from millstream.kernels.aggregates.accumulator import Parts, WindowBatch
-from millstream.kernels.aggregates.min_max import Comparing
+from millstream.kernels.aggregates.min_max_bitwise import ValueOrder
 from millstream.kernels.core.buffers import Array, Buffer, Codes, Doubles, Integers, Whole, frozen
 
-_AS_INTEGERS, _AS_DOUBLES = 0, 1  # as in extremes.py, on whose names compiled code cannot rely
-_MOST = 0x7FFF_FFFF_FFFF_FFFF
-
 _DEEPEST = 4096
-"""No path is as long: the depth of a treap is hardly ever more than a few times the logarithm of its size."""
+"""A depth that no treap reaches: it is hardly ever more than a few times the logarithm of its size."""
 
 INTERPOLATED, STEPPED = 0, 1
-"""Between two ranks a percentile lies between two values, or is the upper one of them."""
+"""Rank methods of percentiles: interpolate between two values, or take the upper one."""
 
 Percentages = tuple[Doubles, Integers, Integers]
-"""Of the percentiles that are wanted: the percentage, how ranks are taken, and 1 if counted from the top."""
+"""Percentage of each percentile, its rank method, and 1 if counted from the top."""
 
 Tree = tuple[Array, ...]
-"""The arrays of all nodes: value, copies, left, right, size, kinds, best; and how many nodes are in use, with
-the first of those that are free again."""
+"""Arrays of all nodes: value, copies, left, right, size, kinds, best; and the number of nodes in use with the
+head of the free list."""
 
 
 class Treaps:
@@ -42,36 +39,36 @@ class Treaps:
         self._used = np.array([1, 0], np.int64)
 
     def room(self, values: int) -> Tree:
-        """The arrays, with room for so many more nodes. Node 0 is none."""
+        """Return the arrays, with room for more nodes. Node 0 is none."""
         size = int(self._used[0]) + values
         for column in self._columns:
             column.resize(max(size, len(column)))
         return (*(column.data for column in self._columns), self._used)
 
     def contents(self, roots: Integers) -> tuple[Integers, Integers]:
-        """How many values each tree has, and the values of all, in order."""
+        """Return the number of values of each tree, and the values of all, in order."""
         tree = self.room(0)
         sizes = tree[4][roots]
         values = np.empty(int(sizes.sum()), np.int64)
         _list(tree, frozen(roots), values)
         return sizes, values
 
-    def build(self, sizes: Integers, values: Integers, comparing: Comparing, *, high: bool) -> Integers:
-        """Trees of values; gives their roots."""
+    def build(self, sizes: Integers, values: Integers, order: ValueOrder, *, high: bool) -> Integers:
+        """Build trees of values; return their roots."""
         roots = np.zeros(len(sizes), np.int64)
         groups = np.repeat(np.arange(len(sizes)), sizes)
-        _fill(self.room(len(values)), comparing, high, frozen(groups), frozen(values), roots)
+        _fill(self.room(len(values)), order, high, frozen(groups), frozen(values), roots)
         return roots
 
     def run(
-        self, groups: Codes, rows: tuple[Integers, Integers], roots: Integers, comparing: Comparing,
+        self, groups: Codes, rows: tuple[Integers, Integers], roots: Integers, order: ValueOrder,
         percentages: Percentages, *, high: bool,
     ) -> Parts:  # fmt: skip
-        """Add rows (offsets and values) to their groups; what each group is after each row."""
+        """Add rows (offsets and values) to their groups; return the statistics of the group after each."""
         offsets, values = rows
         out = answers(len(groups), len(percentages[0]))
         tree = self.room(len(values))
-        _run(tree, comparing, high, frozen(groups), frozen(offsets), frozen(values), roots, percentages, out)
+        _run(tree, order, high, frozen(groups), frozen(offsets), frozen(values), roots, percentages, out)
         return out
 
 
@@ -84,10 +81,10 @@ class SlidingTreaps:
         self._spans = Buffer(np.int64, -1), Buffer(np.int64, -1)
 
     def ask(
-        self, batch: WindowBatch, rows: tuple[Integers, Integers], comparing: Comparing,
+        self, batch: WindowBatch, rows: tuple[Integers, Integers], order: ValueOrder,
         percentages: Percentages, *, high: bool,
     ) -> Parts:  # fmt: skip
-        """The answers for windows over a log whose rows have values: offsets, and values."""
+        """Return the statistics of windows over a log whose rows have values: offsets, and values."""
         offsets, values = rows
         # No row is in a tree twice, so that there can never be more nodes than values in the log.
         tree = self._forest.room(len(values))
@@ -95,12 +92,12 @@ class SlidingTreaps:
         keys = self._roots.resize(batch.keys), first, latest
         out = answers(len(batch), len(percentages[0]))
         log = frozen(batch.previous), frozen(offsets), frozen(values)
-        _slide(batch.windows, log, tree, keys, comparing, high, percentages, out)
+        _slide(batch.windows, log, tree, keys, order, high, percentages, out)
         return out
 
 
 def answers(count: int, percentages: int) -> Parts:
-    """Room for size, number of different values, most frequent value, and two values a percentage."""
+    """Return arrays for size, distinct count, mode, and two values for each percentage."""
     wide = count, percentages
     single = [np.empty(count, np.int64) for _ in range(3)]
     return (*single, np.empty(wide, np.int64), np.empty(wide, np.int64))
@@ -109,31 +106,18 @@ def answers(count: int, percentages: int) -> Parts:
 # ---------------------------------------------------------------- compiled
 
 
-@njit(cache=True)
-def _place(value: Whole, comparing: Comparing) -> Whole:
-    """Where a value is in the order of its type."""
-    comparison, labels, _ = comparing
-    if comparison == _AS_INTEGERS:
-        return value
-    if comparison == _AS_DOUBLES:
-        place = value ^ ((value >> 63) & _MOST)
-        return 0 if place == -1 else place
-    label: np.int64 = labels[value]
-    return label
-
-
-@njit(cache=True)
+@njit(cache=True, allocates=False)
 def _rank(node: Whole) -> Whole:
-    """A priority as good as random, but the same whenever it is asked for."""
+    """Return a pseudo-random priority, always the same for a node."""
     mixed = np.int64(node) * -7046029254386353131
     mixed ^= (mixed >> 29) & 0x7FFFFFFFF
     mixed *= -4417276706812531889
     return mixed ^ ((mixed >> 32) & 0xFFFFFFFF)
 
 
-@njit(cache=True)
+@njit(cache=True, allocates=False)
 def _pull(tree: Tree, node: Whole, high: bool) -> None:
-    """What is known of a subtree, from what is known of its two."""
+    """Compute the statistics of a subtree from those of its children."""
     _, copies, left, right, size, kinds, best, _ = tree
     one, two = left[node], right[node]
     size[node] = size[one] + copies[node] + size[two]
@@ -147,25 +131,25 @@ def _pull(tree: Tree, node: Whole, high: bool) -> None:
     best[node] = most
 
 
-@njit(cache=True)
-def _find(tree: Tree, root: Whole, place: Whole, comparing: Comparing, path: Codes) -> tuple[int, bool]:
-    """Go down to a value: how many nodes are on the path, and whether the last has it."""
+@njit(cache=True, allocates=False)
+def _find(tree: Tree, root: Whole, place: Whole, order: ValueOrder, path: Codes) -> tuple[int, bool]:
+    """Descend to a value; return the number of nodes on the path, and whether the last has the value."""
     value, _, left, right, _, _, _, _ = tree
     depth = 0
     node = root
     while node:
         path[depth] = node
         depth += 1
-        here = _place(value[node], comparing)
+        here = order.place(value[node])
         if here == place:
             return depth, True
         node = left[node] if place < here else right[node]
     return depth, False
 
 
-@njit(cache=True)
+@njit(cache=True, allocates=False)
 def _hang(tree: Tree, parent: Whole, on_left: bool, node: Whole, root: Whole) -> Whole:
-    """Make a node a child, or the root, which is given back."""
+    """Make a node a child, or the root; return the root."""
     if not parent:
         return node
     if on_left:
@@ -175,12 +159,12 @@ def _hang(tree: Tree, parent: Whole, on_left: bool, node: Whole, root: Whole) ->
     return root
 
 
-@njit(cache=True)
-def _add(tree: Tree, root: Whole, code: Whole, comparing: Comparing, high: bool, path: Codes) -> Whole:
-    """Add a value; gives the root."""
+@njit(cache=True, allocates=False)
+def _add(tree: Tree, root: Whole, code: Whole, order: ValueOrder, high: bool, path: Codes) -> Whole:
+    """Add a value; return the root."""
     value, copies, left, right, _, _, _, used = tree
-    place = _place(code, comparing)
-    depth, found = _find(tree, root, place, comparing, path)
+    place = order.place(code)
+    depth, found = _find(tree, root, place, order, path)
     if found:
         copies[path[depth - 1]] += 1
     else:
@@ -200,7 +184,7 @@ def _add(tree: Tree, root: Whole, code: Whole, comparing: Comparing, high: bool,
             path[depth] = node
             depth += 1
             parent = node
-            on_left = bool(place < _place(value[node], comparing))
+            on_left = bool(place < order.place(value[node]))
             node = left[node] if on_left else right[node]
         root = _hang(tree, parent, on_left, new, root)
         path[depth] = new
@@ -209,7 +193,7 @@ def _add(tree: Tree, root: Whole, code: Whole, comparing: Comparing, high: bool,
         while node:
             path[depth] = node
             depth += 1
-            if _place(value[node], comparing) < place:
+            if order.place(value[node]) < place:
                 _hang(tree, below, below == new, node, root)
                 below = node
                 node = right[node]
@@ -224,11 +208,11 @@ def _add(tree: Tree, root: Whole, code: Whole, comparing: Comparing, high: bool,
     return root
 
 
-@njit(cache=True)
-def _remove(tree: Tree, root: Whole, code: Whole, comparing: Comparing, high: bool, path: Codes) -> Whole:
-    """Remove a value that is there; gives the root."""
+@njit(cache=True, allocates=False)
+def _remove(tree: Tree, root: Whole, code: Whole, order: ValueOrder, high: bool, path: Codes) -> Whole:
+    """Remove a value that is in the tree; return the root."""
     _, copies, left, right, _, _, _, used = tree
-    depth, _ = _find(tree, root, _place(code, comparing), comparing, path)
+    depth, _ = _find(tree, root, order.place(code), order, path)
     node = path[depth - 1]
     copies[node] -= 1
     if not copies[node]:
@@ -255,9 +239,9 @@ def _remove(tree: Tree, root: Whole, code: Whole, comparing: Comparing, high: bo
     return root
 
 
-@njit(cache=True)
+@njit(cache=True, allocates=False)
 def _clear(tree: Tree, root: Whole, path: Codes) -> None:
-    """Give all nodes of a tree back."""
+    """Free all nodes of a tree."""
     _, _, left, right, _, _, _, used = tree
     depth = 0
     if root:
@@ -274,9 +258,9 @@ def _clear(tree: Tree, root: Whole, path: Codes) -> None:
         used[1] = node
 
 
-@njit(cache=True)
+@njit(cache=True, allocates=False)
 def _value_at(tree: Tree, root: Whole, rank: Whole) -> Whole:
-    """The value of a rank, from 0."""
+    """Return the value of a rank, from 0."""
     value, copies, left, right, size, _, _, _ = tree
     node = root
     while True:
@@ -290,7 +274,7 @@ def _value_at(tree: Tree, root: Whole, rank: Whole) -> Whole:
             node = right[node]
 
 
-@njit(cache=True)
+@njit(cache=True, allocates=False)
 def _answer(tree: Tree, root: Whole, percentages: Percentages, out: Parts, row: Whole) -> None:
     value, _, _, _, size, kinds, best, _ = tree
     sizes, different, modes, lows, highs = out
@@ -316,7 +300,7 @@ def _answer(tree: Tree, root: Whole, percentages: Percentages, out: Parts, row: 
 
 @njit(cache=True)
 def _list(tree: Tree, roots: Integers, values: Integers) -> None:
-    """The values of trees, one tree after the other, each in order."""
+    """List the values of trees, one tree after the other, each in order."""
     value, copies, left, right, _, _, _, _ = tree
     path = np.empty(_DEEPEST, np.int32)
     count = 0
@@ -338,17 +322,17 @@ def _list(tree: Tree, roots: Integers, values: Integers) -> None:
 
 @njit(cache=True)
 def _fill(
-    tree: Tree, comparing: Comparing, high: bool, groups: Integers, values: Integers, roots: Integers
+    tree: Tree, order: ValueOrder, high: bool, groups: Integers, values: Integers, roots: Integers
 ) -> None:
     path = np.empty(_DEEPEST, np.int32)
     for i in range(len(groups)):
-        roots[groups[i]] = _add(tree, roots[groups[i]], values[i], comparing, high, path)
+        roots[groups[i]] = _add(tree, roots[groups[i]], values[i], order, high, path)
 
 
 @njit(cache=True)
 def _run(
     tree: Tree,
-    comparing: Comparing,
+    order: ValueOrder,
     high: bool,
     groups: Codes,
     offsets: Integers,
@@ -361,7 +345,7 @@ def _run(
     for i in range(len(groups)):
         group = groups[i]
         for k in range(offsets[i], offsets[i + 1]):
-            roots[group] = _add(tree, roots[group], values[k], comparing, high, path)
+            roots[group] = _add(tree, roots[group], values[k], order, high, path)
         _answer(tree, roots[group], percentages, out, i)
 
 
@@ -371,12 +355,12 @@ def _slide(
     log: tuple[Codes, Integers, Integers],
     tree: Tree,
     keys: tuple[Integers, Integers, Integers],
-    comparing: Comparing,
+    order: ValueOrder,
     high: bool,
     percentages: Percentages,
     out: Parts,
 ) -> None:
-    """Windows one after the other: rows that have left are removed, new ones added."""
+    """Compute windows one after the other: remove the rows that have expired, add new ones."""
     codes, starts, ends, rebuild = windows
     previous, offsets, values = log
     roots, first, latest = keys
@@ -394,11 +378,11 @@ def _slide(
             while row != first[key]:
                 row = np.int64(previous[row])
                 for k in range(offsets[row], offsets[row + 1]):
-                    root = _remove(tree, root, values[k], comparing, high, path)
+                    root = _remove(tree, root, values[k], order, high, path)
         row = end
         while row != stop:
             for k in range(offsets[row], offsets[row + 1]):
-                root = _add(tree, root, values[k], comparing, high, path)
+                root = _add(tree, root, values[k], order, high, path)
             row = np.int64(previous[row])
         roots[key], first[key], latest[key] = root, start, end
         _answer(tree, root, percentages, out, i)

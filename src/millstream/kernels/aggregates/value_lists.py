@@ -2,7 +2,7 @@
 
 The content of a row (a tuple, a pane, a key) is an element of an array of Python objects: 0 for nothing, so
 that zeros are neutral; the tuple of a single element's numbers; or an array with a row for each element,
-which nobody changes. Compiled loops work on the contents of many rows laid one after the other.
+which is never changed. Compiled loops work on the contents of many rows laid one after the other.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Contents = Array
 
 
 def singles(columns: Sequence[Array], present: Array) -> Contents:
-    """One element a row, where there is one."""
+    """Return contents of one element each, where there is one."""
     count = len(present)
     elements = zip(*(column.tolist() for column in columns), strict=True)
     contents = np.fromiter(elements, object, count)
@@ -31,7 +31,7 @@ def singles(columns: Sequence[Array], present: Array) -> Contents:
 
 
 def flat(contents: Contents, width: int) -> tuple[Integers, Array]:
-    """How many elements each row has, and the elements of all rows."""
+    """Return the number of elements of each row, and the elements of all rows."""
     given = contents.tolist()
     some = [content for content in given if content.__class__ is not int]
     if all(content.__class__ is tuple for content in some):
@@ -49,7 +49,7 @@ def _length(content: Any) -> int:
 
 
 def pieces(lengths: Integers, elements: Array) -> Contents:
-    """The contents of rows again."""
+    """Return the contents of rows from their elements."""
     contents = np.zeros(len(lengths), object)
     ends = np.cumsum(lengths)
     for i in np.flatnonzero(lengths).tolist():
@@ -93,7 +93,7 @@ class ValueLists:
         return [column.view for column in self._elements]
 
     def contents(self, rows: Array) -> Contents:
-        """Some rows, as contents."""
+        """Return some rows, as contents."""
         starts = self.offsets[rows]
         lengths = self.offsets[np.asarray(rows) + 1] - starts
         indices = within(starts, lengths)
@@ -102,7 +102,7 @@ class ValueLists:
 
 
 def within(starts: Integers, lengths: Integers) -> Integers:
-    """The numbers from each start on, so many of each.
+    """Return consecutive numbers from each start, as many as each length.
 
     >>> within(np.array([5, 0]), np.array([2, 3])).tolist()
     [5, 6, 0, 1, 2]
@@ -113,7 +113,7 @@ def within(starts: Integers, lengths: Integers) -> Integers:
 
 
 def as_list(column: Column, lengths: Integers, codes: Integers, valid: Array | None = None) -> pa.Array:
-    """A list of values for each row."""
+    """Return a list of values for each row."""
     offsets = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
     values = column.decode(
@@ -123,7 +123,7 @@ def as_list(column: Column, lengths: Integers, codes: Integers, valid: Array | N
 
 
 def of_list(column: Column, lists: pa.ChunkedArray) -> tuple[Integers, Integers, Array]:
-    """How many values each row has, and the values of all rows, with 0 for NULLs."""
+    """Return the number of values of each row, and the values of all rows, with 0 for NULLs."""
     array = arrow_buffers.single(lists)
     lengths = array.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
     codes, valid = column.encode(array.flatten())
@@ -131,11 +131,10 @@ def of_list(column: Column, lists: pa.ChunkedArray) -> tuple[Integers, Integers,
 
 
 class GarbageEstimate:
-    """Tells when a measure with contents had better be built anew from what is still needed.
+    """An estimate of when an accumulator with contents should be rebuilt from what is still needed.
 
-    Its dictionary and its elements may be far more than there are rows without any of them being out of use.
-    So they are reported only when there are twice as many as when they were first asked for, which is soon
-    after the measure was built.
+    Its dictionary and its elements may be far more than there are rows while all of them are in use. So they
+    are reported only when there are twice as many as at the first call, soon after the accumulator was built.
     """
 
     def __init__(self) -> None:
@@ -143,11 +142,11 @@ class GarbageEstimate:
         self._first: int | None = None
 
     def saw(self, elements: int) -> None:
-        """So many more have been read from tables."""
+        """Count elements that have been read from tables."""
         self._seen += elements
 
     def reported(self, words: int) -> int:
-        """What to say instead of the size of a dictionary."""
+        """Return the size to report for a dictionary."""
         size = max(words, self._seen)
         if self._first is None:
             self._first = size

@@ -1,4 +1,4 @@
-"""Reading and making Arrow arrays through their buffers: NULLs never turn integers into doubles."""
+"""Access to Arrow arrays through their buffers: NULLs never turn integers into doubles."""
 
 from __future__ import annotations
 
@@ -10,19 +10,22 @@ from millstream.kernels.core.buffers import Array, Bytes
 
 
 def single(column: pa.ChunkedArray | pa.Array) -> pa.Array:
-    """A column as one array; no copy if it is one already."""
+    """Return a column as one array; no copy if it is one already."""
     if isinstance(column, pa.Array):
         return column
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 def plain(table: pa.Table) -> pa.Table:
-    """A table that says of no column that it has no NULLs: only those that say the same go together."""
+    """Return a table with all columns nullable.
+
+    Only tables of equal schemas can be joined.
+    """
     return pa.table(table.columns, names=table.column_names)
 
 
 def validity(array: pa.Array) -> Bytes:
-    """1 for values, 0 for NULLs."""
+    """Return 1 for values and 0 for NULLs."""
     if array.null_count == 0:
         return np.ones(len(array), np.uint8)
     if pa.types.is_null(array.type):
@@ -33,7 +36,7 @@ def validity(array: pa.Array) -> Bytes:
 
 
 def values(array: pa.Array, dtype: npt.DTypeLike, words: int = 1) -> Array:
-    """The memory of an array of fixed width, without a copy; NULLs hold anything at all.
+    """Return the memory of an array of fixed width, without a copy; NULLs have undefined content.
 
     With more than one word to a value the result has a row for each.
     """
@@ -46,7 +49,7 @@ def values(array: pa.Array, dtype: npt.DTypeLike, words: int = 1) -> Array:
 
 
 def build(type_: pa.DataType, content: Array, valid: Array | None = None) -> pa.Array:
-    """An array of fixed width around memory that nobody changes any more."""
+    """Return an array of fixed width around memory that must not change afterwards."""
     count = len(content)
     mask = None
     if valid is not None and not valid.all():

@@ -1,4 +1,4 @@
-"""Types of ESL as Arrow has them."""
+"""Arrow types of ESL types."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PLAIN = {
 
 
 def arrow_type(type_: Type) -> pa.DataType:
-    """The Arrow type of a type.
+    """Return the Arrow type of a type.
 
     >>> from millstream.types import INT, array
     >>> arrow_type(array(INT))

@@ -1,4 +1,4 @@
-"""Arrays as compiled loops want them: growing ones for state, read-only ones for input."""
+"""Arrays for compiled loops: growing ones for state, read-only ones for input."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ NO_BYTES: Bytes = np.zeros(0, np.uint8)
 NO_CODES: Codes = np.zeros(0, np.int32)
 NO_DOUBLES: Doubles = np.zeros(0, np.float64)
 NO_INTEGERS: Integers = np.zeros(0, np.int64)
-"""What compiled loops get in place of an array that is not there: they look at its length."""
+"""Stand-ins for arrays that are left out: compiled loops test the length."""
 
 
 def frozen(array: Array) -> Array:
-    """A read-only view, contiguous.
+    """Return a contiguous read-only view.
 
     Arrow's memory is read-only and ours is not, and Numba would compile a loop once for either.
     """
@@ -35,14 +35,14 @@ _NUMBERS: list[Integers] = [NO_INTEGERS]
 
 
 def first_numbers(count: int) -> Integers:
-    """0, 1, 2 and so on, to be read only: the same array whenever it is long enough."""
+    """Return 0, 1, 2 and so on, read-only: a slice of one shared array."""
     if count > len(_NUMBERS[0]):
         _NUMBERS[0] = frozen(np.arange(2 * count))
     return _NUMBERS[0][:count]
 
 
 class Buffer:
-    """An array that grows at its end, for compiled loops to work on: ``data`` is longer than ``size``."""
+    """An array that grows at its end, for compiled loops: ``data`` is longer than ``size``."""
 
     __slots__ = ("data", "fill", "size")
 
@@ -66,7 +66,7 @@ class Buffer:
         return self.data[: self.size]
 
     def reserve(self, size: int) -> Array:
-        """Make room for that many without counting them yet. Gives ``data``."""
+        """Make room for ``size`` elements without counting them yet, and return ``data``."""
         if size > len(self.data):
             grown = np.empty(max(size, 2 * len(self.data)), self.data.dtype)
             grown[: self.size] = self.view
@@ -74,7 +74,7 @@ class Buffer:
         return self.data
 
     def resize(self, size: int) -> Array:
-        """Grow to that many; what is new has the filling value, if there is one. Gives ``data``."""
+        """Grow to ``size`` elements, new ones with the filling value if there is one, and return ``data``."""
         self.reserve(size)
         if self.fill is not None and size > self.size:
             self.data[self.size : size] = self.fill

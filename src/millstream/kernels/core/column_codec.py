@@ -1,4 +1,4 @@
-"""Columns of any type as 64 bits a value, so that every loop over values is compiled once."""
+"""Columns of any type as 64 bits per value, so that every loop over values is compiled once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from millstream.kernels.core.buffers import Array, Bytes, Integers
 from millstream.kernels.core.dictionary import Dictionary
 
 SHORT_DECIMAL = 18
-"""Decimals of so many digits fit 64 bits."""
+"""Largest number of digits of decimals that fit 64 bits."""
 
 _DTYPES = {
     pa.int8(): np.int8,
@@ -26,10 +26,10 @@ _DTYPES = {
 
 
 class Column:
-    """Turns arrays of a type into integers and back.
+    """A codec between arrays of a type and integers.
 
-    Values of 64 bits or less are themselves (doubles their bits, with one NaN instead of many), others the
-    codes of a dictionary. What NULLs become is 0.
+    Values of 64 bits or less are themselves (doubles their bits, with one NaN for all), others the codes of a
+    dictionary. NULL becomes 0.
     """
 
     def __init__(self, type_: pa.DataType, *, ordered: bool = True) -> None:
@@ -39,11 +39,11 @@ class Column:
 
     @property
     def words(self) -> int:
-        """How many values the dictionary has, those included that are not needed any more."""
+        """Number of values in the dictionary, including those no longer needed."""
         return 0 if self.dictionary is None else len(self.dictionary)
 
     def encode(self, column: pa.ChunkedArray | pa.Array) -> tuple[Integers, Bytes]:
-        """The 64 bits of each value, and 1 for values, 0 for NULLs."""
+        """Return the 64 bits of each value, and 1 for values, 0 for NULLs."""
         array = arrow_buffers.single(column)
         valid = arrow_buffers.validity(array)
         content = self._content(array)
@@ -66,7 +66,7 @@ class Column:
         return arrow_buffers.values(array, _DTYPES.get(type_, np.int64))
 
     def decode(self, values: Integers, valid: Array) -> pa.Array:
-        """An array again; nobody may change ``values`` afterwards."""
+        """Return the array of encoded values; ``values`` must not change afterwards."""
         type_ = self.type
         if self.dictionary is not None:
             return self.dictionary.values(values, valid)
@@ -82,7 +82,10 @@ class Column:
 
 
 def halves(column: pa.ChunkedArray | pa.Array) -> tuple[Integers, Integers, Bytes]:
-    """Long decimals as high and low 64 bits; the low ones less 2**63, which makes them signed."""
+    """Split long decimals into high and low 64 bits.
+
+    2**63 is subtracted from the low ones to make them signed.
+    """
     array = arrow_buffers.single(column)
     valid = arrow_buffers.validity(array)
     words = np.where(valid[:, None], arrow_buffers.values(array, np.int64, words=2), 0)
@@ -94,7 +97,7 @@ def is_long_decimal(type_: pa.DataType) -> bool:
 
 
 def is_nested(type_: pa.DataType) -> bool:
-    """Lists, structs and maps of values that can be kept themselves."""
+    """Tell whether a type is a list, struct or map of supported types."""
     test = pa.types
     nested = (test.is_list, test.is_large_list, test.is_struct, test.is_map)
     if not any(is_(type_) for is_ in nested):
@@ -105,7 +108,7 @@ def is_nested(type_: pa.DataType) -> bool:
 
 
 def check_type(type_: pa.DataType) -> None:
-    """Refuse types whose values can neither be 64 bits nor words of a dictionary."""
+    """Refuse types whose values are neither 64 bits nor words of a dictionary."""
     test = pa.types
     long = (test.is_int64, test.is_timestamp, test.is_duration, test.is_time64, test.is_date64)
     plain = type_ in _DTYPES or any(is_(type_) for is_ in (*long, test.is_boolean, test.is_null))

@@ -1,4 +1,4 @@
-"""Values of any type as numbers: a growing dictionary whose codes can be compared through labels."""
+"""Values of any type as numbers: a growing dictionary whose codes are compared through labels."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ import pyarrow as pa
 from millstream.kernels.core.buffers import Buffer, Codes, Integers
 
 _STEP = 1 << 32
-"""How far apart labels are put where there is room: as many values fit between two, at least in halves."""
+"""Distance between labels where there is room: so many values fit between two, at least by halving."""
 
 _PIECE = 1024
 
 
 class Dictionary:
-    """Gives each value its code, in the order in which values are first seen.
+    """A dictionary from values to codes, in the order in which values are first seen.
 
     ``labels[code]`` are in the order of the values, so that comparing values is comparing integers. A new
-    value gets a label between those of its neighbours: the old ones stay, except when there is no room left.
+    value gets a label between those of its neighbours; the others keep theirs unless no label is left.
 
     >>> words = Dictionary(pa.string())
     >>> words.codes(pa.array(["pear", "apple", "pear", "fig"])).tolist()
@@ -37,7 +37,7 @@ class Dictionary:
         self._labels = Buffer(np.int64)
         self._ordered = ordered
         self._pieces: list[list[Any]] = []
-        """The values in order, in pieces that are cheap to insert into."""
+        """Values in order, in pieces that are cheap to insert into."""
 
     def __len__(self) -> int:
         return len(self._values)
@@ -47,7 +47,7 @@ class Dictionary:
         return self._labels.data
 
     def codes(self, array: pa.Array) -> Codes:
-        """The codes of an array's values; anything for a NULL."""
+        """Return the codes of an array's values; undefined for NULLs."""
         if not len(array):
             return np.zeros(0, np.int32)
         if pa.types.is_nested(self.type):
@@ -61,12 +61,12 @@ class Dictionary:
         return codes[indices]
 
     def _nested_codes(self, values: list[Any]) -> Codes:
-        """Lists, structs and maps are known by the tuples that they are, whose order is Spark's."""
+        """Return the codes of lists, structs and maps, which are looked up as tuples in Spark's order."""
         words = [_word(value, self.type) for value in values]
         return np.array(self._learn(words, values), np.int32)
 
     def _learn(self, words: list[Any], values: list[Any]) -> list[int]:
-        """The codes of words, new ones included; a word is a value, or stands for it where it cannot."""
+        """Return the codes of words, adding new ones; a word is a value, or its substitute as a key."""
         codes, fresh = [], []
         for word, value in zip(words, values, strict=True):
             code = self._codes.setdefault(word, len(self._values))
@@ -79,7 +79,7 @@ class Dictionary:
         return codes
 
     def values(self, codes: Integers, valid: Any) -> pa.Array:
-        """The values of codes, NULL where not valid."""
+        """Return the values of codes, NULL where not valid."""
         used, places = np.unique(np.where(valid, codes, -1), return_inverse=True)
         known = pa.array([None if code < 0 else self._values[code] for code in used.tolist()], self.type)
         return known.take(pa.array(places))
@@ -95,7 +95,7 @@ class Dictionary:
                 self._labels.data[self._codes[value]] = (i - len(everything) // 2) * _STEP
 
     def _insert(self, value: Any) -> bool:
-        """Put a value among the others; False if there was no label for it."""
+        """Insert a value into the order; return False if no label was left for it."""
         if not self._pieces:
             self._pieces.append([value])
             return True
@@ -126,7 +126,7 @@ class Dictionary:
 
 
 def _word(value: Any, type_: pa.DataType) -> Any:
-    """A value that can be a key of Python's dictionaries and is ordered as Spark orders it, NULLs first.
+    """Return a value that can be a key of a Python dictionary and has Spark's order, NULLs first.
 
     >>> _word({"a": None, "b": [1, None]}, pa.struct({"a": pa.int64(), "b": pa.list_(pa.int64())}))
     (((), (((1,), ()),)),)

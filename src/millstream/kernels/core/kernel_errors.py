@@ -1,4 +1,4 @@
-"""What can go wrong on a tuple, said so that the layers above can name the statement."""
+"""Errors of kernels at a tuple or window, for which the layers above find the statement."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pyarrow as pa
 
 
 class KernelError(Exception):
-    """An aggregate that has no result for some tuple or window.
+    """Overflow of an aggregate at some tuple or window.
 
     ``position`` is (time, origin, number) of the tuple, or (time, window id) of the window.
 
@@ -28,7 +28,7 @@ class KernelError(Exception):
 
 
 def sql_name(type_: pa.DataType) -> str:
-    """The name of a type that can overflow, as users write it."""
+    """Return the name of a type that can overflow, as users write it."""
     if pa.types.is_decimal(type_):
         return f"decimal({type_.precision},{type_.scale})"
     names = {pa.int8(): "tinyint", pa.int16(): "smallint", pa.int32(): "int", pa.int64(): "bigint"}

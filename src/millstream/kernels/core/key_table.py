@@ -1,4 +1,4 @@
-"""Partitions as small numbers: a hash table from pairs of integers to dense codes."""
+"""A hash table from keys, which are pairs of integers, to dense codes."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.jit import njit
+from millstream.kernels.column_names import KEY, KEY2
 from millstream.kernels.core import arrow_buffers
 from millstream.kernels.core.buffers import (
     NO_BYTES,
@@ -17,16 +18,11 @@ from millstream.kernels.core.buffers import (
     Integers,
     frozen,
 )
-from millstream.kernels.core.kernel import KEY, KEY2
 from millstream.kernels.core.radix_sort import ordering
-
-PART = "__ms_part"
-PART2 = "__ms_part2"
-"""Columns that identify the partition of the stream in which windows are counted, where it is not the key."""
 
 
 class KeyTable:
-    """Gives each pair its code, in the order in which pairs are first seen.
+    """A table of pairs with their codes, in the order in which pairs are first seen.
 
     >>> keys = KeyTable()
     >>> keys.codes(np.array([7, 5, 7]), np.array([1, 1, 1])).tolist()
@@ -39,10 +35,10 @@ class KeyTable:
         self.first = Buffer(np.int64)
         self.second = Buffer(np.int64)
         self.absent = -1
-        """The code of the NULL key, -1 while there is none."""
+        """Code of the NULL key, -1 while there is none."""
 
         self.columns: tuple[str, ...] = ()
-        """Which of the key columns the tuples have."""
+        """Key columns that the tuples have."""
 
         self._slots = np.full(64, -1, np.int32)
 
@@ -50,7 +46,7 @@ class KeyTable:
         return len(self.first)
 
     def of(self, table: pa.Table, names: tuple[str, str] = (KEY, KEY2)) -> Codes:
-        """The codes of a table's key columns."""
+        """Return the codes of a table's key columns."""
         one, two = names
         self.columns = tuple(name for name in names if name in table.column_names)
         if one not in self.columns:
@@ -68,7 +64,7 @@ class KeyTable:
         return self.codes(arrow_buffers.values(first, np.int64), second, missing)
 
     def codes(self, first: Integers, second: Integers = NO_INTEGERS, missing: Bytes = NO_BYTES) -> Codes:
-        """The codes of pairs, or of single integers; where ``missing`` is set, of the NULL key."""
+        """Return the codes of pairs or of single integers; where ``missing`` is set, that of the NULL key."""
         codes = np.empty(len(first), np.int32)
         inputs = frozen(first), frozen(second), frozen(missing)
         done = 0
@@ -86,7 +82,7 @@ class KeyTable:
             _fill_slots(self._slots, firsts, seconds, size, self.absent)
 
     def ranks(self, codes: Codes) -> Integers:
-        """Numbers in the order of the keys (NULL first), which does not depend on when they were seen."""
+        """Return the ranks of keys (NULL first), which do not depend on the order of arrival."""
         is_used = np.zeros(len(self), np.bool_)
         is_used[codes] = True
         used = np.flatnonzero(is_used)
@@ -97,7 +93,7 @@ class KeyTable:
         return ranks[codes]
 
     def table(self, codes: Array) -> dict[str, pa.Array]:
-        """The key columns that belong to codes."""
+        """Return the key columns that belong to codes."""
         columns = {}
         if self.columns:
             valid = None if self.absent < 0 else codes != self.absent
@@ -108,13 +104,13 @@ class KeyTable:
 
 
 def first_rows(codes: Codes) -> Integers:
-    """Of codes that were given in the order of their first coming: where each came first."""
+    """Return the index of the first row of each code; codes are numbered in order of first occurrence."""
     return np.flatnonzero(np.diff(np.maximum.accumulate(codes), prepend=-1))
 
 
 @njit(cache=True)
 def _slot(first: int, second: int, mask: int) -> int:
-    """Where to begin to look: odd multipliers of 64 bits spread runs of integers, the fold uses all bits."""
+    """Return the first slot to probe: odd multipliers spread runs of integers, the shift mixes all bits."""
     mixed = first * -7046029254386353131 + second * -4417276706812531889
     mixed ^= mixed >> 32
     return mixed & mask
@@ -133,7 +129,7 @@ def _find_or_add(
     absent: int,
     codes: Codes,
 ) -> tuple[int, int, int]:
-    """Codes from ``start`` on, until the table is half full. Gives how far it came, the size, NULL's code."""
+    """Look up or add keys until the table is half full; return the next row, the size and NULL's code."""
     mask = len(slots) - 1
     room = len(slots) // 2
     pairs = len(second) > 0

@@ -1,4 +1,4 @@
-"""What is kept of each partition of a stream: a few numbers, for as long as they are needed."""
+"""A few numbers for each partition of a stream, kept as long as they are needed."""
 
 from __future__ import annotations
 
@@ -8,25 +8,19 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from millstream.kernels.column_names import PART, Columns
 from millstream.kernels.core import arrow_buffers
 from millstream.kernels.core.buffers import Array, Buffer, Codes
-from millstream.kernels.core.kernel import KEY, KEY2, Change
-from millstream.kernels.core.key_table import PART, PART2, KeyTable
+from millstream.kernels.core.kernel import Change
+from millstream.kernels.core.key_table import KeyTable
 from millstream.kernels.core.state_chunks import Ledger, is_wasteful
-
-Columns = tuple[str, str]
-
-WHOLE: Columns = ("", "")
-BY_KEY: Columns = (KEY, KEY2)
-BY_PART: Columns = (PART, PART2)
-"""Windows are counted in the whole stream, in each group, or in partitions of their own."""
 
 
 class Partitions:
-    """Numbers by name for each partition, with what they are at first.
+    """Numbers by name for each partition, with their initial values.
 
-    ``columns`` are those that tell partitions apart. A chunk of state has the partitions that have changed
-    between two snapshots.
+    ``columns`` identify partitions. A chunk of state has the partitions that have changed between two
+    snapshots.
     """
 
     def __init__(self, columns: Columns, numbers: Mapping[str, int]) -> None:
@@ -44,31 +38,31 @@ class Partitions:
         return len(self._keys)
 
     def codes(self, table: pa.Table) -> Codes:
-        """The partitions of rows."""
+        """Return the partitions of rows."""
         codes = self._keys.of(table, self._columns)
         for buffer in (*self._numbers.values(), self._is_changed):
             buffer.resize(len(self._keys))
         return codes
 
     def columns(self, codes: Codes) -> dict[str, pa.Array]:
-        """What tells partitions apart, where that is not the key."""
+        """Return the columns that identify partitions, where that is not the key."""
         columns = self.table(codes)
         return columns if PART in columns else {}
 
     def table(self, codes: Codes) -> dict[str, pa.Array]:
-        """What tells partitions apart."""
+        """Return the columns that identify partitions."""
         return self._keys.table(codes)
 
     def __getitem__(self, name: str) -> Array:
-        """The numbers of all partitions, to be changed in place."""
+        """Return the numbers of all partitions, to be changed in place."""
         return self._numbers[name].view
 
     def note(self, codes: Codes) -> None:
-        """These have changed."""
+        """Mark partitions as changed."""
         self._is_changed.data[codes] = True
 
     def forget(self, needed: Array) -> None:
-        """Let go of all partitions but some. Codes change."""
+        """Delete all partitions but those of a mask. Codes change."""
         if not is_wasteful(len(self), int(needed.sum())):
             return
         table = self._export(np.flatnonzero(needed))

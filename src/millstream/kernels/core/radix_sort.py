@@ -1,4 +1,4 @@
-"""Putting rows in order: a radix sort, which for integers of a small span is far faster than comparing."""
+"""A radix sort of rows, which for integers of a small span is far faster than comparing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _DIGITS = 1 << _BITS
 
 
 def ordering(major: Integers, middle: Integers, minor: Integers) -> Integers | None:
-    """The stable order of rows by three columns, as indices; None if they are in order already.
+    """Return the stable order of rows by three columns, as indices; None if they are in order already.
 
     >>> ordering(np.array([2, 1, 1]), np.array([0, 5, 4]), np.array([0, 0, 0])).tolist()
     [2, 1, 0]
@@ -32,7 +32,7 @@ def ordering(major: Integers, middle: Integers, minor: Integers) -> Integers | N
 
 
 def merging(one: tuple[Array, ...], other: tuple[Array, ...]) -> Integers:
-    """The order of the rows of two runs, one after the other, each of which is in order by three columns.
+    """Return the order of the rows of two consecutive runs, each in order by three columns.
 
     >>> one, other = np.array([[1, 5], [0, 0], [0, 0]]), np.array([[3], [0], [0]])
     >>> merging(tuple(one), tuple(other)).tolist()
@@ -42,7 +42,7 @@ def merging(one: tuple[Array, ...], other: tuple[Array, ...]) -> Integers:
 
 
 def changes(*columns: Array) -> Array:
-    """Which rows differ from the one before.
+    """Tell which rows differ from the one before.
 
     >>> changes(np.array([1, 1, 1]), np.array([4, 4, 5])).tolist()
     [True, False, True]
@@ -88,7 +88,7 @@ def _merge(one: tuple[Array, ...], other: tuple[Array, ...]) -> Integers:
 
 @njit(cache=True)
 def _span(column: Integers) -> tuple[int, int]:
-    """The least value, and how many bits it takes to say how far above it a value is."""
+    """Return the least value, and the number of bits of the largest distance from it."""
     least = most = column[0]
     for value in column:
         least = min(least, value)

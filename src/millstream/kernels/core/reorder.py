@@ -1,4 +1,4 @@
-"""Reorder: tuples come as they arrive and go in the order of their timestamps, once punctuation allows it."""
+"""Reorder: tuples in order of arrival come out in timestamp order once the frontier has passed them."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ from millstream.kernels.core.tuple_batch import (
 
 
 class Reorder(Kernel):
-    """Holds tuples until the frontier passes them and gives them out by (time, origin, number).
+    """A buffer that holds tuples until the frontier passes them, and releases them by (time, origin, number).
 
-    What waits is kept as sorted runs, of which only the first part is looked at: work on a batch does not
-    depend on how much waits. Late tuples of generous streams are of no use to operators that need order, and
-    are dropped. A chunk of state has the tuples that came between two snapshots and still waited at the
-    second; which of them have left since then, the frontier tells.
+    Held tuples are sorted runs, of which only the first part is looked at: work on a batch does not depend on
+    the size of the buffer. Late tuples of generous streams are of no use to operators that need order, and
+    are dropped. A chunk of state has the tuples that came between two snapshots and were still held at the
+    second; the frontier tells which of them have been released since.
     """
 
     side: Literal["left", "right"] = "right"
-    """Whether tuples of the frontier's own time and origin must wait (left): others may come before them."""
+    """Left if tuples of the frontier's own time and origin must wait, because others may come before them."""
 
     def __init__(self) -> None:
         self._frontier = BEGINNING
         self._is_float = False
         self._runs: list[_Run] = []
         self._fresh: list[_Run] = []
-        """What has come since the last snapshot and had to wait."""
+        """Tuples that came since the last snapshot and are held."""
 
         self._ledger = Ledger("waiting")
 
@@ -67,11 +67,11 @@ class Reorder(Kernel):
         return _Run(tuples, self._indices(tuples))
 
     def _indices(self, tuples: Tuples) -> Integers | None:
-        """The order of tuples; None if they have it."""
+        """Return the order of tuples; None if they are in order."""
         return ordering(as_order(tuples.time), tuples.origin.astype(np.int64), tuples.number)
 
     def _final(self, run: _Run) -> int:
-        """Where the final tuples of a run end."""
+        """Return the end of the final tuples of a run."""
         if self._frontier.is_end:
             return len(run.tuples)
         time = order_of(self._frontier.time, self._is_float)
@@ -118,10 +118,11 @@ class Reorder(Kernel):
         self._runs = [self._run(joined(waiting))] if waiting else []
 
     def _mark(self) -> Mark:
-        """Chunks whose mark is before it have nothing that waits."""
+        """Return the mark before which chunks hold no tuple any more."""
         if self._frontier.is_end:
             return (2**64, 0)
-        return (order_of(self._frontier.time, self._is_float), self._frontier.origin + 1)
+        passed = self._frontier.origin + (self.side == "right")
+        return (order_of(self._frontier.time, self._is_float), passed)
 
     @property
     def rows(self) -> int:
@@ -129,7 +130,7 @@ class Reorder(Kernel):
 
 
 class _Run:
-    """Tuples in order, of which those before ``start`` are gone."""
+    """Tuples in order; those before ``start`` have been released."""
 
     def __init__(self, tuples: Tuples, indices: Integers | None) -> None:
         order: Integers = as_order(tuples.time)
@@ -144,13 +145,13 @@ class _Run:
         return cut(self.tuples, self.start, len(self.tuples))
 
     def copy(self) -> _Run:
-        """The same memory, with a start of its own."""
+        """Return a run on the same memory, with its own start."""
         run = object.__new__(_Run)
         run.tuples, run.order, run.start = self.tuples, self.order, self.start
         return run
 
     def forget(self, end: int) -> None:
-        """Let go of the first tuples, and of their memory once most of a run is gone."""
+        """Release the first tuples, and their memory once most of a run is gone."""
         self.start = end
         if 2 * end > len(self.tuples) > end:
             self.tuples = self.tuples.take(np.arange(end, len(self.tuples)))
@@ -159,5 +160,5 @@ class _Run:
 
 
 def _mark_of(tuples: Tuples) -> Mark:
-    """No tuple comes after it."""
+    """Return the position of the last tuple."""
     return (int(as_order(tuples.time).max()), int(tuples.origin.max()))

@@ -1,4 +1,4 @@
-"""The chunks of state that have been written: which are there, how many rows they have, when they can go."""
+"""A ledger of written state chunks: their names, rows, and when they can be dropped."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 import pyarrow as pa
 
 SPARE = 4096
-"""So many rows more than needed are never worth tidying up."""
+"""Number of superfluous rows that is never worth a rewrite."""
 
 MANY = 16
-"""So many chunks are too many for few rows: each costs as much to read and to drop as many rows do."""
+"""Number of chunks that is too many for few rows: reading and dropping one costs as much as many rows do."""
 
 Mark = tuple[int, int]
 
 
 def is_wasteful(rows: int, needed: int) -> bool:
-    """Whether more than half of the rows are dead: rewriting those needed is paid for by those that go."""
+    """Tell whether more than half of the rows are dead: then dropping them pays for rewriting the others."""
     return rows > 2 * needed + SPARE
 
 
@@ -39,11 +39,11 @@ class Ledger:
         return sum(self.rows.values())
 
     def should_be_rewritten(self, fresh: int, needed: int) -> bool:
-        """Whether most rows would be dead, or few rows are scattered over many chunks."""
+        """Tell whether most rows would be dead, or few rows are scattered over many chunks."""
         return is_wasteful(self.total + fresh, needed) or (len(self.rows) >= MANY and needed <= SPARE)
 
     def add(self, table: pa.Table, mark: Mark) -> dict[str, pa.Table]:
-        """What to write: the table under a name of its own, or nothing if it is empty."""
+        """Return the chunk to write: the table under a new name, or none if it is empty."""
         if not table.num_rows:
             return {}
         name = f"{self.prefix}-{self.serial:09d}"
@@ -53,7 +53,7 @@ class Ledger:
         return {name: table}
 
     def drop_before(self, mark: Mark) -> tuple[str, ...]:
-        """The names of chunks all of whose rows come before a mark."""
+        """Return the names of chunks all of whose rows come before a mark."""
         return self._drop([name for name, last in self.marks.items() if last < mark])
 
     def drop_all(self) -> tuple[str, ...]:
@@ -65,7 +65,7 @@ class Ledger:
         return tuple(names)
 
     def restored(self, meta: Mapping[str, Any], chunks: Mapping[str, pa.Table]) -> list[tuple[str, pa.Table]]:
-        """Take note of what was written; gives the chunks of this ledger, oldest first, to be given marks."""
+        """Restore the ledger; return its chunks, oldest first, whose marks the caller sets."""
         self.serial = int(meta.get(f"{self.prefix}-serial", 0))
         mine = sorted((name, table) for name, table in chunks.items() if name.startswith(f"{self.prefix}-"))
         self.rows = {name: table.num_rows for name, table in mine}

@@ -1,8 +1,8 @@
-"""TieOrder: the order of tuples with the same time, where columns tell it and not the order of arrival.
+"""TieOrder: an order by columns for tuples with the same time, instead of the order of arrival.
 
-Results of a window with the same time are in the order of their windows and groups. Those of one time may
-come in several micro-batches (of partitions that count for themselves, of sub-streams that make promises of
-their own), so that none of them is settled before the frontier has passed that time.
+Results of a window with the same time are in the order of their windows and groups. Results of one time may
+come in several micro-batches (from partitions that count for themselves, or sub-streams with watermarks of
+their own), so none of them is released before the frontier has passed that time.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ import pyarrow.compute as pc
 from millstream.kernels.core.buffers import Array
 from millstream.kernels.core.kernel import Change, Frontier, Tuples
 from millstream.kernels.core.reorder import Reorder
+from millstream.kernels.core.sort_keys import sort_key
 from millstream.kernels.core.time_order import as_order
 from millstream.kernels.core.tuple_batch import joined
 
 
 class TieOrder(Reorder):
-    """Holds tuples of some origins until all of their time are there, and numbers them by their ``ties``.
+    """A buffer of tuples of some origins that numbers all tuples of a time by their ``ties``.
 
-    Those of other origins, which are in order as they arrive, pass.
+    Tuples of other origins, which arrive in order, pass.
 
     Args:
         ties: Columns that give the order of tuples with the same time and origin; NULL comes first.
@@ -52,7 +53,7 @@ class TieOrder(Reorder):
 
     def _indices(self, tuples: Tuples) -> Array | None:
         keys = {"time": as_order(tuples.time), "origin": tuples.origin}
-        ties = {f"tie{i}": tuples.columns.column(name) for i, name in enumerate(self._ties)}
+        ties = {f"tie{i}": sort_key(tuples.columns.column(name)) for i, name in enumerate(self._ties)}
         table = pa.table({**keys, **ties, "number": tuples.number})
         order = [(name, "ascending", "at_start") for name in table.column_names]
         indices: Array = np.asarray(pc.sort_indices(table, sort_keys=order)).astype(np.int64)
@@ -68,7 +69,7 @@ class TieOrder(Reorder):
 
 
 def _beside(others: Tuples, settled: Tuples) -> Tuples:
-    """Both together; of the others, some may be held."""
+    """Join both; some of the others may be held."""
     both = joined([others, settled])
     if others.hold is None:
         return both

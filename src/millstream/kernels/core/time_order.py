@@ -15,7 +15,7 @@ MOST = int(np.iinfo(np.int64).max)
 
 
 def as_order(times: Times) -> Integers:
-    """Integers that compare as the times do; NaN is the largest, and -0.0 equals 0.0, as in Spark.
+    """Return integers that compare as the times do; NaN is the largest, and -0.0 equals 0.0, as in Spark.
 
     >>> order = as_order(np.array([-np.inf, -1.5, -0.0, 0.0, 2.0, np.inf, np.nan]))
     >>> (np.diff(order) > 0).tolist()
@@ -29,7 +29,7 @@ def as_order(times: Times) -> Integers:
 
 
 def from_order(order: Integers, is_float: bool) -> Times:
-    """The times again."""
+    """Return the times of an order."""
     if not is_float:
         return order
     bits: npt.NDArray[np.int64] = np.where(order < 0, order ^ MOST, order)
@@ -37,7 +37,7 @@ def from_order(order: Integers, is_float: bool) -> Times:
 
 
 def earlier(order: Integers, is_float: bool, distance: int | float) -> Integers:
-    """The first instant that is no more than ``distance`` before each, as order."""
+    """Return the first instant that is no more than ``distance`` before each, as order."""
     if is_float:
         return as_order(from_order(order, True) - np.float64(distance))
     if distance > MOST - LEAST:
@@ -48,7 +48,7 @@ def earlier(order: Integers, is_float: bool, distance: int | float) -> Integers:
 
 
 def later(order: Integers, is_float: bool, distance: int | float, *, included: bool = False) -> Integers:
-    """The last instant that is less than ``distance`` after each, or just that much, as order."""
+    """Return the last instant less than ``distance`` after each, or up to it if ``included``, as order."""
     if not is_float:
         whole = math.floor(distance) if included else math.ceil(distance) - 1
         return np.where(order > MOST - whole, MOST, order + np.int64(min(whole, MOST)))
@@ -64,7 +64,7 @@ def later(order: Integers, is_float: bool, distance: int | float, *, included: b
 
 
 def order_of(time: int | float, is_float: bool) -> int:
-    """The order of a single time, which may be infinite even where times are integers."""
+    """Return the order of a single time, which may be infinite even where times are integers."""
     if is_float:
         return int(as_order(np.array([time], np.float64))[0])
     return int(min(max(time, LEAST), MOST))

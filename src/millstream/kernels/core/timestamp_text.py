@@ -1,4 +1,4 @@
-"""Times of any year as texts: Python's own datetimes end with the year 9999, and begin with the year 1."""
+"""Text of timestamps and dates of any year; Python's own datetimes cover only the years 1 to 9999."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from millstream.kernels.core.buffers import Array, Integers
 
 
 def is_time(kind: pa.DataType) -> bool:
-    """Whether values of a type are timestamps or dates."""
+    """Tell whether values of a type are timestamps or dates."""
     return bool(pa.types.is_timestamp(kind) or pa.types.is_date32(kind))
 
 
 def is_far(column: pa.Array) -> Array:
-    """Which values of a column of times Python cannot hold; NULL it can."""
+    """Tell which values of a column of times Python cannot hold; it can hold NULL."""
     years = _moments(column).astype("datetime64[Y]").astype(np.int64) + 1970
     valid = np.asarray(column.is_valid())
     far: Array = valid & ((years < 1) | (years > 9999))
@@ -22,7 +22,7 @@ def is_far(column: pa.Array) -> Array:
 
 
 def time_texts(column: pa.Array, separator: str = " ") -> list[str]:
-    """Texts of timestamps without their zone, or of dates, as Spark writes them; of NULL anything.
+    """Return timestamps without their zone, or dates, as Spark writes them; undefined for NULLs.
 
     >>> far = pa.array([327403555200500000, -62135596800000001], pa.timestamp("us"))
     >>> time_texts(far)
@@ -33,7 +33,7 @@ def time_texts(column: pa.Array, separator: str = " ") -> list[str]:
 
 
 def _signed(text: str) -> str:
-    """The text with at least four digits of the year, and a sign if there are more."""
+    """Return the text with at least four digits of the year, and a sign if there are more."""
     if text.startswith("-"):
         year, rest = text[1:].split("-", 1)
         return f"-{year:0>4}-{rest}"
@@ -41,13 +41,13 @@ def _signed(text: str) -> str:
 
 
 def time_of_text(text: str, kind: pa.DataType) -> int:
-    """The number of a time that was written by `time_texts`, in units of its type."""
+    """Return the number of a time written by `time_texts`, in units of its type."""
     unit = "D" if pa.types.is_date32(kind) else kind.unit
     return int(np.array([text.replace(" ", "T")], f"datetime64[{unit}]").astype(np.int64)[0])
 
 
 def shown(value: pa.Scalar) -> str:
-    """A value for a message."""
+    """Return a value as text for a message."""
     if not value.is_valid:
         return "NULL"
     column = pa.array([value]) if is_time(value.type) else None

@@ -1,4 +1,4 @@
-"""Cutting and joining tuples, and writing them down as tables."""
+"""Functions on batches of tuples: slice, join, store as tables."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NUMBER = "__ms_number"
 
 
 def cut(tuples: Tuples, start: int, end: int) -> Tuples:
-    """Some tuples in a row, without a copy."""
+    """Return consecutive tuples, without a copy."""
     return Tuples(
         tuples.columns.slice(start, end - start),
         tuples.time[start:end],
@@ -28,19 +28,29 @@ def cut(tuples: Tuples, start: int, end: int) -> Tuples:
 
 
 def joined(parts: Sequence[Tuples]) -> Tuples:
-    """One after the other; the columns are not copied. None of them is held."""
+    """Concatenate tuples; columns are not copied."""
     if len(parts) == 1:
         return parts[0]
+    hold = None
+    if any(part.hold is not None for part in parts):
+        hold = np.concatenate([_hold(part) for part in parts])
     return Tuples(
         pa.concat_tables([part.columns for part in parts]),
         np.concatenate([part.time for part in parts]),
         np.concatenate([part.origin for part in parts]),
         np.concatenate([part.number for part in parts]),
+        hold,
     )
 
 
+def _hold(tuples: Tuples) -> Array:
+    if tuples.hold is not None:
+        return tuples.hold
+    return np.full_like(tuples.time, -np.inf if tuples.time.dtype == np.float64 else np.iinfo(np.int64).min)
+
+
 def is_held(tuples: Tuples) -> Array | None:
-    """Which tuples must wait (late tuples of generous streams); None if none of them."""
+    """Tell which tuples are held (late tuples of generous streams); None if none is."""
     if tuples.hold is None:
         return None
     held: Array = tuples.hold > (-np.inf if tuples.hold.dtype == np.float64 else np.iinfo(np.int64).min)
@@ -60,7 +70,7 @@ def from_table(table: pa.Table) -> Tuples:
 
 
 def frontier_as_data(frontier: Frontier) -> list[int | float | str]:
-    """For JSON, which knows no infinities."""
+    """Return a frontier as data for JSON, which has no infinities."""
     time = frontier.time
     return [time if np.isfinite(time) else repr(float(time)), frontier.origin]
 

@@ -1,4 +1,4 @@
-"""ActiveAggregate: an aggregate over so much time that is also given out when a tuple leaves its window."""
+"""ActiveAggregate: an aggregate over a time range that is also emitted when a tuple expires."""
 
 from __future__ import annotations
 
@@ -8,33 +8,34 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from millstream.catalog.builtin_aggregates import accumulator_row
 from millstream.jit import njit
 from millstream.kernels.aggregates.accumulator import WindowBatch
 from millstream.kernels.aggregates.accumulator_selection import argument_types, check
 from millstream.kernels.core.buffers import NO_BYTES, Array, Codes, Integers, frozen
 from millstream.kernels.core.kernel import Change, Frontier, Kernel, Tuples
 from millstream.kernels.core.time_order import as_order, earlier, order_of
-from millstream.kernels.over.expiring_tuples import ExpiringTuples, expirations
+from millstream.kernels.over.expiring_tuples import ORIGINS, ExpiringTuples, expirations
 from millstream.kernels.over.frame_aggregates import FrameAggregates
 from millstream.kernels.over.requested_results import RequestedResults
 from millstream.kernels.over.tuple_log import RangeWindow
-from millstream.kernels.specs import OverSpec
+from millstream.kernels.specs import USER, OverSpec
 from millstream.kernels.udas.returned_rows import merged
 
 
 class ActiveAggregate(Kernel):
-    """Takes tuples in order. A tuple leaves so long after its own time, when punctuation is beyond that.
+    """A kernel that takes tuples in order and emits each when it comes and when it expires.
 
-    It comes out once when it comes and once when it leaves: then stamped with that instant, and with the
-    aggregate of what is left in the window. Tuples are held until then.
+    A tuple expires ``range`` after its own time, when the watermark is beyond that. It is then stamped with
+    that instant, and has the aggregate of the tuples left in the window. Tuples are held until then.
     """
 
-    def __init__(self, call: OverSpec) -> None:
+    def __init__(self, call: OverSpec, origins: int = ORIGINS) -> None:
         assert call.range is not None
         check([call.aggregate])
         self._call, self._reach = call, call.range
         self._window = _Window(call)
-        self._held = ExpiringTuples()
+        self._held = ExpiringTuples(origins)
 
     def process(self, tuples: Tuples, frontier: Frontier) -> Tuples:
         self._held.add(tuples)
@@ -54,7 +55,7 @@ class ActiveAggregate(Kernel):
         return Tuples(columns, given.time, given.origin, given.number)
 
     def passes(self, frontier: Frontier) -> Frontier:
-        """What leaves at the frontier leaves after all tuples of that instant, which are still to come."""
+        """Return the frontier of results: tuples that expire at it come after all tuples of that instant."""
         return frontier if frontier.is_end else Frontier(frontier.time, -1)
 
     def snapshot(self) -> Change:
@@ -70,10 +71,10 @@ class ActiveAggregate(Kernel):
 
 
 class _Events:
-    """Tuples that come and tuples that leave, in the order in which they do.
+    """Arrivals and expirations of tuples, in order.
 
     ``rows`` are their rows in the log, where those that are held begin with the ``first``; ``starts`` and
-    ``ends`` are those of what is in their window then, the first of them -1 if that is nothing.
+    ``ends`` are those of the window then, the first of them -1 if it is empty.
     """
 
     def __init__(self, first: int, count: int) -> None:
@@ -85,13 +86,13 @@ class _Events:
 
 
 class _Window(FrameAggregates):
-    """The window of one call; it also knows in what order tuples come and leave."""
+    """The window of one call, and the order of arrivals and expirations."""
 
     def __init__(self, call: OverSpec) -> None:
         super().__init__([call], "log")
 
     def events(self, tuples: Tuples, frontier: Frontier) -> _Events:
-        """Take tuples, which come in order."""
+        """Take tuples, which come in order, and return the events."""
         if self._types is None:
             self._types = argument_types((call.aggregate for call in self._calls), tuples.columns.schema)
             self._start_over()
@@ -107,7 +108,7 @@ class _Window(FrameAggregates):
         else:
             window.expire(self._log, self._bound)
         gone = np.arange(first, window.passed)
-        # What leaves does so before the first tuple in whose window it is not any more.
+        # A tuple expires before the first tuple whose window does not have it.
         before = np.searchsorted(
             earlier(order, self._is_float, window.distance), self._log.times.view[gone], "right"
         )
@@ -129,7 +130,7 @@ class _Window(FrameAggregates):
         return events
 
     def answers(self, given: Tuples, events: _Events) -> pa.Array:
-        """The aggregate of what is in the window at each event."""
+        """Return the aggregate of the window at each event."""
         some = np.flatnonzero(events.starts >= 0)
         wanted = RequestedResults(given, some)
         aggregate, spec = self._aggregates[0], self._calls[0].aggregate
@@ -139,7 +140,7 @@ class _Window(FrameAggregates):
         known = wanted.answer(aggregate, self._measures[aggregate.measures[0]], parts)
         if len(some) == len(given):
             return known
-        nothing: Any = 0 if spec.function == "count" else [] if spec.function.startswith("collect") else None
+        nothing = None if spec.function == USER else accumulator_row(spec.function).empty
         both = pa.concat_arrays([known.cast(spec.type), pa.array([nothing], spec.type)])
         places = np.full(len(given), len(some))
         places[some] = np.arange(len(some))
@@ -150,7 +151,7 @@ class _Window(FrameAggregates):
 
     @property
     def _bound(self) -> int:
-        """What is older leaves now."""
+        """Time before which tuples expire now."""
         window = self._windows[0]
         assert isinstance(window, RangeWindow)
         now: Integers = np.array([order_of(self._frontier.time, self._is_float)])
@@ -166,7 +167,7 @@ def _follow(
         key = codes[i]
         if expired[i]:
             after = following[rows[i]]
-            # What has not come yet is not left.
+            # Rows that come after the event are not in its window.
             starts[i] = after if after <= latest[key] else -1
         else:
             latest[key] = rows[i]

@@ -1,4 +1,4 @@
-"""Tuples that are held until they leave their windows, and what is said of them then (ACTIVE EXPIRATION)."""
+"""Tuples that are held until they expire, and the results emitted then (ACTIVE EXPIRATION)."""
 
 from __future__ import annotations
 
@@ -13,29 +13,28 @@ from millstream.kernels.core.kernel import Change, Times, Tuples
 from millstream.kernels.core.state_chunks import Ledger
 from millstream.kernels.core.time_order import MOST, as_order, from_order
 
-AFTER_ALL = 1 << 30
-"""Origins from here on are of what happens at an instant after all tuples of that instant."""
+ORIGINS = 1 << 20
+"""Number of origins of tuples that come, if nothing else is said."""
 
 _ID, _TIME, _ORIGIN, _NUMBER = "__ms_held_id", "__ms_held_time", "__ms_held_origin", "__ms_held_number"
 
 
 def expirations(time: Times, reach: int | float) -> Times:
-    """When tuples leave; what is beyond all times never does."""
+    """Return the instants of expiration; an instant beyond all times never comes."""
     if time.dtype == np.float64:
         return time + np.float64(reach)
     return np.where(time > MOST - 1 - int(reach), MOST - 1, time + int(reach))
 
 
-def _after_all(origins: Integers) -> Integers:
-    """The origins of what is said when tuples leave; of these, some may have come after all of theirs."""
-    half = AFTER_ALL >> 1
-    return AFTER_ALL + np.where(origins < AFTER_ALL, origins, half + origins % half)
-
-
 class ExpiringTuples:
-    """Tuples in the order in which they came, which is that in which they leave; each has a number."""
+    """Tuples in the order in which they came, which is that in which they expire; each has a number.
 
-    def __init__(self) -> None:
+    Origins are smaller than ``origins``. What is said when tuples leave has larger ones, and so comes after
+    all tuples of that instant, whatever they are the results of.
+    """
+
+    def __init__(self, origins: int) -> None:
+        self._origins = origins
         self._ledger = Ledger("held")
         self.is_float = False
         self.clear()
@@ -43,7 +42,7 @@ class ExpiringTuples:
     def clear(self) -> None:
         self.table: pa.Table | None = None
         self.base = 0
-        """The number of the first tuple that is held."""
+        """Number of the first tuple that is held."""
 
         self._fresh: list[pa.Table] = []
 
@@ -76,7 +75,7 @@ class ExpiringTuples:
         self.table = table if self.table is None else pa.concat_tables([self.table, table])
 
     def forget(self, count: int) -> None:
-        """So many of the oldest have left."""
+        """Delete the oldest tuples."""
         if self.table is not None and count:
             self.table = self.table.slice(count)
             if self.table.num_rows < count:
@@ -84,16 +83,16 @@ class ExpiringTuples:
         self.base += count
 
     def taken(self, rows: Integers, expired: Array, time: Times, results: Mapping[str, pa.Array]) -> Tuples:
-        """Tuples by their places among those held, with results about them at some instants.
+        """Return tuples by their places among those held, with results about them at some instants.
 
-        Those that have ``expired`` come after all tuples of the instant, in the order in which they came,
-        whichever shards they are in.
+        Those that have ``expired`` come after all tuples of the instant, in the order in which they came, in
+        whatever shard.
         """
         assert self.table is not None, "there has been a batch, if only an empty one"
         held = self.table.take(pa.array(rows))
         number = np.asarray(held[_NUMBER])
         own = np.asarray(held[_ORIGIN]).astype(np.int64)
-        origin = np.where(expired, _after_all(own), own).astype(np.int32)
+        origin = np.where(expired, own + self._origins, own).astype(np.int32)
         columns = held.drop_columns([_ID, _TIME, _ORIGIN, _NUMBER])
         for name, column in results.items():
             columns = columns.append_column(name, column)

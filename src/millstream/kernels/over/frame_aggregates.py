@@ -1,4 +1,4 @@
-"""Aggregates over the last tuples of a key: so many rows, or so far back in time."""
+"""Aggregates over frames of ROWS or RANGE: the last tuples of a key."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from millstream.windows.slot_panes import Panes
 
 
 class FrameAggregates:
-    """The calls of a SELECT whose windows end: they share one log, which reaches as far back as the largest.
+    """Calls of a SELECT with bounded frames: they share one log, which reaches as far back as the largest.
 
-    A row is dead when no window to come can have it, and goes when most rows are dead: then the log is built
-    anew from those that live, as it is from chunks of state after a failure. A key without rows is forgotten.
-    Where there are panes, the rows of the log are panes instead of tuples.
+    A row is dead when no window to come can have it, and is removed when most rows are dead: then the log is
+    rebuilt from the live rows, as it is from state chunks after a failure. A key without rows is deleted.
+    With panes, the rows of the log are panes instead of tuples.
     """
 
     def __init__(self, calls: Sequence[OverSpec], name: str, panes: Panes | None = None) -> None:
@@ -56,7 +56,7 @@ class FrameAggregates:
             for rows, range_ in self._spans
         ]
         self._saved = 0
-        """How many rows of the log have been written down."""
+        """Number of rows of the log that snapshots have written."""
 
         self._measures: list[Accumulator] = []
         self._aggregates: list[Aggregate] = []
@@ -66,13 +66,13 @@ class FrameAggregates:
         self._trails: list[AccumulatorLog] = [measure.trail(len(self._spans)) for measure in self._measures]
 
     def _rows(self, preceding: int) -> int:
-        """How many rows of the log before its last one a window has."""
+        """Return the number of rows of a window before its last one."""
         return preceding if self._panes is None else self._panes.count(preceding + 1) - 1
 
     def results(
         self, requested: RequestedResults, frontier: Frontier, panes: pa.Table | None = None
     ) -> list[pa.Array]:
-        """The results of all calls for some of the tuples, which come in order.
+        """Return the results of all calls for some of the tuples, which come in order.
 
         With panes the tuples are their last ones.
         """
@@ -97,7 +97,7 @@ class FrameAggregates:
         return results
 
     def _append(self, order: Integers, codes: Codes, parts: Sequence[Parts]) -> tuple[Codes, list[Codes]]:
-        """Add rows to the log; gives their numbers, and for each window where those of the rows begin."""
+        """Add rows to the log; return their numbers, and for each window the starts of the rows' windows."""
         first, keys = len(self._log), len(self._keys)
         rows = self._log.append(order, codes, keys)
         for trail, part in zip(self._trails, parts, strict=True):
@@ -128,7 +128,7 @@ class FrameAggregates:
         return results
 
     def _expire(self) -> None:
-        """Let go what no window to come can have."""
+        """Remove rows that no window to come can have."""
         if self._frontier.is_end:
             self._start_over()
             return
@@ -146,13 +146,13 @@ class FrameAggregates:
 
     @property
     def _live(self) -> int:
-        """How many rows live; a few more perhaps, where there are windows of rows and of time."""
+        """Number of live rows, perhaps a few too many where there are windows of rows and of time."""
         rows = [window.live(self._log) for window in self._windows if isinstance(window, RowsWindow)]
         times = [window.live(self._log) for window in self._windows if isinstance(window, RangeWindow)]
         return min(max(rows, default=0) + max(times, default=0), len(self._log))
 
     def _is_live(self, first: int) -> Array:
-        """Which rows of the log from some row on live."""
+        """Tell which rows of the log from some row on are live."""
         codes = self._log.codes.view[first:]
         live = np.zeros(len(codes), np.bool_)
         most = max((window.rows for window in self._windows if isinstance(window, RowsWindow)), default=0)

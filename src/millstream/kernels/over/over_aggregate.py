@@ -21,10 +21,10 @@ from millstream.windows.slot_panes import Panes
 
 
 class OverAggregate(Kernel):
-    """Takes tuples in order and gives each with a result of every call (semantics 2, windows over a call).
+    """A kernel that takes tuples in order and adds a result of every call (semantics 2, windows over a call).
 
-    With SLIDE only the last tuple of a slot comes out, and with EMIT EVERY some that are not. Keys and values
-    live in memory as arrays over all partitions of the shard; a batch costs as much as it has tuples, however
+    With SLIDE only the last tuple of a slot is emitted, and with EMIT EVERY some others. Keys and values are
+    in arrays over all partitions of the shard; the cost of a batch is proportional to its tuples, however
     large windows are and however many partitions there are.
     """
 
@@ -79,7 +79,7 @@ class OverAggregate(Kernel):
         return slots.process(_with(results, UNFIT, unfit), frontier)
 
     def _marked(self, results: Tuples, complete: Array) -> Tuples:
-        """With the column that tells whole results from partial ones, if that is wanted."""
+        """Add the column that tells complete results from partial ones, if the query has it."""
         if self._slide is None or self._slide.complete is None:
             return results
         return _with(results, self._slide.complete, pa.array(complete))
@@ -87,7 +87,7 @@ class OverAggregate(Kernel):
     def _results(
         self, requested: RequestedResults, frontier: Frontier, paned: Iterable[pa.Array] = ()
     ) -> Tuples:
-        """The tuples that are wanted, with the results of all calls."""
+        """Return the requested tuples, with the results of all calls."""
         results = {
             "running": iter(self._running.results(requested, frontier) if "running" in self._groups else ()),
             "sliding": iter(self._sliding.results(requested, frontier) if "sliding" in self._groups else ()),
@@ -131,7 +131,7 @@ class OverAggregate(Kernel):
 
 
 class _Part(Protocol):
-    """What keeps a part of the state."""
+    """An owner of a part of the state."""
 
     def snapshot(self) -> Change: ...
 
@@ -147,7 +147,7 @@ def _with(tuples: Tuples, name: str, column: pa.Array) -> Tuples:
 
 
 def _panes(calls: Iterable[OverSpec], slide: SlideSpec | None) -> Panes | None:
-    """The panes that windows of rows share; None if there would be as many as tuples."""
+    """Return the panes that windows of rows share; None if there would be as many as tuples."""
     sizes = [call.rows + 1 for call in calls if call.rows is not None]
     if slide is None or slide.rows is None or not sizes:
         return None

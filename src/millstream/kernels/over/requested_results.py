@@ -1,4 +1,4 @@
-"""Results for some of the tuples: at once, or to be given out later if nothing better comes."""
+"""Results for some of the tuples: emitted at once, or held until a later tuple replaces them."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from millstream.kernels.core.kernel_errors import KernelError
 
 @dataclass
 class RequestedResults:
-    """The tuples whose results are wanted, by their place.
+    """Tuples whose results are requested, by their place.
 
-    Results that do not fit their type are an error; where ``is_final`` is not set they may never be given
-    out, and are NULL for the time being: ``unfit`` has the names of such results, by row.
+    Results that do not fit their type are an error; where ``is_final`` is not set they may never be emitted,
+    and are NULL for the time being: ``unfit`` has the names of such results, by row.
     """
 
     tuples: Tuples
@@ -38,11 +38,11 @@ class RequestedResults:
         return len(self.rows) == len(self.tuples)
 
     def position(self, row: int) -> tuple[int | float, ...]:
-        """Where a wanted tuple is in its stream."""
+        """Return the position of a requested tuple in its stream."""
         return position(self.tuples, int(self.rows[row]))
 
     def answer(self, aggregate: Aggregate, accumulator: Accumulator, parts: Sequence[Parts]) -> pa.Array:
-        """The results of an aggregate from what its measures, of which the first is given, have."""
+        """Return the results of an aggregate; ``accumulator`` is its first, ``parts`` are those of all."""
         while True:
             told = _PositionRecorder(self.position)
             try:
@@ -59,7 +59,7 @@ def position(tuples: Tuples, row: int) -> tuple[int | float, ...]:
 
 
 class _PositionRecorder:
-    """Remembers for which row somebody asked where it is."""
+    """A function that records the row whose position is requested."""
 
     def __init__(self, position: Callable[[int], tuple[int | float, ...]]) -> None:
         self._position = position
@@ -71,7 +71,7 @@ class _PositionRecorder:
 
 
 def _without(array: Integers, row: int) -> Integers:
-    """A part of a measure, neutral in one row."""
+    """Return a part of an accumulator, neutral in one row."""
     if not len(array):
         return array
     copy = array.copy()

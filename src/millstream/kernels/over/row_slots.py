@@ -1,4 +1,4 @@
-"""Panes that fill up, for slides of so many tuples: these are counted, and those of a pane become one row."""
+"""Panes of rows, for SLIDE n ROWS: tuples are counted, and those of a pane become one row."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from millstream.kernels.specs import AggregateSpec, SlideSpec
 from millstream.windows.slot_panes import Panes
 
 NOTHING, PARTIAL, WHOLE = 0, 1, 2
-"""What a tuple gives."""
+"""Results of a tuple."""
 
 _CONTINUED, _FULL = 1, 2
 _NO_PANE = -1
@@ -28,7 +28,7 @@ _COUNT = "__ms_count"
 
 @dataclass(frozen=True)
 class FilledSlots:
-    """What tuples give, and the panes that they filled, by their last tuples in order."""
+    """Results of tuples, and the panes that they filled, by their last tuples in order."""
 
     gives: Bytes
     lasts: Integers
@@ -36,9 +36,9 @@ class FilledSlots:
 
 
 class RowSlots(KeyedState):
-    """With each key the number of its tuples, and the aggregates of the pane that is being filled.
+    """The number of tuples of each key, and the accumulators of the pane that is being filled.
 
-    Tuples that no window has (of a tumble, those before its window) are counted and nothing else.
+    Tuples that no window has (of a tumble, those before its window) are only counted.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class RowSlots(KeyedState):
         self._open = Buffer(np.int32, -1)
 
     def fill(self, tuples: Tuples, frontier: Frontier) -> FilledSlots:
-        """Take tuples, which come in order."""
+        """Take tuples, which come in order, and return results and filled panes."""
         codes = self._codes(tuples)
         count = len(tuples)
         gives, groups = np.empty(count, np.uint8), np.empty(count, np.int32)
@@ -84,7 +84,7 @@ class RowSlots(KeyedState):
     def _fold(
         self, tuples: Tuples, gives: Bytes, groups: Codes, panes: tuple[Codes, Integers, Bytes]
     ) -> FilledSlots:
-        """Aggregate panes, and go on with those that are not full."""
+        """Aggregate panes, and keep those that are not full."""
         keys, lasts, flags = panes
         if (groups < 0).any():
             needed = groups >= 0
@@ -127,7 +127,7 @@ def _fill(
     groups: Codes,
     panes: tuple[Codes, Integers, Bytes],
 ) -> int:
-    """What each tuple gives and its pane; of panes the key, the last tuple and flags. Gives how many."""
+    """Compute the result and pane of each tuple, and key, last tuple and flags of each pane; count panes."""
     slide, emit, reach, period = rule
     counts, current = per_key
     keys, lasts, flags = panes

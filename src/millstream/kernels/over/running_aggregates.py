@@ -1,4 +1,4 @@
-"""Aggregates over all tuples of a key so far: what is kept of each key is one row."""
+"""Aggregates over all tuples of a key so far, with one row of state for each key."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from millstream.kernels.specs import OverSpec
 
 
 class RunningAggregates(KeyedState):
-    """The calls of a SELECT whose windows have no beginning."""
+    """Calls of a SELECT with unbounded frames."""
 
     def __init__(self, calls: Sequence[OverSpec]) -> None:
         super().__init__([call.aggregate for call in calls], "keys")
 
     def results(self, requested: RequestedResults, frontier: Frontier) -> list[pa.Array]:
-        """The results of all calls for some of the tuples, which come in order."""
+        """Return the results of all calls for some of the tuples, which come in order."""
         codes = self._codes(requested.tuples)
         measured = [
             measure.fold(codes, measure.of_tuples(requested.tuples), self._grown(number), running=True)

@@ -1,4 +1,4 @@
-"""Results of slots of time: the last tuple of a slot is known when punctuation passes the slot's end."""
+"""Time slots, for SLIDE by time: the last tuple of a slot is known when the watermark passes its end."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from millstream.kernels.over.requested_results import position
 from millstream.kernels.specs import AggregateSpec, SlideSpec
 
 UNFIT = "__ms_unfit"
-"""The name of a result that did not fit its type; an error once the tuple's results are given out."""
+"""A column with the name of a result that did not fit its type; an error once the result is emitted."""
 
 
 class TimeSlots:
-    """Holds the results of tuples that may be the last of their slot until that is known.
+    """A buffer for the results of tuples that may be the last of their slot, until that is known.
 
-    Of each key that is one tuple at most, as long as tuples do not come before punctuation allows them to.
-    With EMIT EVERY it is also given out as it stands at the instants before the slot's end.
+    It holds one tuple of each key at most, if tuples do not come before the watermark allows them to. With
+    EMIT EVERY it is also emitted at the instants before the slot's end.
     """
 
     def __init__(self, slide: SlideSpec, specs: Mapping[str, AggregateSpec]) -> None:
@@ -45,18 +45,18 @@ class TimeSlots:
         self._frontier = BEGINNING
         self._held: Tuples | None = None
         self._is_saved = np.zeros(0, np.bool_)
-        """Which of them have been written down."""
+        """Tuples that snapshots have written."""
 
         self._ledger = Ledger("held")
 
     def passes(self, frontier: Frontier) -> Frontier:
-        """The beginning of the slot that is open: the last of its tuples may be its first."""
+        """Return the beginning of the open slot: the last of its tuples may be its first."""
         if frontier.is_end or not np.isfinite(frontier.time):
             return frontier
         return Frontier(int(frontier.time // self._every) * self._every, -1)
 
     def candidates(self, tuples: Tuples) -> Integers:
-        """The tuples, of those in order, whose results may be due: the last of a key before some instant."""
+        """Return the tuples whose results may be due: the last of a key before some instant."""
         spans = self._slots(tuples)
         if self._slide.emit is not None:
             # Neither ever falls, so that their sum is the same only where both are.
@@ -64,7 +64,7 @@ class TimeSlots:
         return np.flatnonzero(_following(tuples, spans) < 0)
 
     def process(self, results: Tuples, frontier: Frontier) -> Tuples:
-        """Take the results of candidates, in order; gives those that are due, by the instant of that."""
+        """Take the results of candidates, in order; return those that are due, by the instant of that."""
         before, self._frontier = self._frontier, frontier
         # Tuples of an empty batch may have columns that are declared a little differently.
         held = self._held
@@ -86,7 +86,7 @@ class TimeSlots:
     def _due(
         self, tuples: Tuples, slots: Integers, following: Codes, before: Frontier
     ) -> tuple[Integers, Integers, Array]:
-        """Which results are given out now, when each of them is due, and whether its slot is complete."""
+        """Return the results to emit, the instant at which each is due, and whether its slot is complete."""
         is_closed = np.full(len(tuples), True) if self._frontier.is_end else slots < self._open
         whole = np.flatnonzero(is_closed & (following < 0))
         rows, instants = [whole], [(slots[whole] + 1) * self._every]
@@ -104,7 +104,7 @@ class TimeSlots:
         return row[order], instant[order], (np.arange(len(row)) < len(whole))[order]
 
     def _keep(self, tuples: Tuples, slots: Integers, following: Codes) -> None:
-        """Hold those that have not been given out for the last time."""
+        """Hold those that have not been emitted for the last time."""
         kept = following < 0
         if self._slide.emit is not None:
             until = self._reported_until(tuples, slots, following)
@@ -116,14 +116,14 @@ class TimeSlots:
 
     @property
     def _open(self) -> int:
-        """The slot in which the frontier is."""
+        """Slot of the frontier."""
         return max(order_of(self._frontier.time, False), LEAST + self._every) // self._every
 
     def _slots(self, tuples: Tuples) -> Integers:
         return _whole(tuples.time) // self._every
 
     def _reported_until(self, tuples: Tuples, slots: Integers, following: Codes) -> Integers:
-        """The last instant at which each is the latest of its slot, if the slot does not end then."""
+        """Return the last instant at which each is the latest of its slot, if the slot does not end then."""
         return np.where(following < 0, slots * self._every + (self._every - 1), tuples.time[following])
 
     def _check(self, given: Tuples) -> None:
@@ -168,12 +168,12 @@ class TimeSlots:
 
 
 def _whole(times: Times) -> Integers:
-    """Only instants that are whole numbers have slots."""
+    """Return whole numbers: only they have slots."""
     return times.astype(np.int64, copy=False)
 
 
 def _following(tuples: Tuples, slots: Integers) -> Codes:
-    """Of each tuple the next of the same key and slot; -1 if there is none."""
+    """Return the next tuple of the same key and slot for each; -1 if there is none."""
     keys = KeyTable()
     codes = keys.of(tuples.columns)
     following = np.empty(len(codes), np.int32)

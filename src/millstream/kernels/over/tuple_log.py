@@ -1,7 +1,7 @@
-"""The log of a shard's tuples, in order, and where in it the window of each tuple begins.
+"""A log of a shard's tuples, in order, and the start of each tuple's window in it.
 
 The rows of a key are linked. Windows of rows drop their oldest row when they are full. Windows of time share
-one pointer for all keys: the log is in the order of time, so what has become too old lies before it.
+one pointer for all keys: the log is in the order of time, so rows that have become too old lie before it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class TupleLog:
         return len(self.times)
 
     def append(self, times: Integers, codes: Codes, keys: int) -> Codes:
-        """Add rows at the end; gives their numbers."""
+        """Add rows at the end; return their numbers."""
         first, last = len(self), len(self) + len(times)
         self.times.extend(times)
         self.codes.extend(codes)
@@ -38,23 +38,23 @@ class TupleLog:
 
 
 class Window(ABC):
-    """Where windows begin, for the tuples of all keys."""
+    """Starts of windows, for the tuples of all keys."""
 
     def __init__(self) -> None:
         self._heads = Buffer(np.int32, -1)
-        """The oldest row of each key's window; -1 if there is none."""
+        """Oldest row of each key's window; -1 if there is none."""
 
     @abstractmethod
     def starts(self, log: TupleLog, first: int, keys: int, bounds: Integers) -> Codes:
-        """Of each row from ``first`` on, the oldest in its window; ``bounds`` are the oldest times in it."""
+        """Return the first row of the window of each row from ``first`` on; no time is below its bound."""
 
     @abstractmethod
     def live(self, log: TupleLog) -> int:
-        """How many rows of the log a window still to come may have."""
+        """Return the number of rows of the log that a window still to come may have."""
 
 
 class RowsWindow(Window):
-    """The tuple and so many before it."""
+    """Windows of a tuple and so many before it."""
 
     def __init__(self, rows: int) -> None:
         super().__init__()
@@ -73,13 +73,13 @@ class RowsWindow(Window):
 
 
 class RangeWindow(Window):
-    """The tuple and those before it that are not too old."""
+    """Windows of a tuple and those before it that are not too old."""
 
     def __init__(self, distance: int | float) -> None:
         super().__init__()
         self.distance = distance
         self.passed = 0
-        """The rows before it are too old for every tuple to come."""
+        """Row before which all rows are too old for every tuple to come."""
 
     def starts(self, log: TupleLog, first: int, keys: int, bounds: Integers) -> Codes:
         starts = np.empty(len(bounds), np.int32)
@@ -89,7 +89,7 @@ class RangeWindow(Window):
         return starts
 
     def expire(self, log: TupleLog, bound: int) -> None:
-        """Tuples to come have windows that begin no earlier."""
+        """Note that windows of tuples to come begin no earlier."""
         links = log.times.view, log.codes.view, log.following.view
         self.passed = _pass(links, self.passed, len(log), bound, self._heads.data)
 
@@ -98,7 +98,7 @@ class RangeWindow(Window):
 
 
 def newest(codes: Codes, keys: int, rows: int) -> Array:
-    """Which rows are among so many last of their key."""
+    """Tell which rows are among the last ``rows`` of their key."""
     mask = np.empty(len(codes), np.bool_)
     _mark_newest(frozen(codes), rows, np.zeros(keys, np.int64), mask)
     return mask
@@ -120,7 +120,7 @@ def _link(codes: Codes, first: int, previous: Codes, following: Codes, latest: C
 def _rows_starts(
     codes: Codes, following: Codes, first: int, rows: int, heads: Codes, sizes: Integers, starts: Codes
 ) -> int:
-    """Also gives how many more rows the windows to come may have: ``rows`` of a key at most."""
+    """Find the starts of windows; return how many more rows the windows to come may have."""
     more = 0
     for row in range(first, len(codes)):
         key = codes[row]
@@ -138,7 +138,7 @@ def _rows_starts(
 
 @njit(cache=True)
 def _pass(links: tuple[Array, Array, Array], passed: int, end: int, bound: int, heads: Codes) -> int:
-    """Let rows go that are older than a bound."""
+    """Remove rows that are older than a bound."""
     times, codes, following = links
     while passed < end and times[passed] < bound:
         heads[codes[passed]] = following[passed]

@@ -1,4 +1,4 @@
-"""Keys and words as numbers, for one machine, or for several that are given the same tuples."""
+"""Codes of partition keys and strings, shared by the matchers of the same tuples."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from millstream.kernels.udas.string_dictionary import StringDictionary
 
 
 class KeyEncoding:
-    """The numbers of keys and the codes of words, and which keys may have changed."""
+    """The key table and the string dictionary, and the keys whose state may have changed."""
 
     def __init__(self) -> None:
         self.keys = KeyTable()
@@ -19,7 +19,7 @@ class KeyEncoding:
         self._touched = np.zeros(1, np.bool_)
 
     def codes(self, table: pa.Table) -> Codes:
-        """The keys of tuples, of which something may change then."""
+        """Return the key codes of tuples, and mark them as touched."""
         codes = self.keys.of(table)
         self.touch(codes)
         return codes
@@ -29,11 +29,11 @@ class KeyEncoding:
             grown = np.zeros(2 * len(self.keys), np.bool_)
             grown[: len(self._touched)] = self._touched
             self._touched = grown
-        # There are often no keys, and then there is no need to look at all tuples.
+        # Without PARTITION BY there is one key.
         self._touched[codes if len(self.keys) > 1 else codes[:1]] = True
 
     def touched(self) -> Codes:
-        """Those that may have changed since this was asked before."""
+        """Return the keys touched since the last call."""
         touched = np.flatnonzero(self._touched).astype(np.int32)
         self._touched[:] = False
         return touched

@@ -1,4 +1,4 @@
-"""The search for a sequence pattern in each partition."""
+"""Matcher of a sequence pattern in each partition."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from millstream.codegen.patterns.attempt_emitter import NOBODY
+from millstream.codegen.patterns.attempt_emitter import NO_ATTEMPT
 from millstream.codegen.patterns.match_emitter import STAMP
 from millstream.codegen.patterns.matcher_emitter import IN_LAST_STAR, WAITING
 from millstream.codegen.patterns.pattern_scope import ASKED
-from millstream.codegen.patterns.shared_condition_emitter import ANSWERED, QUESTIONS, TOLD
-from millstream.kernels.core.buffers import NO_CODES, NO_INTEGERS, Array, Codes, Integers
+from millstream.kernels.core.buffers import NO_CODES, Array, Codes, Integers
 from millstream.kernels.core.kernel import Frontier, Tuples
 from millstream.kernels.core.radix_sort import ordering
 from millstream.kernels.core.time_order import as_order, from_order
 from millstream.kernels.core.timestamp_text import shown
+from millstream.kernels.core.tuple_batch import joined
 from millstream.kernels.patterns.key_encoding import KeyEncoding
 from millstream.kernels.patterns.matcher_input import MatcherInput
 from millstream.kernels.specs import PatternSpec
@@ -29,7 +29,7 @@ _ATTEMPT = "__ms_attempt"
 
 
 class PatternError(UserAggregateError):
-    """A pattern could not be searched for."""
+    """An error in the evaluation of a pattern."""
 
     def __str__(self) -> str:
         where = f" in {self.statement}" if self.statement else ""
@@ -37,42 +37,33 @@ class PatternError(UserAggregateError):
 
 
 class Matcher:
-    """Takes tuples in order; a match comes out as soon as it is known, stamped as its last tuple is.
+    """The matches of one pattern in tuples that come in order.
 
-    Those of a partition come in order. A match that ends with a star is known only with the tuple after it,
-    and one that is complete may have to wait for an older attempt: as long as there are such, no more can be
-    promised than that nothing older comes.
+    A match is emitted as soon as it is certain, with the timestamp of its last tuple; matches of a partition
+    are in order. A match that ends with a star is certain only with the tuple after it, and a complete
+    attempt may wait for an older one: these attempts hold the watermark back.
     """
 
     def __init__(self, spec: PatternSpec, coding: KeyEncoding) -> None:
         self._spec = spec
         self.state = MatcherState(spec.program, "pattern", coding)
         self._is_float = False
-        common = spec.common
-        numbers, told = ((), ()) if common is None else (common.numbers, common.told)
-        self._told: dict[str, Array] = {
-            QUESTIONS: np.array(numbers, np.int64),
-            TOLD: np.array(told, np.int64),
-            ANSWERED: NO_INTEGERS,
-        }
 
     # ------------------------------------------------------------ tuples
 
     def found(self, offered: MatcherInput, frontier: Frontier) -> Tuples:
-        """The matches that are known with these tuples."""
+        """Return the matches that become certain with these tuples."""
         self._is_float = offered.is_float
         parts = self._search(offered)
         if frontier.is_end:
             parts.append(self._finish())
-        return self._joined(parts)
+        return joined(parts)
 
     def _search(self, offered: MatcherInput) -> list[Tuples]:
         codes, tuples = offered.codes, offered.tuples
         self.state.reserve(len(tuples))
         parameters = offered.arguments(self._spec.arguments, self._spec.program.parameters)
-        if self._spec.common is not None:
-            parameters[ANSWERED] = offered.answered(self._spec.common.group)
-        span = np.array([0, NOBODY, 0, 0, 0])
+        span = np.array([0, NO_ATTEMPT, 0, 0, 0])
         parts = []
         while True:
             try:
@@ -89,16 +80,16 @@ class Matcher:
                 self.state.make_room()
 
     def _can_wait(self, failure: UserAggregateError, codes: Codes, span: Integers) -> bool:
-        """Whether what failed is an attempt that is not the oldest; then the search can go on without it."""
+        """Return True if the failed attempt is not the oldest, so that the search can continue without it."""
         who = int(span[1])
-        oldest = -1 if who == NOBODY else int(self._attempts["head"][codes[failure.row]])
+        oldest = -1 if who == NO_ATTEMPT else int(self._attempts["head"][codes[failure.row]])
         if oldest in (-1, who):
             return False
         span[0], span[3:] = failure.row, failure.code
         return True
 
     def _finish(self) -> Tuples:
-        """What the end of the input completes, in the order of the stream."""
+        """Return the matches that the end of the input completes, in stream order."""
         open_ = np.flatnonzero(self._attempts["head"][: len(self.state.keys)] >= 0)
         codes = open_.astype(np.int32) if len(open_) else NO_CODES.copy()
         try:
@@ -118,11 +109,11 @@ class Matcher:
         arguments: tuple[Any, ...],
         parameters: Mapping[str, Array] | None = None,
     ) -> tuple[Tuples, UserAggregateError | None]:
-        """Call a function of the program; gives the matches, and why there are no more of them."""
+        """Call a function of the program; return its matches, and the error that stopped it."""
         machine, more = self._machine, self._attempts.size
         room = len(codes) + more + 16
         stamps: dict[str, Array] = {name: np.empty(room, np.int64) for name in ("o_origin", "o_number")}
-        known = {**self._told, **(machine.nothing() if parameters is None else parameters), **stamps}
+        known = {**(machine.nothing() if parameters is None else parameters), **stamps}
         found, failure = machine.tried(function, len(codes), (codes, *arguments), known, more)
         columns = self.state.keys.table(codes[found.sources])
         columns |= dict(zip(self._spec.results, found.columns, strict=True))
@@ -134,19 +125,8 @@ class Matcher:
         )
         return matches, failure
 
-    @staticmethod
-    def _joined(parts: list[Tuples]) -> Tuples:
-        if len(parts) == 1:
-            return parts[0]
-        return Tuples(
-            pa.concat_tables([part.columns for part in parts]),
-            np.concatenate([part.time for part in parts]),
-            np.concatenate([part.origin for part in parts]),
-            np.concatenate([part.number for part in parts]),
-        )
-
     def _located(self, failure: UserAggregateError, tuples: Tuples) -> PatternError:
-        """A failure that names the tuple at which it happened."""
+        """Return the failure with the tuple at which it happened."""
         if not 0 <= failure.row < len(tuples):
             return self._named(failure)
         values = (shown(tuples.columns[name][failure.row]) for name in self._spec.arguments)
@@ -159,10 +139,10 @@ class Matcher:
     def _named(failure: UserAggregateError) -> PatternError:
         return PatternError(failure.aggregate, failure.statement, failure.reason, -1)
 
-    # ------------------------------------------------------------ promises
+    # ------------------------------------------------------------ watermark
 
     def passes(self, frontier: Frontier) -> Frontier:
-        """Nothing is promised about what may still become the last tuple of a match."""
+        """Return the watermark of the output: not after a tuple that may become the last of a match."""
         earliest = None if frontier.is_end else self._earliest()
         if earliest is None:
             return frontier
@@ -170,7 +150,7 @@ class Matcher:
         return min(frontier, Frontier(time, earliest[1] - 1, frontier.newest))
 
     def _earliest(self) -> tuple[int, int] | None:
-        """Time (as order) and origin of the oldest tuple that may be the last of a match to come."""
+        """Return time (as order) and origin of the oldest tuple that may be the last of a later match."""
         attempts = self._attempts
         rows = np.flatnonzero(attempts["id"][: attempts.size] >= 0)
         states = attempts[_array(attempts, "state")][rows]
@@ -185,7 +165,7 @@ class Matcher:
 
     @property
     def asked(self) -> int:
-        """How often conditions of an element have been asked, if the program counts that."""
+        """The number of evaluations of conditions, if the program counts them."""
         partitions = self._machine.tables[1]
         counts = [column.name == ASKED for column in partitions.layout.fields]
         return int(partitions[_array(partitions, ASKED)].sum()) if any(counts) else 0
@@ -200,7 +180,7 @@ class Matcher:
 
 
 class MatcherState(MachineState):
-    """The state of a search. Rows that measures keep belong to attempts, and not to partitions."""
+    """The state of a matcher. Rows of measures belong to attempts, not to partitions."""
 
     @property
     def own(self) -> CompiledMachine:
@@ -212,12 +192,12 @@ class MatcherState(MachineState):
         return self.own.tables[0]
 
     def reserve(self, tuples: int) -> None:
-        """So many tuples come."""
+        """Grow the arrays for that many tuples."""
         self.machine.reserve(len(self.keys), tuples)
         self._reserve_measures()
 
     def make_room(self) -> None:
-        """There are to be more attempts."""
+        """Grow the attempt arrays."""
         self.attempts.reserve(self.attempts.size + 16, len(self.keys))
         self._reserve_measures()
 
@@ -234,19 +214,19 @@ class MatcherState(MachineState):
     def _owned(self, table: int, stored: pa.Table) -> tuple[Codes, int]:
         if table == 0:
             return super()._owned(table, stored)
-        # Attempts have been read before, in the order of their numbers.
+        # Attempts have been restored before, in the order of their ids.
         attempts = self.attempts
         rows = np.searchsorted(attempts["id"][: attempts.size], np.asarray(stored[_ATTEMPT]))
         return rows.astype(np.int32), len(attempts["next"])
 
 
 def _array(table: LocalTableState, name: str) -> str:
-    """The array of the column of that name."""
+    """Return the name of the array of a column."""
     return f"c{[column.name for column in table.layout.fields].index(name)}"
 
 
 def _stamps(table: LocalTableState, rows: Integers) -> tuple[Integers, Integers]:
-    """Times and origins that rows have; most often there are none, and then no columns for them."""
+    """Return times and origins of rows; without rows there may be no columns for them."""
     if not len(rows):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     time, origin = (table[_array(table, f"stamp_{name}")][rows] for name in STAMP[:2])

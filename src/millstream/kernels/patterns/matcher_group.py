@@ -1,4 +1,4 @@
-"""Searches in the same tuples: partitions are numbered and columns are encoded once for all of them."""
+"""Matchers of the same tuples, which share the numbers of partitions and the encoded columns."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from millstream.kernels.specs import PatternSpec
 
 
 class MatcherGroup:
-    """One search, or several with the numbers of partitions and the codes of words in common.
+    """One or several matchers that share partition numbers and string codes.
 
-    Each has a state of its own. They begin anew together, as numbers and codes then become others.
+    Each has a state of its own. All of them are rebuilt together, since that changes numbers and codes.
     """
 
     def __init__(self, specs: Sequence[PatternSpec]) -> None:
@@ -26,7 +26,7 @@ class MatcherGroup:
         self.each = [Matcher(spec, self._coding) for spec in specs]
 
     def found(self, tuples: Tuples, frontier: Frontier) -> list[Tuples]:
-        """The matches of each that are known with these tuples."""
+        """Return the matches of each that become certain with these tuples."""
         offered = MatcherInput(tuples, self._coding)
         found = [search.found(offered, frontier) for search in self.each]
         if not frontier.is_end and self._is_wasteful():
@@ -38,11 +38,11 @@ class MatcherGroup:
 
     @property
     def asked(self) -> int:
-        """How often conditions of an element have been asked, by all programs that count that."""
+        """The number of evaluations of conditions, by all programs that count them."""
         return sum(search.asked for search in self.each)
 
     def _is_wasteful(self) -> bool:
-        """Whether most of what is kept in memory is about nothing."""
+        """Return True if most keys or strings in memory are unused."""
         words = min(search.state.machine.words for search in self.each)
         return is_wasteful(max(len(self._coding.keys), words), 2 * self.rows)
 
@@ -53,7 +53,7 @@ class MatcherGroup:
             search.state.keep(own)
 
     def _begin(self) -> None:
-        """Machines are made before any of them learns words, which otherwise would seem to be given."""
+        """Create all machines before any adds strings, which would seem to be strings of the program."""
         self._coding = KeyEncoding()
         for search in self.each:
             search.state.begin(self._coding)
@@ -65,7 +65,7 @@ class MatcherGroup:
         return [search.state.change(touched) for search in self.each]
 
     def restore(self, written: Sequence[tuple[Mapping[str, Any], Mapping[str, pa.Table]]]) -> None:
-        """Become what was written down of each: what is known of its chunks, and these."""
+        """Restore each matcher from its metadata and state chunks."""
         self._begin()
         for search, (meta, chunks) in zip(self.each, written, strict=True):
             search.state.read(meta, chunks)

@@ -1,4 +1,4 @@
-"""PatternMatch and PatternMatches: the matches of one sequence pattern, and of several in the same tuples."""
+"""PatternMatch and PatternMatches: the matches of one sequence pattern, and of several over one input."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.kernels.core.kernel import Change, Frontier, Kernel, Tuples
+from millstream.kernels.kernel_specs import PatternBranch
 from millstream.kernels.patterns.matcher import PatternError
 from millstream.kernels.patterns.matcher_group import MatcherGroup
-from millstream.kernels.patterns.tagged_rows import Branch, branched, branched_schema
+from millstream.kernels.patterns.tagged_rows import branched, branched_schema
 from millstream.kernels.specs import PatternSpec
 
 
@@ -30,7 +31,7 @@ class PatternMatch(Kernel):
 
     @property
     def asked(self) -> int:
-        """How often conditions of an element have been asked, if the program counts that."""
+        """The number of evaluations of conditions, if the program counts them."""
         return self._searches.asked
 
     def snapshot(self) -> Change:
@@ -48,7 +49,7 @@ class PatternMatch(Kernel):
 class PatternMatches(Kernel):
     """The matches of several patterns, those of one after those of another."""
 
-    def __init__(self, branches: tuple[Branch, ...]) -> None:
+    def __init__(self, branches: tuple[PatternBranch, ...]) -> None:
         self._searches = MatcherGroup([branch.spec for branch in branches])
         self._outputs = [branch.output for branch in branches]
         self._schema = branched_schema(self._outputs)
@@ -71,7 +72,7 @@ class PatternMatches(Kernel):
 
     @property
     def asked(self) -> int:
-        """How often conditions of an element have been asked, by all programs that count that."""
+        """The number of evaluations of conditions, by all programs that count them."""
         return self._searches.asked
 
     # ------------------------------------------------------------ state

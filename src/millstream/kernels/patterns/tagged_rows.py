@@ -1,35 +1,23 @@
-"""The results of several searches as rows of one table: which columns are whose, and whose a row is."""
+"""Results of several patterns as rows of one table, tagged with the number of the pattern."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
+from millstream.kernels.column_names import BRANCH
 from millstream.kernels.core.kernel import Tuples
-from millstream.kernels.specs import PatternSpec
-
-BRANCH = "__ms_branch"
-"""A column that tells whose result a row is."""
-
-
-@dataclass(frozen=True)
-class Branch:
-    """One of the searches, and the columns of its results."""
-
-    spec: PatternSpec
-    output: pa.Schema
 
 
 def branch_name(branch: int, name: str) -> str:
-    """A column of one branch among those of all."""
+    """Return the name of a column of one branch in the common table."""
     return f"b{branch}_{name}"
 
 
 def branched_schema(outputs: Sequence[pa.Schema]) -> pa.Schema:
-    """The columns of all branches, and which of them a row has."""
+    """Return the columns of all branches, and the tag."""
     fields = [
         pa.field(branch_name(i, field.name), field.type)
         for i, output in enumerate(outputs)
@@ -39,7 +27,7 @@ def branched_schema(outputs: Sequence[pa.Schema]) -> pa.Schema:
 
 
 def branched(branch: int, found: Tuples, names: Sequence[str], schema: pa.Schema) -> pa.Table:
-    """Columns of what one branch has found, among those of all."""
+    """Return the rows of one branch with the columns of all."""
     count = len(found)
     columns = {branch_name(branch, name): found.columns[name] for name in names}
     columns[BRANCH] = pa.array(np.full(count, branch, np.int32))

@@ -1,4 +1,4 @@
-"""What the four states of an aggregate in Python see: the window, tables of their own, a way to return."""
+"""Interface that the methods of a Python UDA see: the window, tables of their own, a way to return rows."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 from millstream.types import Field
 
 Tuple = tuple[Any, ...]
-"""The arguments of a call for one tuple of the stream."""
+"""Arguments of a call for one tuple of the stream."""
 
 AsRow = Callable[[Tuple], Any]
 
 
 def as_rows(parameters: Sequence[Field]) -> AsRow:
-    """How tuples are shown: the value itself if there is one parameter, else a row with named columns."""
+    """Return a function that shows tuples: the value itself if there is one parameter, else a named row."""
     if len(parameters) == 1:
         return _alone
     # A named tuple has no room for names that Python has a meaning for.
@@ -29,12 +29,12 @@ def _alone(values: Tuple) -> Any:
 
 
 class Window:
-    """The tuples in the window of an instance, oldest first, each with its number and its place."""
+    """Tuples in the window of an instance, oldest first, each with its number and its place."""
 
     def __init__(self, content: OrderedDict[int, tuple[int, Tuple]] | None = None) -> None:
         self.content: OrderedDict[int, tuple[int, Tuple]] = OrderedDict() if content is None else content
         self.gone: list[int] = []
-        """The numbers of tuples that are there no more, until somebody asks."""
+        """Numbers of tuples that have left since the last persisting."""
 
     def __len__(self) -> int:
         return len(self.content)
@@ -51,7 +51,7 @@ class Window:
 
 
 class WindowTuples(Sequence[Any]):
-    """The tuples in the window, as the user's code may see them and delete them."""
+    """Tuples in the window, which the user's code may read and delete."""
 
     def __init__(self, window: Window, as_row: AsRow) -> None:
         self._window, self._as_row = window, as_row
@@ -84,7 +84,7 @@ class WindowTuples(Sequence[Any]):
         return next(itertools.islice(self._window.content, index, None))
 
     def delete(self, unwanted: Callable[[Any], bool]) -> int:
-        """Delete the tuples for which that holds, as DELETE FROM inwindow WHERE does; gives how many."""
+        """Delete the tuples that satisfy a condition, as DELETE FROM inwindow does; return their number."""
         content = self._window.content
         numbers = [n for n, (_, values) in content.items() if unwanted(self._as_row(values))]
         for number in numbers:
@@ -95,7 +95,7 @@ class WindowTuples(Sequence[Any]):
 class Tables:
     """Tables of an instance by name, ``ctx.tables.seen`` or ``ctx.tables["seen"]``: lists that begin empty.
 
-    Anything else may be put there instead.
+    Any other object may be assigned instead.
     """
 
     def __init__(self, content: dict[str, Any] | None = None) -> None:
@@ -125,7 +125,7 @@ class Tables:
 
 
 class Context:
-    """What a method is given as ``ctx``."""
+    """Argument ``ctx`` of methods."""
 
     def __init__(self, window: Window, tables: Tables, as_row: AsRow) -> None:
         self.tables = tables
@@ -133,7 +133,7 @@ class Context:
         self.returned: list[Any] = []
 
     def oldest(self, n: int = 1) -> Any:
-        """The n-th oldest tuple in the window, None if there are fewer."""
+        """Return the n-th oldest tuple in the window, None if there are fewer."""
         return self.inwindow[n - 1] if 1 <= n <= len(self.inwindow) else None
 
     def ret(self, *row: Any) -> None:

@@ -1,7 +1,7 @@
-"""The states of the instances of an aggregate in Python, and the tuples in their windows.
+"""States of the instances of a Python UDA, and the tuples in their windows.
 
 An instance is unpickled when it is needed and pickled again when it may have changed, so that a micro-batch
-costs as much as it touches.
+costs only the instances that it touches.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Known = tuple[Instance, Window]
 
 
 class InstanceStates:
-    """Instances by their numbers: as objects, or as what will make them again."""
+    """Instances by their numbers: as objects, or pickled."""
 
     def __init__(self, make: Callable[[], Instance], dumps: Callable[[Any], bytes]) -> None:
         self._make, self._dumps = make, dumps
@@ -33,13 +33,13 @@ class InstanceStates:
         """Instances with their windows, pickled as they are now."""
 
         self._written: dict[int, bytes] = {}
-        """What was written down of instances that nobody has needed since."""
+        """Persisted states of instances that have not been needed since."""
 
         self._windows: dict[int, Window] = {}
-        """The windows of those."""
+        """Windows of those instances."""
 
     def reserve(self, instances: int) -> None:
-        """There is nothing to make room for."""
+        """Do nothing: there are no arrays to make room in."""
 
     def new(self, code: int) -> Known:
         known = self._known[code] = self._make(), Window()
@@ -47,7 +47,7 @@ class InstanceStates:
         return known
 
     def begun(self, code: int) -> Known:
-        """An instance that may change now."""
+        """Return an instance that may change now."""
         known = self._found(code)
         self._pickled.pop(code, None)
         return known
@@ -72,7 +72,7 @@ class InstanceStates:
         self._pickled.pop(code, None)
 
     def saved(self, code: int) -> bytes:
-        """What has to be written down of an instance."""
+        """Return the state of an instance to persist."""
         written = self._written.get(code)
         return self._dumps(self._found(code)[0].saved()) if written is None else written
 
@@ -81,7 +81,7 @@ class InstanceStates:
         self._windows.setdefault(code, Window())
 
     def window(self, code: int) -> Window:
-        """The window of an instance, which is not to be changed but by who restores it."""
+        """Return the window of an instance, which only ``restore`` may change."""
         return self._windows[code] if code in self._windows else self._found(code)[1]
 
     @property
@@ -105,7 +105,7 @@ Row = tuple[int, int, int, Tuple]
 
 
 class WindowRows:
-    """The tuples in all windows, as the local tables of aggregates in ESL are written down."""
+    """Tuples in all windows, persisted like the local tables of ESL aggregates."""
 
     def __init__(self, states: InstanceStates, parameters: Sequence[Field]) -> None:
         self._states, self._parameters = states, parameters
@@ -121,7 +121,7 @@ class WindowRows:
         self.count += 1
 
     def let_go(self, window: Window) -> None:
-        """Take note of what is no more in a window."""
+        """Note the tuples that have left a window."""
         for number in window.gone:
             if self._added.pop(number, None) is None:
                 self._gone.append(number)
@@ -141,7 +141,7 @@ class WindowRows:
         return True
 
     def changed(self) -> tuple[list[Row], Integers]:
-        """The rows that are new since this was asked before, and the numbers of those that are gone."""
+        """Return the rows that are new since the last call, and the numbers of those that are gone."""
         added, gone = list(self._added.values()), np.array(self._gone, np.int64)
         self._added, self._gone = {}, []
         return added, gone
@@ -156,12 +156,12 @@ class WindowRows:
         return sorted(rows, key=lambda row: row[0])
 
     def places(self) -> tuple[Integers, Codes]:
-        """Where the tuples are, and to which instances they belong."""
+        """Return the places of the tuples, and their instances."""
         rows = self.live
         return np.array([row[2] for row in rows], np.int64), np.array([row[1] for row in rows], np.int32)
 
     def rows_of(self, numbers: Integers) -> Codes:
-        """Something for each of these tuples, -1 if it is not there any more."""
+        """Return an arbitrary row number for each of these tuples, -1 if it is gone."""
         there = np.array([row[0] for row in self.live], np.int64)
         return np.where(np.isin(numbers, there), 0, -1).astype(np.int32)
 

@@ -1,6 +1,6 @@
-"""One group or partition of an aggregate in Python: its state, and what it makes of tuples that come and go.
+"""Instances of a Python UDA: the state of one group or partition, and its changes by tuples that come and go.
 
-What is returned is as the user's code returned it; whoever asked sees to its type.
+Returned values are as the user's code returned them; the caller converts them to their type.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ _NEVER_CHANGE = (int, float, str, bytes, bool, type(None), Decimal, complex)
 
 
 class Instance(ABC):
-    """What is known of one group. Its window, if it has one, is kept by somebody else."""
+    """State of one group. The caller keeps its window, if it has one."""
 
     @abstractmethod
     def enter(self, values: Tuple, window: Window) -> Sequence[Any]:
-        """Take a tuple, which is in the window already; gives what is returned at once."""
+        """Take a tuple, which is in the window already; return the values returned at once."""
 
     def leave(self, values: Tuple, window: Window) -> Sequence[Any]:
-        """Let the oldest tuple go, which is in the window still; gives what is returned at once."""
+        """Remove the oldest tuple, which is in the window still; return the values returned at once."""
         return ()
 
     @abstractmethod
     def result(self, window: Window) -> Sequence[Any]:
-        """What is returned for all tuples so far."""
+        """Return the values for all tuples so far."""
 
     @abstractmethod
     def saved(self) -> Any:
-        """What has to be written down, besides the window."""
+        """Return the state to persist, besides the window."""
 
     @abstractmethod
     def restore(self, saved: Any, window: Window) -> None:
-        """Become what was written down."""
+        """Restore a persisted state."""
 
     def cached(self) -> Any:
-        """What is kept in memory between two micro-batches: more, if that saves time."""
+        """Return the state to keep in memory between two micro-batches: more, if that saves time."""
         return self.saved()
 
     def recall(self, cached: Any, window: Window) -> None:
@@ -51,13 +51,13 @@ class Instance(ABC):
 
 
 class Methods:
-    """The user's methods, and how results of them are to be taken."""
+    """Methods of the user, and the form of their results."""
 
     def __init__(self, program: PythonProgram, subject: Any) -> None:
         self.subject = subject
         self.form = program.form
         made = instance_of(subject)
-        # A function by itself is compute.
+        # A plain function is the method compute.
         self.compute: Callable[..., Any] = getattr(made, "compute", made)
         self.init: Callable[[], Any] = getattr(made, "init", _nothing)
         self.add: Callable[..., Any] = getattr(made, "add", _nothing)
@@ -68,9 +68,9 @@ class Methods:
         self.rows = as_rows(program.parameters)
 
     def of_content(self, content: Sequence[Tuple], *, is_table: bool = False) -> Sequence[Any]:
-        """What is returned for a window that is given as a whole: by its last tuple, and after it.
+        """Return the values for a window that is given as a whole: by its last tuple, and after it.
 
-        Of a group of a table, what is returned by the others counts too.
+        For a group of a table, values returned by the other tuples count too.
         """
         if not content:
             return ()
@@ -90,7 +90,7 @@ class Methods:
 
 
 def instances(program: PythonProgram, methods: Methods) -> Callable[[], Instance]:
-    """What makes the instances of a program."""
+    """Return a function that creates the instances of a program."""
     if program.mode in (BASE, RUNNING):
         return lambda: FourStateInstance(methods) if program.form == STATES else DeltaInstance(methods)
     if program.way == ANEW:
@@ -125,7 +125,7 @@ class DeltaInstance(Instance):
 
 
 class TwoStacksInstance(Instance):
-    """States that can be merged, but not be taken apart: two stacks, as for built-in aggregates.
+    """States that can be merged but not subtracted: two stacks, as for built-in aggregates.
 
     The back is the state of the tuples that came last. The front has a state for each tuple before those: of
     it and all later ones of the front, the oldest on top.
@@ -182,7 +182,7 @@ class TwoStacksInstance(Instance):
 
 
 class FourStateInstance(Instance):
-    """INITIALIZE, ITERATE, TERMINATE and EXPIRE as methods of an object, one for each instance."""
+    """Methods INITIALIZE, ITERATE, TERMINATE and EXPIRE of an object for each instance."""
 
     def __init__(self, methods: Methods) -> None:
         self._methods = methods
@@ -227,7 +227,7 @@ class FourStateInstance(Instance):
 
 
 class RecomputedInstance(Instance):
-    """What knows nothing but its window, and looks at all of it each time."""
+    """An instance without state that computes its result from the whole window each time."""
 
     def __init__(self, methods: Methods) -> None:
         self._methods = methods
@@ -246,7 +246,7 @@ class RecomputedInstance(Instance):
 
 
 def _fresh(subject: Any) -> Any:
-    """An object of its own for each instance."""
+    """Return an object of its own for each instance."""
     made = instance_of(subject)
     return copy.deepcopy(made) if made is subject else made
 
@@ -256,7 +256,7 @@ def _copied(state: Any) -> Any:
 
 
 def _nothing(*arguments: Any) -> Any:
-    raise AssertionError("nobody calls what is not there")
+    raise AssertionError("an absent method is not called")
 
 
 def _itself(state: Any) -> Any:

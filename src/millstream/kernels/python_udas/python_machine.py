@@ -1,4 +1,4 @@
-"""Runs an aggregate in Python as `CompiledMachine` runs one in ESL.
+"""PythonMachine: runs a Python UDA as `CompiledMachine` runs one in ESL, with all state of a shard.
 
 Columns in, columns out, all state of a shard.
 """
@@ -28,7 +28,7 @@ from millstream.program.python_program import PythonProgram
 
 
 class PythonMachine:
-    """One aggregate in one mode, for as many instances as there are keys."""
+    """One UDA in one mode, for as many instances as there are keys."""
 
     def __init__(self, program: PythonProgram) -> None:
         self.program = program
@@ -72,7 +72,7 @@ class PythonMachine:
         return 0
 
     def column(self, type_: pa.DataType) -> Any:
-        """Values are pickled, so there are no dictionaries for them."""
+        """Return no codec: values are pickled, so there are no dictionaries for them."""
         raise AssertionError(f"values of {type_} are not encoded")
 
     def reserve(self, instances: int, tuples: int) -> None:
@@ -84,7 +84,7 @@ class PythonMachine:
         self.states.reserve(instances)
 
     def encoded(self, table: pa.Table, names: Sequence[str]) -> dict[str, Any]:
-        """The arguments of tuples as Python has them."""
+        """Return the arguments of tuples as Python values."""
         try:
             columns = [to_python(table[name]) for name in names]
         except (OverflowError, ValueError):
@@ -134,7 +134,7 @@ class PythonMachine:
         return int(self.instances["alive"].sum()) + sum(table.count for table in self.kept)
 
     def instance_table(self, codes: Codes, keys: Keys) -> pa.Table:
-        """What is known of instances: how far they are, and their states, pickled."""
+        """Return the state of instances: their progress, and their states, pickled."""
         content: dict[str, Any] = dict(keys(codes))
         for name, array in self.instances.items():
             content[name] = pa.array(array[codes])
@@ -151,7 +151,7 @@ class PythonMachine:
 
 
 class _Run:
-    """One call: what happens to tuples, and the rows that are returned meanwhile."""
+    """One call: the events of tuples, and the rows that are returned meanwhile."""
 
     def __init__(
         self, machine: PythonMachine, methods: Methods, converter: ReturnConverter, tuples: list[Tuple]
@@ -175,7 +175,7 @@ class _Run:
 
     @property
     def about(self) -> str:
-        """What it is about just now, for errors: a tuple, or a window and its last tuple."""
+        """Subject of the present call, for errors: a tuple, or a window and its last tuple."""
         if not self._window:
             return shown_arguments(self.at)
         tuples = "a tuple" if self._window == 1 else f"{self._window} tuples"
@@ -214,14 +214,14 @@ class _Run:
                 self._expire(code, bound)
             instance, window = self._enter(code, place, values)
             returned = instance.enter(values, window)
-            # With SLIDE only the last tuple of a slot is heard.
+            # With SLIDE only the last tuple of a slot returns rows.
             if not by_rows or (place + 1) % slide == 0:
                 self._return(i, returned)
                 self._return(i, instance.result(window))
             self._let_go(window)
 
     def _instance(self, code: int) -> tuple[Instance, Window]:
-        """An instance that has begun, which may change now."""
+        """Return an initialized instance, which may change now."""
         known = self._known.get(code)
         if known is None:
             known = self._known[code] = self._states.begun(code)
@@ -239,7 +239,7 @@ class _Run:
         return known
 
     def _expire(self, code: int, bound: int) -> None:
-        """What lies before the bound leaves; with the last tuple the instance is forgotten."""
+        """Expire tuples before the bound; with the last tuple the instance is deleted."""
         instance, window = self._instance(code)
         content, comes = window.content, self.at
         while content:
@@ -262,7 +262,7 @@ class _Run:
             self._kept.let_go(window)
 
     def _forget(self, code: int, window: Window) -> None:
-        """The instance has seen all of its tuples leave; what is left in its window was never to leave."""
+        """Delete an instance whose tuples have all expired; those left in its window were never to expire."""
         for number in list(window.content):
             window.remove(number)
         self._let_go(window)
@@ -271,13 +271,13 @@ class _Run:
         self._states.forget(code)
 
     def sweep(self, count: int, codes: Codes, bounds: Array) -> None:
-        """What has become too old leaves, though no tuple comes."""
+        """Expire tuples that have become too old, though no tuple comes."""
         for code, bound in zip(codes.tolist(), bounds.tolist(), strict=True):
             if self._alive[code]:
                 self._expire(code, bound)
 
     def active(self, count: int, given: Iterable[Any], queue: Mapping[str, Array]) -> None:
-        """Tuples and expiries as they come in time, as the compiled loop has them."""
+        """Process tuples and expirations in order of time, as the compiled loop does."""
         codes, places, leaving, upto, span = given
         when, owner, numbers = queue["q_when"], queue["q_code"], queue["q_id"]
         first, last = span.tolist()

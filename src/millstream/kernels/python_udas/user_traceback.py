@@ -1,4 +1,4 @@
-"""What goes wrong in the user's Python code, told with the tuple and the user's own part of the traceback."""
+"""Errors in the user's Python code, reported with the tuple and the user's own part of the traceback."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from millstream.kernels.udas.compiled_machine import UserAggregateError
 
 _OURS = str(Path(__file__).resolve().parents[2])
 _FRAMES = 12
-"""Frames that are shown: the end of a long traceback says most."""
+"""Number of frames that are shown: the end of a long traceback says most."""
 
 
 class PythonAggregateError(UserAggregateError):
-    """An aggregate in Python has failed. The message has several lines, and no tuple is still to be named."""
+    """Failure of a Python UDA. The message has several lines and names the tuple."""
 
     def __init__(self, aggregate: str, reason: str) -> None:
         super().__init__(aggregate, "", reason, -1)
@@ -26,19 +26,19 @@ class PythonAggregateError(UserAggregateError):
 
 
 def failed_call(aggregate: str, error: Exception, about: str) -> PythonAggregateError:
-    """The error of a call that was about a tuple, or about a whole window."""
+    """Return the error of a call that was about a tuple, or about a whole window."""
     said = str(error) if isinstance(error, UnfitError) else "".join(traceback.format_exception_only(error))
     said = said.strip()
     return PythonAggregateError(aggregate, "\n".join([f"{said}, for {about}", *_frames(error)]))
 
 
 def shown_arguments(values: tuple[Any, ...]) -> str:
-    """The arguments of a tuple, for messages."""
+    """Return the arguments of a tuple, for messages."""
     return f"the arguments ({', '.join(map(_shown, values))})"
 
 
 def pickled_state(aggregate: str, value: Any, pickle_all: Callable[[Any], bytes]) -> bytes:
-    """A state, pickled: by pickle if it can do that, which is faster."""
+    """Pickle a state: by pickle if it can, which is faster."""
     try:
         return pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
     except Exception:  # noqa: BLE001 (it raises many kinds)
@@ -51,7 +51,7 @@ def pickled_state(aggregate: str, value: Any, pickle_all: Callable[[Any], bytes]
 
 
 def _frames(error: Exception) -> list[str]:
-    """The traceback without frames of ours, indented so that nobody takes it for the one of a worker."""
+    """Return the traceback without internal frames, indented to tell it from that of a worker."""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(_OURS)]
     lines = []
     for frame in frames[-_FRAMES:]:

@@ -1,7 +1,7 @@
-"""Values on their way to the user's Python code and back.
+"""Conversion of values to the user's Python code and back.
 
-There they are what Python functions get too: int, float, str, Decimal, date, timedelta, a datetime without a
-time zone (which is UTC), None for NULL, and lists and dictionaries.
+Values have the types that Python functions get too: int, float, str, Decimal, date, timedelta, a datetime
+without a time zone (which is UTC), None for NULL, and lists and dictionaries.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _EXACT = Context(prec=76, rounding=ROUND_HALF_UP)
 
 
 class UnfitError(Exception):
-    """A value that is not of the type that was declared."""
+    """A value that is not of the declared type."""
 
 
 def to_python(column: pa.ChunkedArray | pa.Array) -> list[Any]:
-    """A column as a list."""
+    """Return a column as a list."""
     type_ = column.type
     if pa.types.is_timestamp(type_) and type_.tz is not None:
         # Arrow would give datetimes with a time zone, which cannot be compared with those that have none.
@@ -40,12 +40,12 @@ def to_python(column: pa.ChunkedArray | pa.Array) -> list[Any]:
 
 
 def to_arrow(values: Sequence[Any], column: Field) -> pa.Array:
-    """Values that have been fitted, as a column."""
+    """Return converted values as a column."""
     return pa.array(values, arrow_type(column.type))
 
 
 class ReturnConverter:
-    """Makes rows of a type of what the user's code returns."""
+    """A converter from values returned by the user's code to rows of a type."""
 
     def __init__(self, returns: Sequence[Field]) -> None:
         self._returns = returns
@@ -53,7 +53,7 @@ class ReturnConverter:
         self._is_plain = len(returns) == 1 and returns[0].type.kind not in _NESTED
 
     def row(self, returned: Any) -> tuple[Any, ...]:
-        """A row: of one column what was returned is the value, of several it has all of them."""
+        """Return a row: a single column takes the returned value, several take its elements."""
         if len(self._returns) > 1:
             return tuple(self._value(i, value) for i, value in enumerate(self._values(returned)))
         if self._is_plain and isinstance(returned, tuple) and len(returned) == 1:
@@ -96,7 +96,7 @@ def _shown(value: Any) -> str:
 
 
 def _fit(type_: Type) -> Callable[[Any], Any]:
-    """What gives the value in Arrow's terms, or None if it is not of that type."""
+    """Return a function that converts a value for Arrow, or returns None if it is not of that type."""
     plain = _FITS.get(type_.kind)
     if plain is not None:
         return plain

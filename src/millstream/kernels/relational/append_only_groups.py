@@ -1,9 +1,9 @@
-"""Aggregates over a relation that nothing ever leaves: what is kept of a group is what it comes to.
+"""Aggregates over an append-only relation, with one accumulator for each group.
 
-Of most aggregates that is a few numbers, so that state is bounded by the number of groups and not by that of
-tuples (LANDMARK and UNBOUNDED windows, and what is made of them). Tuples come in order. Those of an instant
-that is not complete, or wait for a slide, are added at once: what is remembered instead is what was shown
-of their groups before.
+Most accumulators are a few numbers, so the number of groups bounds the state, and not the number of tuples
+(LANDMARK and UNBOUNDED windows, and relations derived from them). Tuples come in order. Those of an
+incomplete instant, or before the next slide, are accumulated at once; the state holds the previous rows of
+their groups.
 """
 
 from __future__ import annotations
@@ -16,11 +16,18 @@ import pyarrow as pa
 
 from millstream.jit import njit
 from millstream.kernels.aggregates.accumulator import Parts, some
-from millstream.kernels.aggregates.accumulator_selection import Aggregate, argument_types, needs_values, plan
+from millstream.kernels.aggregates.accumulator_selection import (
+    Aggregate,
+    argument_types,
+    drops_copies,
+    needs_values,
+    plan,
+)
 from millstream.kernels.aggregates.keyed_state import KeyedState
+from millstream.kernels.column_names import KEY, KEY2
 from millstream.kernels.core import arrow_buffers
 from millstream.kernels.core.buffers import Array, Buffer, Codes, Integers, frozen
-from millstream.kernels.core.kernel import KEY, KEY2, Change, Frontier, Tuples
+from millstream.kernels.core.kernel import Change, Frontier, Tuples
 from millstream.kernels.core.key_table import KeyTable
 from millstream.kernels.core.state_chunks import Ledger
 from millstream.kernels.core.time_order import MOST, as_order
@@ -50,10 +57,10 @@ class AppendOnlyGroups(CompleteInstants):
         """The instant at which tuples enter that have been added already."""
 
         self._held: list[pa.Table] = []
-        """What was shown of their groups, in the order in which they were first met; with the keys."""
+        """Previous rows of their groups, with the keys, in order of first tuple."""
 
         self._saved = 0
-        """How many of these tables have been written down."""
+        """The number of these tables that are in the checkpoint."""
 
         self._held_codes = Buffer(np.int32)
 
@@ -64,7 +71,7 @@ class AppendOnlyGroups(CompleteInstants):
         self._is_float = tuples.time.dtype == np.float64
         enter = self._enter(as_order(tuples.time))
         if len(enter) and enter[-1] == MOST:
-            # Nobody looks any more.
+            # Tuples after the last slide have no effect.
             seen = int(np.searchsorted(enter, MOST))
             tuples, enter = cut(tuples, 0, seen), enter[:seen]
         columns = arrow_buffers.plain(tuples.columns)
@@ -99,7 +106,7 @@ class AppendOnlyGroups(CompleteInstants):
         return at_slides(began, ended, self._slides)[0]
 
     def _plan(self) -> None:
-        """What needs values, when types are known."""
+        """Plan the aggregates that need values, once argument types are known."""
         types = self._totals.types
         if types is None or self._values:
             return
@@ -107,13 +114,13 @@ class AppendOnlyGroups(CompleteInstants):
         measures, self._valued = plan(specs, types, in_order=True)
         for number, measure in enumerate(measures):
             mine = [one.spec for one in self._valued if number in one.measures]
-            distinct = all(spec.distinct or spec.function == "collect_set" for spec in mine)
+            distinct = all(drops_copies(spec) for spec in mine)
             self._values.append(AppendOnlyValues(measure, number, distinct=distinct))
 
     def _follow(
         self, tuples: Tuples, enter: Integers, codes: Codes
     ) -> tuple[dict[str, pa.ChunkedArray], Integers]:
-        """Tuples whose instants are complete."""
+        """Return the changes by tuples of complete instants."""
         touched, firsts, places = np.unique(codes, return_index=True, return_inverse=True)
         old = self._rows(tuples.columns.take(pa.array(firsts)), self._results_now(touched), len(touched))
         events, groups = _changed(frozen(enter), frozen(places.astype(np.int32)), len(touched))
@@ -122,7 +129,7 @@ class AppendOnlyGroups(CompleteInstants):
         return self._replaced(old, new, touched.astype(np.int32), groups, enter[events])
 
     def _wait(self, tuples: Tuples, codes: Codes) -> None:
-        """Tuples of an instant that is not complete, or of the slide that comes next."""
+        """Accumulate tuples of an incomplete instant or slide; hold the previous rows of their groups."""
         if not len(codes):
             return
         touched, firsts = np.unique(codes, return_index=True)
@@ -139,7 +146,7 @@ class AppendOnlyGroups(CompleteInstants):
         self._results_after(tuples, codes, None, self._times(np.zeros(0, np.int64)))
 
     def _complete(self, instant: int) -> tuple[dict[str, pa.ChunkedArray], Integers]:
-        """What has been waited for is there."""
+        """Return the changes of the groups held for an instant that is now complete."""
         codes = self._held_codes.view.copy()
         held = pa.concat_tables(self._held)
         new = self._rows(held, self._results_now(codes), len(codes))
@@ -152,20 +159,20 @@ class AppendOnlyGroups(CompleteInstants):
     def _replaced(
         self, old: pa.Table, new: pa.Table, codes: Codes, groups: Codes, instants: Integers
     ) -> tuple[dict[str, pa.ChunkedArray], Integers]:
-        """What new rows of groups change, which are numbered as their codes and their old rows are."""
+        """Return the changes from old to new rows; ``groups`` are positions in ``codes`` and in ``old``."""
         rows = pa.concat_tables([old, new])
         place = np.where(self._totals.shown()[codes] > 0, np.arange(len(codes)), -1).astype(np.int32)
         sizes = np.ones(len(groups), np.int64)
         at, places, signs = differences(self._spec, rows, old.num_rows, groups, sizes, place)
         self._totals.show(codes)
         shown, keys = rows.take(pa.array(places)), self._totals.keys
-        columns, told = as_changes(self._spec, shown, keys, codes[groups[at]], signs, at)
-        return {name: _chunked(column) for name, column in columns.items()}, instants[at[told]]
+        columns, positions = as_changes(self._spec, shown, keys, codes[groups[at]], signs, at)
+        return {name: _chunked(column) for name, column in columns.items()}, instants[at[positions]]
 
     # ------------------------------------------------------------ results
 
     def _results_now(self, codes: Codes) -> dict[str, pa.Array]:
-        """Of groups, each of them once."""
+        """Return the current results of distinct groups."""
         codes = codes.astype(np.int32)
         times = np.zeros(len(codes), np.int64)
         totals = self._totals
@@ -176,7 +183,7 @@ class AppendOnlyGroups(CompleteInstants):
     def _results_after(
         self, tuples: Tuples, codes: Codes, rows: Array | None, times: Array
     ) -> dict[str, pa.Array]:
-        """Add tuples; gives the results of their groups after some of them, or of none."""
+        """Add tuples; return the results of their groups after the tuples at ``rows``."""
         totals = self._totals
         parts = totals.add(codes, tuples)
         valued = [one.add(len(totals.keys), codes, tuples, rows) for one in self._values]
@@ -244,7 +251,7 @@ class AppendOnlyGroups(CompleteInstants):
 
 
 class _Totals(KeyedState):
-    """Of each group: what is enough for most aggregates, and whether it has been shown."""
+    """The accumulators of each group, and whether a row of it has been emitted."""
 
     def __init__(self, specs: Sequence[AggregateSpec]) -> None:
         self._all = specs
@@ -262,7 +269,7 @@ class _Totals(KeyedState):
 
     @property
     def types(self) -> pa.Schema | None:
-        """Of the arguments of all aggregates, as far as they are known."""
+        """The argument types of all aggregates, once known."""
         return self._types
 
     @property
@@ -284,7 +291,7 @@ class _Totals(KeyedState):
         self._note(codes)
 
     def add(self, codes: Codes, tuples: Tuples) -> list[Parts]:
-        """What measures are after each tuple."""
+        """Add tuples; return the accumulators of their groups after each."""
         return [
             measure.fold(codes, measure.of_tuples(tuples), self._grown(number), running=True)
             for number, measure in enumerate(self._measures)
@@ -315,7 +322,7 @@ def _chunked(column: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
 
 @njit(cache=True)
 def _changed(instants: Integers, groups: Codes, count: int) -> tuple[Integers, Codes]:
-    """The last tuple of each group at each instant; groups of an instant in the order of their first one."""
+    """Return the last tuple of each group at each instant, in order of the first tuples, and its group."""
     place = np.full(count, -1, np.int64)
     events, found = np.empty(len(groups), np.int64), np.empty(len(groups), np.int32)
     size, first = 0, 0

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.jit import njit
+from millstream.kernels.column_names import SIDE, UNTIL
 from millstream.kernels.core import arrow_buffers
 from millstream.kernels.core.buffers import Array, Buffer, Codes, Integers, frozen
 from millstream.kernels.core.kernel import BEGINNING, Change, Frontier, Kernel, Tuples
@@ -16,16 +17,17 @@ from millstream.kernels.core.key_table import KeyTable
 from millstream.kernels.core.state_chunks import Ledger, is_wasteful
 from millstream.kernels.core.time_order import MOST, as_order, later, order_of
 from millstream.kernels.core.tuple_batch import frontier_as_data, frontier_from_data
-from millstream.kernels.relational.incremental_relation import SIDE, UNTIL
+from millstream.kernels.relational.linked_rows import grown
 from millstream.kernels.specs import AppendOnlyJoinSpec
 
 
 class AppendOnlyJoin(Kernel):
-    """Takes the tuples of both streams in order; gives a pair when the later of its two comes.
+    """Pairs of tuples with equal keys; a pair is emitted when the later of its two tuples comes.
 
-    A tuple meets those of the other stream with the same key that have not left their window. Windows of time
-    let tuples go in the order in which they came, so of each key those that are gone lie before the others:
-    nothing has to be taken out, and no pair is ever taken back (seed 004: weakest non-monotonic inputs).
+    Tuples of both streams come in order. A tuple is joined with the tuples of the other stream that are in
+    their window. Tuples leave windows of time in the order in which they came, so the expired tuples of a key
+    are a prefix of its list: none is removed one by one, and no pair is retracted (seed 004: weakest
+    non-monotonic inputs).
     """
 
     def __init__(self, spec: AppendOnlyJoinSpec) -> None:
@@ -84,7 +86,7 @@ class AppendOnlyJoin(Kernel):
         self._columns = columns if known is None else pa.concat_tables([known, columns]).combine_chunks()
 
     def _meet(self, first: int, order: Integers) -> tuple[Codes, Codes]:
-        """Pairs of rows: one that has come, and one that was there."""
+        """Return pairs of rows: the new one and the older one."""
         arrays = self._until.view, self._codes.view, self._following.data, self._heads.data, self._tails.data
         return _meet(*arrays, first, frozen(order))
 
@@ -100,11 +102,11 @@ class AppendOnlyJoin(Kernel):
         table = pa.table(columns) if columns else pa.table({SIDE: pa.nulls(len(which), pa.int8())})
         return Tuples(table, tuples.time[came], tuples.origin[came], tuples.number[came])
 
-    # ------------------------------------------------------------ what is gone
+    # ------------------------------------------------------------ expired rows
 
     @property
     def _bound(self) -> int:
-        """Tuples to come are not before it."""
+        """The least time of later tuples."""
         return MOST if self._frontier.is_end else order_of(self._frontier.time, self._is_float)
 
     def _alive(self) -> Array:
@@ -209,7 +211,7 @@ def _meet(
         heads[code ^ 1] = other
         while other >= 0:
             if count == len(came):
-                came, met = _grown(came), _grown(met)
+                came, met = grown(came), grown(met)
             came[count] = row
             met[count] = other
             count += 1
@@ -217,11 +219,3 @@ def _meet(
         if until[row] >= now:
             _append_row(row, code, following, heads, tails)
     return came[:count], met[:count]
-
-
-@njit(cache=True)
-def _grown(array: Codes) -> Codes:
-    more = np.empty(2 * len(array), np.int32)
-    for i in range(len(array)):
-        more[i] = array[i]
-    return more

@@ -1,7 +1,7 @@
-"""Values of groups that only grow, for measures that cannot do with less: medians, lists, distinct counts.
+"""All values of append-only groups, for aggregates that need them: medians, lists, distinct counts.
 
-What a measure has of each group is in memory. Written down are the values, each once when it has come. If
-copies make no difference to a measure, it never sees them.
+The accumulator of each group is in memory. The state chunks have each value once, written when it came. An
+aggregate that ignores duplicates never gets them.
 """
 
 from __future__ import annotations
@@ -14,15 +14,16 @@ import pyarrow as pa
 
 from millstream.kernels.aggregates.accumulator import Accumulator, Parts
 from millstream.kernels.aggregates.content_aggregates import Recomputed
+from millstream.kernels.column_names import KEY, KEY2
 from millstream.kernels.core.buffers import Array, Buffer, Codes
 from millstream.kernels.core.column_codec import Column
-from millstream.kernels.core.kernel import KEY, KEY2, Change, Tuples
+from millstream.kernels.core.kernel import Change, Tuples
 from millstream.kernels.core.key_table import KeyTable, first_rows
 from millstream.kernels.core.state_chunks import Ledger
 
 
 class AppendOnlyValues:
-    """One measure, of all groups. Their keys are somebody else's, who gives the codes of them."""
+    """One accumulator for all groups. The caller owns the key table and passes key codes."""
 
     def __init__(self, accumulator: Accumulator, number: int, *, distinct: bool) -> None:
         self.measure = accumulator
@@ -31,14 +32,17 @@ class AppendOnlyValues:
         self.start_over()
 
     def start_over(self) -> None:
-        """There are no groups."""
+        """Drop all groups."""
         self._kept = [Buffer(dtype, 0) for dtype in self.measure.parts.values()]
         self._fresh: list[pa.Table] = []
         self._seen = _Seen() if self._distinct else None
         self.rows = 0
 
     def add(self, keys: int, codes: Codes, tuples: Tuples, rows: Array | None) -> Parts:
-        """Add tuples to their groups, of which there are so many; gives what it is then for some of them."""
+        """Add tuples to their groups; return the accumulators after the tuples at ``rows``.
+
+        ``keys`` is the number of groups.
+        """
         parts = self.measure.of_tuples(tuples)
         values = parts[0]
         present = np.array([value.__class__ is not int for value in values.tolist()], np.bool_)
@@ -54,7 +58,7 @@ class AppendOnlyValues:
         return self._folded(keys, codes, parts, rows)
 
     def now(self, keys: int, codes: Codes) -> Parts:
-        """What it is of some groups, each at most once."""
+        """Return the accumulators of distinct groups."""
         return self._folded(keys, codes, self.measure.zeros(len(codes)), np.arange(len(codes)))
 
     def _folded(self, keys: int, codes: Codes, parts: Parts, rows: Array | None) -> Parts:
@@ -62,7 +66,7 @@ class AppendOnlyValues:
             buffer.resize(keys)
         into = tuple(buffer.view for buffer in self._kept)
         if isinstance(self.measure, Recomputed):
-            # Each answer takes as long as the content is.
+            # Each result takes as long as the group is large.
             return self.measure.fold_for(rows, codes, parts, into)
         answers = self.measure.fold(codes, parts, into, running=True)
         return answers if rows is None else tuple(part[rows] for part in answers)
@@ -86,13 +90,13 @@ class AppendOnlyValues:
 
 
 class _Seen:
-    """Which values each group has: pairs of what is known so far, and of the next value."""
+    """The distinct values of each group, as codes of pairs: a group or a shorter pair, and the next value."""
 
     def __init__(self) -> None:
         self._columns: dict[str, tuple[Column, KeyTable]] = {}
 
     def new(self, names: Sequence[str], groups: Codes, table: pa.Table, rows: Array) -> Array:
-        """Which of some rows have values that their groups did not have."""
+        """Return a mask of the rows whose values are new to their groups."""
         codes = groups[rows].astype(np.int64)
         known = 0
         for name in names:

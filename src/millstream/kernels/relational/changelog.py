@@ -11,15 +11,16 @@ from millstream.jit import njit
 from millstream.kernels.core.buffers import Array, Buffer, Bytes, Codes, Integers
 from millstream.kernels.core.kernel import Tuples
 from millstream.kernels.core.time_order import MOST
-from millstream.kernels.relational.incremental_relation import ID, ID2, OP, UNTIL, IncrementalRelation
+from millstream.kernels.relational.incremental_relation import NEVER, IncrementalRelation, change_marks
 from millstream.kernels.relational.lifetimes import Lifetime, RowLifetime, SlideInstants, at_slides
-
-_NEVER = 2**63 - 1
-"""MOST, where compiled code sees it."""
+from millstream.kernels.relational.linked_rows import LinkedRows, Links, append_row, remove_row
 
 
 class Changelog(IncrementalRelation):
-    """Says that rows enter and, of those whose end was not known then (or of ``all``), that they leave."""
+    """Changes of a relation: rows that enter, and retractions of rows that leave.
+
+    A row whose end was known when it entered is not retracted, unless ``all`` are.
+    """
 
     def __init__(
         self,
@@ -34,42 +35,40 @@ class Changelog(IncrementalRelation):
         super().__init__(stays, slides)
 
     def _start_over(self) -> None:
-        """Nothing is known beside the rows."""
+        """Do nothing: there is no state besides the rows."""
 
     def _resume(self, rows: Array) -> None:
-        """Nothing is known beside the rows."""
+        """Do nothing: there is no state besides the rows."""
 
     def _apply(self, instants: Integers, ops: Array, rows: Array) -> Tuples:
         if not self._all:
-            said = np.flatnonzero((ops > 0) | (self._told.view[rows] > 0))
-            instants, ops, rows = instants[said], ops[said], rows[said]
-        columns = dict(zip(self._names, self._taken(self._names, rows), strict=True))
-        ids = self._identities(rows)
-        marks = (ops, self._foreseen.view[rows], *ids)
-        columns |= {name: pa.array(values) for name, values in zip((OP, UNTIL, ID, ID2), marks, strict=True)}
+            emitted = np.flatnonzero((ops > 0) | (self._retracted.view[rows] > 0))
+            instants, ops, rows = instants[emitted], ops[emitted], rows[emitted]
+        columns: dict[str, pa.Array] = dict(zip(self._names, self._taken(self._names, rows), strict=True))
+        columns |= change_marks(ops, self._foreseen.view[rows], self._identities(rows))
         return self._changes(columns, instants)
 
 
-class RowChangelog(Changelog):
-    """Changes of a window of rows: the latest so many of each partition (the key).
+Waiting = tuple[Integers, Integers, Codes]
+"""By partition: the rows in its list, the rows since its window last slid, and the first of these."""
 
-    Tuples come in order. When a tuple leaves depends on those that come after it.
+
+class RowChangelog(Changelog):
+    """Changes of a ROWS window: the latest rows of each partition (the key).
+
+    Tuples come in order. Later tuples decide when a tuple leaves.
     """
 
     def __init__(
         self, lifetime: RowLifetime, columns: Sequence[str], slides: Sequence[SlideInstants] = ()
     ) -> None:
-        self._rows_stay = lifetime
+        self._lifetime = lifetime
         super().__init__((None,), columns, slides)
 
     def _start_over(self) -> None:
-        self._following = Buffer(np.int32, -1)
-        self._oldest = Buffer(np.int32, -1)
-        self._newest = Buffer(np.int32, -1)
+        self._partitions = LinkedRows()
         self._sizes = Buffer(np.int64, 0)
         self._waiting = Buffer(np.int64, 0)
-        """How many tuples of a partition have come since its window has slid."""
-
         self._first_waiting = Buffer(np.int32, -1)
 
     def _stay(self, columns: pa.Table, order: Integers) -> tuple[Integers, Integers]:
@@ -78,18 +77,13 @@ class RowChangelog(Changelog):
     def _append(self, columns: pa.Table, enter: Integers, until: Integers) -> None:
         first = len(self._enter)
         super()._append(columns, enter, until)
-        for per_key in (self._oldest, self._newest, self._sizes, self._waiting, self._first_waiting):
-            per_key.resize(len(self._keys))
-        self._following.resize(len(self._enter))
         if self._is_importing:
             return
         seen = at_slides(enter, until, self._slides)[0]
         moved = np.empty(2 * len(self._enter), np.int32)
-        stay = self._rows_stay
-        count = _slide(
-            self._codes.view, self._enter.data, self._until.data, self._told.data, self._queues(),
-            first, seen, stay.count, stay.slide, moved,
-        )  # fmt: skip
+        arrays = self._codes.view, self._enter.data, self._until.data, self._retracted.data
+        lifetime = self._lifetime.count, self._lifetime.slide
+        count = _slide(*arrays, self._links(), self._of_partitions(), first, seen, lifetime, moved)
         self._note_moved(moved[:count])
 
     _is_importing = False
@@ -99,22 +93,21 @@ class RowChangelog(Changelog):
         self._is_importing = True
         super()._import(table, status)
         self._is_importing = False
-        _queue(self._codes.view, self._enter.view, self._told.view, self._queues(), first)
+        arrays = self._codes.view, self._enter.view, self._retracted.view
+        _queue(*arrays, self._links(), self._of_partitions(), first)
 
-    def _queues(self) -> tuple[Array, ...]:
-        kept = self._following, self._oldest, self._newest, self._sizes, self._waiting, self._first_waiting
-        return tuple(buffer.data for buffer in kept)
+    def _links(self) -> Links:
+        return self._partitions.links(len(self._enter), len(self._keys))
+
+    def _of_partitions(self) -> Waiting:
+        keys = len(self._keys)
+        return self._sizes.resize(keys), self._waiting.resize(keys), self._first_waiting.resize(keys)
 
 
 @njit(cache=True)
-def _enqueue(row: int, code: int, waits: bool, queues: tuple[Array, ...]) -> None:
-    following, oldest, newest, sizes, waiting, first_waiting = queues
-    following[row] = -1
-    if oldest[code] < 0:
-        oldest[code] = row
-    else:
-        following[newest[code]] = row
-    newest[code] = row
+def _enqueue(row: int, code: int, waits: bool, links: Links, of_partitions: Waiting) -> None:
+    sizes, waiting, first_waiting = of_partitions
+    append_row(row, code, links)
     sizes[code] += 1
     if waits:
         if waiting[code] == 0:
@@ -123,11 +116,13 @@ def _enqueue(row: int, code: int, waits: bool, queues: tuple[Array, ...]) -> Non
 
 
 @njit(cache=True)
-def _queue(codes: Codes, enter: Integers, told: Bytes, queues: tuple[Array, ...], first: int) -> None:
-    """Rows that are in their windows, or wait for them to slide, again."""
+def _queue(
+    codes: Codes, enter: Integers, retracted: Bytes, links: Links, of_partitions: Waiting, first: int
+) -> None:
+    """Enqueue restored rows that are in their windows or wait for a slide."""
     for row in range(first, len(codes)):
-        if not told[row]:
-            _enqueue(row, codes[row], enter[row] == _NEVER, queues)
+        if not retracted[row]:
+            _enqueue(row, codes[row], enter[row] == NEVER, links, of_partitions)
 
 
 @njit(cache=True)
@@ -135,22 +130,24 @@ def _slide(
     codes: Codes,
     enter: Integers,
     until: Integers,
-    told: Bytes,
-    queues: tuple[Array, ...],
+    retracted: Bytes,
+    links: Links,
+    of_partitions: Waiting,
     first: int,
     seen: Integers,
-    size: int,
-    slide: int,
+    lifetime: tuple[int, int],
     moved: Codes,
 ) -> int:
-    """Rows from ``first`` on come one after the other; gives how many have another stay by that."""
-    following, oldest, newest, sizes, waiting, first_waiting = queues
+    """Slide windows over the rows from ``first`` on; return the number of rows whose lifetimes changed."""
+    following, _, heads, _ = links
+    sizes, waiting, first_waiting = of_partitions
+    size, slide = lifetime
     count = 0
     for row in range(first, len(codes)):
         code = codes[row]
         now = seen[row - first]
-        enter[row] = _NEVER
-        _enqueue(row, code, True, queues)
+        enter[row] = NEVER
+        _enqueue(row, code, True, links, of_partitions)
         if waiting[code] < slide:
             continue
         waiting[code] = 0
@@ -161,12 +158,10 @@ def _slide(
             count += 1
             entering = following[entering]
         while sizes[code] > size:
-            gone = oldest[code]
+            gone = heads[code]
             until[gone] = now - 1
-            told[gone] = 1
-            oldest[code] = following[gone]
-            if oldest[code] < 0:
-                newest[code] = -1
+            retracted[gone] = 1
+            remove_row(gone, code, links)
             sizes[code] -= 1
             moved[count] = gone
             count += 1

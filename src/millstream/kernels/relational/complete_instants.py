@@ -1,4 +1,4 @@
-"""Which instants are complete: what all kernels have in common whose results are right at every instant."""
+"""Complete instants: the base of kernels whose results are correct at every instant."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from millstream.jit import njit
 from millstream.kernels.core.buffers import Array, Integers
 from millstream.kernels.core.kernel import BEGINNING, LAST, Frontier, Kernel, Tuples
 from millstream.kernels.core.time_order import LEAST, MOST, from_order, order_of
@@ -16,10 +17,10 @@ _LAST_ORIGIN = 2**31 - 1
 
 
 class CompleteInstants(Kernel):
-    """Looks at an instant when everything of it is known, and only once.
+    """A kernel that processes each instant once, when all its tuples have come.
 
-    ``stays`` has for each input how long its tuples stay, or None if changes come. If anything ``slides``,
-    results are looked at only then.
+    ``stays`` has the lifetime of the tuples of each input, or None for an input of changes. With ``slides``
+    results change only at these instants.
     """
 
     def __init__(self, stays: Sequence[Lifetime | None], slides: Sequence[SlideInstants]) -> None:
@@ -30,7 +31,7 @@ class CompleteInstants(Kernel):
 
     @property
     def _last(self) -> int:
-        """The last instant of which everything is known."""
+        """The last complete instant."""
         frontier = self._frontier
         if frontier.is_end:
             return MOST - 1
@@ -50,7 +51,16 @@ class CompleteInstants(Kernel):
         return from_order(instants, self._is_float)
 
     def _changes(self, columns: dict[str, pa.Array], instants: Integers) -> Tuples:
-        """Changes at instants, one after the other."""
-        count = len(instants)
-        numbers = np.arange(count) - np.searchsorted(instants, instants, "left")
-        return Tuples(pa.table(columns), self._times(instants), np.zeros(count, np.int32), numbers)
+        """Return changes in the order of their instants, numbered within each instant."""
+        origins = np.zeros(len(instants), np.int32)
+        return Tuples(pa.table(columns), self._times(instants), origins, _numbers(instants))
+
+
+@njit(cache=True)
+def _numbers(instants: Integers) -> Integers:
+    """Number equal neighbours from 0."""
+    numbers = np.zeros(len(instants), np.int64)
+    for i in range(1, len(instants)):
+        if instants[i] == instants[i - 1]:
+            numbers[i] = numbers[i - 1] + 1
+    return numbers

@@ -1,7 +1,7 @@
-"""Groups whose rows leave in the order in which they came: their contents are windows along one log.
+"""Groups whose rows leave in order of arrival: their contents are windows along one log.
 
-Windows of time are like that. A measure can then follow the content of a group with two stacks, as it follows
-windows of OVER, and need not look at all of it again at every instant.
+Windows of time are of this kind. An accumulator then follows the content of a group with two stacks, as for
+OVER windows, instead of recomputing it at every instant.
 """
 
 from __future__ import annotations
@@ -12,14 +12,16 @@ import numpy as np
 
 from millstream.jit import njit
 from millstream.kernels.core.buffers import Array, Codes, Integers, frozen
+from millstream.kernels.relational.linked_rows import Links
 
 
 @dataclass(frozen=True)
 class FifoGroups:
-    """Rows one after the other, those of a group in order, and what is asked about them.
+    """A log of rows, and the windows of it whose results are needed.
 
-    ``previous`` leads from each row of the log to the one before it of its group. For each group that has
-    changed at an instant there are the first and the last place of its content; -1 if it has none.
+    ``previous`` has the place of the previous row of the same group for each row of the log. For each change
+    of a group at an instant, ``starts`` and ``ends`` have the first and the last place of its content; -1 if
+    it is empty.
     """
 
     log: Codes
@@ -31,15 +33,14 @@ class FifoGroups:
 
 
 def fifo_groups(
-    instants: Integers, ops: Array, rows: Array, codes: Codes, lists: tuple[Codes, Codes, Codes, Integers]
+    instants: Integers, ops: Array, rows: Array, codes: Codes, links: Links, sizes: Integers
 ) -> FifoGroups | None:
-    """What is to happen to groups, as windows; None if rows leave in another order.
+    """Return the changes of groups as windows of a log; None if rows leave in another order.
 
-    ``lists`` are those of the groups as they are before that: the newest row of each is its head.
+    ``links`` and ``sizes`` are the contents of the groups before the changes.
     """
-    following, _, heads, sizes = lists
     given = frozen(instants), frozen(ops), frozen(rows), frozen(codes)
-    is_queue, log, previous, groups, *asked = _laid(*given, following, heads, sizes)
+    is_queue, log, previous, groups, *asked = _laid(*given, links, sizes)
     return FifoGroups(log, previous, groups, *asked) if is_queue else None
 
 
@@ -49,12 +50,12 @@ def _laid(
     ops: Array,
     rows: Array,
     codes: Codes,
-    following: Codes,
-    heads: Codes,
+    links: Links,
     sizes: Integers,
 ) -> tuple[bool, Codes, Codes, int, Codes, Codes, Codes]:
-    """Groups are numbered as they are met, and asked about in the order of ``group_changes._change``."""
-    number = np.full(len(heads), -1, np.int32)
+    """Lay out the log; windows are in the order of ``group_aggregate._change``."""
+    _, preceding, _, tails = links
+    number = np.full(len(tails), -1, np.int32)
     count, room = 0, 0
     for i in range(len(rows)):
         code = codes[rows[i]]
@@ -75,10 +76,10 @@ def _laid(
         if group == met:
             met += 1
             content = sizes[code]
-            row = heads[code]
+            row = tails[code]
             for place in range(size + content - 1, size - 1, -1):
                 log[place] = row
-                row = following[row]
+                row = preceding[row]
                 if place > size:
                     previous[place] = place - 1
                     after[place - 1] = place

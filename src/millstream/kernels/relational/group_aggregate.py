@@ -1,4 +1,4 @@
-"""Aggregates over a relation that varies with time: a row for each group, which changes with its content."""
+"""Aggregates over a time-varying relation: one row for each group, which changes with its content."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ import pyarrow as pa
 from millstream.jit import njit
 from millstream.kernels.aggregates.accumulator import Accumulator, Parts, WindowBatch, some
 from millstream.kernels.aggregates.accumulator_selection import Aggregate, argument_types, plan
-from millstream.kernels.aggregates.bitwise import Bits
 from millstream.kernels.aggregates.count import Count
 from millstream.kernels.aggregates.double_sum import DoubleSum
 from millstream.kernels.aggregates.integer_sum import IntegerSum
-from millstream.kernels.aggregates.min_max import Extreme
+from millstream.kernels.aggregates.min_max_bitwise import MinMaxBitwise
 from millstream.kernels.aggregates.moments import Moments
 from millstream.kernels.aggregates.percentiles import OrderStatistics
 from millstream.kernels.core.buffers import NO_BYTES, Array, Buffer, Codes, Integers, frozen
@@ -24,24 +23,25 @@ from millstream.kernels.relational.fifo_groups import FifoGroups, fifo_groups
 from millstream.kernels.relational.group_rows import as_changes, differences, group_rows, results_of
 from millstream.kernels.relational.incremental_relation import IncrementalRelation
 from millstream.kernels.relational.lifetimes import Lifetime, SlideInstants
+from millstream.kernels.relational.linked_rows import LinkedRows, Links, append_row, remove_row
 from millstream.kernels.specs import GroupSpec
 
 _FOLLOW = (Count, IntegerSum)
-"""What can be taken back when a row leaves."""
+"""Accumulators from which a row can be subtracted."""
 
-_QUEUE = (*_FOLLOW, DoubleSum, Extreme, Moments, Bits, OrderStatistics)
-"""What can follow windows of a log, whatever the order in it."""
+_QUEUE = (*_FOLLOW, DoubleSum, MinMaxBitwise, Moments, OrderStatistics)
+"""Accumulators that follow windows of a log in any order."""
 
 _AT_ONCE = 1 << 20
-"""So many rows of groups are laid out at a time."""
+"""The number of rows of groups that are laid out at a time."""
 
 
 class GroupAggregate(IncrementalRelation):
     """The rows of groups (the keys), as they enter and leave; a group without content has none.
 
-    Counts and exact sums follow what enters and leaves. Where rows leave in the order in which they came,
-    measures follow as they follow windows of OVER. Everything else is computed anew from the content of a
-    group at every instant at which that changes. (Where nothing ever leaves, see ``append_only_groups.py``.)
+    Counts and exact sums add rows that enter and subtract rows that leave. Where rows leave in order of
+    arrival, accumulators work as for OVER windows. Everything else is computed from the content of a group at
+    every instant at which it changes. (For append-only relations see ``append_only_groups.py``.)
     """
 
     def __init__(
@@ -52,19 +52,17 @@ class GroupAggregate(IncrementalRelation):
         super().__init__((lifetime,), slides)
 
     def _start_over(self) -> None:
-        self._following = Buffer(np.int32, -1)
-        self._preceding = Buffer(np.int32, -1)
-        self._heads = Buffer(np.int32, -1)
+        self._contents = LinkedRows()
         self._sizes = Buffer(np.int64, 0)
         self._totals: list[list[Buffer]] = []
-        """Of measures that follow what enters and leaves: what they are of each group."""
+        """Accumulators of each group, for counts and exact sums."""
 
         self._place = Buffer(np.int32, -1)
-        """Where the row of each group is in ``shown``."""
+        """The place of the row of each group in ``shown``."""
 
         self._shown = None
 
-    # ------------------------------------------------------------ what is done with rows
+    # ------------------------------------------------------------ changes
 
     def _resume(self, rows: Array) -> None:
         count = len(rows)
@@ -75,17 +73,14 @@ class GroupAggregate(IncrementalRelation):
         assert self._shown is not None
         shown = self._shown.take(pa.array(places))
         codes = self._codes.view[rows[events]]
-        columns, told = as_changes(self._spec, shown, self._keys, codes, signs, events)
-        out = self._changes(columns, instants[events[told]])
+        columns, positions = as_changes(self._spec, shown, self._keys, codes, signs, events)
+        out = self._changes(columns, instants[events[positions]])
         self._tidy()
         return out
 
     def _show(self, instants: Integers, ops: Array, rows: Array) -> tuple[Codes, Codes, Array]:
-        """Rows of groups that enter and leave: by which event, where in ``shown``, and 1 or -1."""
-        for per_key in (self._heads, self._sizes, self._place):
-            per_key.resize(len(self._keys))
-        for per_row in (self._following, self._preceding):
-            per_row.resize(len(self._enter))
+        """Return the rows of groups that enter and leave: the event, the place in ``shown``, and 1 or -1."""
+        self._place.resize(len(self._keys))
         evaluated, evaluations = self._evaluate(instants, ops, rows)
         old = self._shown
         first = 0 if old is None else old.num_rows
@@ -95,7 +90,7 @@ class GroupAggregate(IncrementalRelation):
         return evaluated[0][events], places, signs
 
     def _tidy(self) -> None:
-        """Only the rows that are shown are kept."""
+        """Drop the rows that have left the result."""
         assert self._shown is not None
         groups = np.flatnonzero(self._place.view >= 0)
         self._shown = self._shown.take(pa.array(self._place.view[groups])).combine_chunks()
@@ -104,27 +99,28 @@ class GroupAggregate(IncrementalRelation):
     # ------------------------------------------------------------ aggregates
 
     def _evaluate(self, instants: Integers, ops: Array, rows: Array) -> tuple[tuple[Array, ...], pa.Table]:
-        """Groups when they have changed, an instant after the other: by which event, which, how large.
+        """Return the changed groups of each instant (event, group, size), and their rows.
 
-        And their rows; that of a group without content means nothing.
+        The row of an empty group has no meaning.
         """
         measures, aggregates = self._plan()
         given = frozen(instants), frozen(ops), frozen(rows), self._codes.view
-        lists = self._following.data, self._preceding.data, self._heads.data, self._sizes.data
+        count = len(self._keys)
+        groups = self._contents.links(len(self._enter), count), self._sizes.resize(count)
         if all(isinstance(measure, _FOLLOW) for measure in measures):
-            events, codes, sizes, _, _ = _change(*given, lists, 0, False, MOST)
+            events, codes, sizes, _, _ = _change(*given, *groups, 0, False, MOST)
             parts = [some(part, events) for part in self._followed(measures, ops, rows)]
             results = results_of(measures, aggregates, parts, self._times(instants[events]))
             return (events, codes, sizes), self._beside_groups(results, rows[events])
         in_order = all(isinstance(measure, _QUEUE) for measure in measures)
-        queue = fifo_groups(*given, lists) if in_order else None
+        queue = fifo_groups(*given, *groups) if in_order else None
         if queue is not None:
-            events, codes, sizes, _, _ = _change(*given, lists, 0, False, MOST)
-            results = self._of_queue(queue, instants[events])
+            events, codes, sizes, _, _ = _change(*given, *groups, 0, False, MOST)
+            results = self._results_of_log(queue, instants[events])
             return (events, codes, sizes), self._beside_groups(results, rows[events])
         done, found, tables = 0, [], []
         while True:
-            events, codes, sizes, laid, done = _change(*given, lists, done, True, _AT_ONCE)
+            events, codes, sizes, laid, done = _change(*given, *groups, done, True, _AT_ONCE)
             found.append((events, codes, sizes))
             results = self._of_contents(laid, sizes, instants[events])
             tables.append(self._beside_groups(results, rows[events]))
@@ -134,7 +130,7 @@ class GroupAggregate(IncrementalRelation):
         return together, pa.concat_tables(tables)
 
     def _followed(self, measures: Sequence[Accumulator], ops: Array, rows: Array) -> list[Parts]:
-        """What measures are after each event."""
+        """Return the accumulators after each event."""
         if not self._totals:
             self._totals = [[Buffer(dtype, 0) for dtype in m.parts.values()] for m in measures]
         tuples = self._tuples(rows)
@@ -148,11 +144,11 @@ class GroupAggregate(IncrementalRelation):
             out.append(measure.fold(codes, parts, into, running=True))
         return out
 
-    def _of_queue(self, queue: FifoGroups, instants: Integers) -> list[pa.Array]:
-        """Results of groups whose contents are windows of a log; NULLs of those without any."""
+    def _results_of_log(self, queue: FifoGroups, instants: Integers) -> list[pa.Array]:
+        """Return the results of groups whose contents are windows of a log; NULLs for empty groups."""
         there = np.flatnonzero(queue.starts >= 0)
         there = there[np.argsort(queue.ends[there], kind="stable")]
-        asked = WindowBatch(
+        batch = WindowBatch(
             queue.groups,
             queue.codes[there],
             queue.starts[there],
@@ -160,12 +156,12 @@ class GroupAggregate(IncrementalRelation):
             queue.previous,
             NO_BYTES,
         )
-        return self._asked(queue.log, asked, there, len(queue.starts), instants)
+        return self._results_of_windows(queue.log, batch, there, len(queue.starts), instants)
 
-    def _asked(
+    def _results_of_windows(
         self, log: Codes, batch: WindowBatch, there: Array, count: int, instants: Integers
     ) -> list[pa.Array]:
-        """Results of windows of a log, among so many of which only those ``there`` have content."""
+        """Return ``count`` results, of windows of a log at the places ``there`` and NULLs elsewhere."""
         measures, aggregates = self._plan()
         tuples = self._tuples(log)
         parts = []
@@ -181,21 +177,21 @@ class GroupAggregate(IncrementalRelation):
         ]
 
     def _of_contents(self, laid: Codes, sizes: Integers, instants: Integers) -> list[pa.Array]:
-        """Results of groups whose rows are laid one after the other; NULLs of those without any."""
+        """Return the results of groups whose rows are laid out in sequence; NULLs for empty groups."""
         there = np.flatnonzero(sizes)
         ends = np.cumsum(sizes)
         starts, lasts = (ends - sizes)[there].astype(np.int32), (ends - 1)[there].astype(np.int32)
         previous = np.arange(-1, len(laid) - 1, dtype=np.int32)
         previous[starts] = -1
         codes = np.arange(len(there), dtype=np.int32)
-        asked = WindowBatch(len(there), codes, starts, lasts, previous, NO_BYTES)
-        return self._asked(laid, asked, there, len(sizes), instants)
+        batch = WindowBatch(len(there), codes, starts, lasts, previous, NO_BYTES)
+        return self._results_of_windows(laid, batch, there, len(sizes), instants)
 
     def _beside_groups(self, results: Sequence[pa.Array], rows: Array) -> pa.Table:
         return group_rows(self._spec, len(rows), self._taken(self._spec.group_by, rows), results)
 
     def _plan(self) -> tuple[list[Accumulator], list[Aggregate]]:
-        """Anew every time: some number the values that they have met, also of those that have left."""
+        """Create new accumulators: some of them number all values, including those of rows that have left."""
         assert self._columns is not None
         types = argument_types(self._spec.aggregates, self._columns.schema)
         return plan(self._spec.aggregates, types, in_order=True)
@@ -208,7 +204,7 @@ class GroupAggregate(IncrementalRelation):
 
 
 def _signed(parts: Parts, ops: Array) -> Parts:
-    """Parts of counts and sums, with the sign of what happens."""
+    """Return parts of counts and sums, negative for rows that leave."""
     leaves = ops < 0
     first, *rest = parts
     if not rest:
@@ -224,17 +220,18 @@ def _change(
     ops: Array,
     rows: Array,
     codes: Codes,
-    lists: tuple[Codes, Codes, Codes, Integers],
+    links: Links,
+    sizes: Integers,
     start: int,
     lays: bool,
     most: int,
 ) -> tuple[Array, Array, Integers, Array, int]:
-    """Takes events from ``start`` on, until enough is laid out.
+    """Apply events from ``start`` on, until ``most`` rows are laid out.
 
-    Gives the groups that have changed at each instant: by which event (the last one of it at that instant),
-    which group, how large it is, and their rows in the order in which they entered; and where to go on.
+    Returns the changed groups of each instant: the last event of the group at that instant, its code, its
+    size, and its rows in order of entry; and the next event.
     """
-    following, preceding, heads, sizes = lists
+    _, preceding, _, tails = links
     room = len(rows) - start
     events, groups, counts = np.empty(room, np.int64), np.empty(room, np.int32), np.empty(room, np.int64)
     laid = np.empty(max(16, room), np.int32)
@@ -246,20 +243,10 @@ def _change(
             row = rows[i]
             code = codes[row]
             if ops[i] > 0:
-                following[row] = heads[code]
-                preceding[row] = -1
-                if heads[code] >= 0:
-                    preceding[heads[code]] = row
-                heads[code] = row
+                append_row(row, code, links)
                 sizes[code] += 1
             else:
-                before, after = preceding[row], following[row]
-                if before < 0:
-                    heads[code] = after
-                else:
-                    following[before] = after
-                if after >= 0:
-                    preceding[after] = before
+                remove_row(row, code, links)
                 sizes[code] -= 1
             i += 1
         for event in range(i - 1, first - 1, -1):
@@ -274,10 +261,10 @@ def _change(
                     more = np.empty(2 * end, np.int32)
                     more[:size] = laid[:size]
                     laid = more
-                row = heads[code]
-                for place in range(end - 1, size - 1, -1):  # the newest is the head
+                row = tails[code]
+                for place in range(end - 1, size - 1, -1):
                     laid[place] = row
-                    row = following[row]
+                    row = preceding[row]
                 size = end
             sizes[code] = -1 - sizes[code]  # it has been seen at this instant
         for event in range(first, i):

@@ -1,4 +1,4 @@
-"""Rows of groups: results of aggregates beside the values that make the group, and which replace which."""
+"""Rows of groups: grouping columns and results of aggregates, and the changes between them."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ from millstream.kernels.aggregates.finalize import result
 from millstream.kernels.core import arrow_buffers
 from millstream.kernels.core.buffers import Array, Codes, Integers, frozen
 from millstream.kernels.core.key_table import KeyTable
-from millstream.kernels.core.time_order import MOST
-from millstream.kernels.relational.incremental_relation import ID, ID2, OP, UNTIL, mixed
+from millstream.kernels.relational.incremental_relation import change_marks, mixed
 from millstream.kernels.relational.multi_row_groups import expand_rows
-from millstream.kernels.specs import GroupSpec
+from millstream.kernels.specs import USER, GroupSpec
 
 _NOTHING = "__ms_nothing"
 
@@ -26,7 +25,7 @@ _NOTHING = "__ms_nothing"
 def results_of(
     measures: Sequence[Accumulator], aggregates: Sequence[Aggregate], parts: Sequence[Parts], times: Array
 ) -> list[pa.Array]:
-    """The results of aggregates, from the parts of all measures. Times tell where there is none."""
+    """Return the results of aggregates from the parts of all accumulators; errors name the times."""
 
     def position(row: int) -> tuple[int | float, ...]:
         return (times[row].item(), 0, row)
@@ -40,7 +39,7 @@ def results_of(
 def group_rows(
     spec: GroupSpec, count: int, groups: Sequence[pa.ChunkedArray], results: Sequence[pa.Array]
 ) -> pa.Table:
-    """So many rows; where nothing is asked for they have nothing in them."""
+    """Return ``count`` rows of groups; without columns they have one of NULLs."""
     names = [*spec.group_by, *(one.result for one in spec.aggregates)]
     columns = dict(zip(names, [*groups, *results], strict=True))
     return pa.table(columns or {_NOTHING: pa.nulls(count, pa.bool_())})
@@ -49,42 +48,40 @@ def group_rows(
 def as_changes(
     spec: GroupSpec, rows: pa.Table, keys: KeyTable, codes: Codes, signs: Array, events: Array
 ) -> tuple[dict[str, pa.Array], Array]:
-    """Rows of groups that enter (1) and leave (-1) at events, and the number of the change of each.
+    """Return rows of groups that enter (1) and leave (-1) at events as changes, and the position of each.
 
-    A group has one row, unless its aggregates return several. Of those only what has changed is told.
+    A group has one row, unless its aggregates return several; of these only the different ones change.
     """
     one, two = keys.first.view[codes], keys.second.view[codes]
     is_null = (codes == keys.absent).astype(np.int64)
     ids = mixed(one, two), mixed(two, one, is_null)
     changes: Array = np.arange(len(signs))
-    if any(aggregate.function == "user" for aggregate in spec.aggregates):
+    if any(aggregate.function == USER for aggregate in spec.aggregates):
         single = expand_rows(rows, spec.aggregates)
         ids = ids[0][single.changes], mixed(ids[1][single.changes], single.values)
-        told = single.unequal(events, ids)
-        ids = ids[0][told], ids[1][told]
-        rows, changes = single.columns.take(pa.array(told)), single.changes[told]
+        changed = single.unequal(events, ids)
+        ids = ids[0][changed], ids[1][changed]
+        rows, changes = single.columns.take(pa.array(changed)), single.changes[changed]
     columns = dict(zip(rows.column_names, rows.columns, strict=True))
     columns.pop(_NOTHING, None)
-    columns[OP] = pa.array(signs[changes])
-    columns[UNTIL] = pa.array(np.full(len(changes), MOST))
-    columns |= {ID: pa.array(ids[0]), ID2: pa.array(ids[1])}
+    columns |= change_marks(signs[changes], None, ids)
     return columns, changes
 
 
 def differences(
     spec: GroupSpec, rows: pa.Table, first: int, groups: Codes, sizes: Integers, place: Codes
 ) -> tuple[Codes, Codes, Array]:
-    """What rows that groups get one after the other change: which of them does, which row, and 1 or -1.
+    """Return the changes by successive rows of groups: which of them, the row, and 1 or -1.
 
-    The new ones are those of ``rows`` from ``first`` on, and ``place`` tells which one is shown of each group
-    (-1 if none is). A group of size 0 has none.
+    The new rows are those of ``rows`` from ``first`` on. ``place`` has the current row of each group, -1 for
+    none. A group of size 0 has no row.
     """
     numbers = _numbers(rows.select([one.result for one in spec.aggregates]))
     return _differences(frozen(groups), frozen(sizes), first, frozen(numbers), place)
 
 
 def _numbers(table: pa.Table) -> Array:
-    """A number for each value of each column, such that equal values have equal numbers."""
+    """Return a code for each value of each column; equal values have equal codes."""
     columns = [_numbered(arrow_buffers.single(column)) for column in table.columns]
     return np.stack(columns, axis=1) if columns else np.zeros((table.num_rows, 0), np.int32)
 
@@ -105,7 +102,7 @@ def _numbered(column: pa.Array) -> Array:
 def _differences(
     groups: Codes, sizes: Integers, first: int, numbers: Array, place: Codes
 ) -> tuple[Codes, Codes, Array]:
-    """Rows of groups that leave because there is another one, or none, and rows that enter."""
+    """Return the rows that are replaced or whose group is empty, and the rows that enter."""
     room = 2 * len(groups)
     at, places, signs = np.empty(room, np.int32), np.empty(room, np.int32), np.empty(room, np.int8)
     count = 0

@@ -1,9 +1,8 @@
-"""What is maintained: rows that enter a relation at one instant and leave it at another (semantics 6).
+"""Incremental maintenance of relations: rows enter at one instant and leave at another (semantics 6).
 
-Rows come as tuples of windows, whose stay is known, or as changes from another stage. Such a change has an
-instant and says either that a row enters, and until when it is there if that is known, or that one leaves.
-An instant is looked at when everything of it is known, and only once: first rows leave, then others enter,
-so that nobody sees what never was.
+Rows come as tuples of windows, with known lifetimes, or as changes from another stage. A change has an
+instant and either enters a row, with its end if that is known, or retracts one. Each instant is processed
+once, when it is complete: first rows leave, then rows enter, so no intermediate state is visible.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.jit import njit
+from millstream.kernels.column_names import ID, ID2, OP, SIDE, UNTIL
 from millstream.kernels.core import arrow_buffers
 from millstream.kernels.core.buffers import Array, Buffer, Bytes, Codes, Integers, frozen
 from millstream.kernels.core.kernel import Change, Frontier, Tuples
@@ -26,33 +26,25 @@ from millstream.kernels.core.tuple_batch import frontier_as_data, frontier_from_
 from millstream.kernels.relational.complete_instants import CompleteInstants
 from millstream.kernels.relational.lifetimes import Lifetime, SlideInstants, at_slides
 
-SIDE = "__ms_side"
-"""The column (tinyint) that tells which input a row is of, where there are two."""
-
-OP = "__ms_op"
-"""A column (tinyint): 1 if a row enters, -1 if it leaves. Without it all rows enter."""
-
-UNTIL = "__ms_until"
-"""A column (bigint): the last instant at which a row is there, as far as that is known when it enters."""
-
-ID, ID2 = "__ms_id", "__ms_id2"
-"""Columns (bigint) by which a row that leaves is found again."""
-
 CHANGE = (OP, UNTIL, ID, ID2)
 
-_SERIAL, _FORESEEN, _ENTER, _TOLD = "__ms_serial", "__ms_foreseen", "__ms_enter", "__ms_told"
+_SERIAL, _FORESEEN, _ENTER, _RETRACTED = "__ms_serial", "__ms_foreseen", "__ms_enter", "__ms_told"
 _ROW = "__ms_row"
-"""A column of NULLs, for rows of which nothing but their stay is known."""
+"""A column of NULLs, for rows that have only a lifetime."""
 
-_KEPT = (_SERIAL, _FORESEEN, _ENTER, UNTIL, _TOLD)
+_KEPT = (_SERIAL, _FORESEEN, _ENTER, UNTIL, _RETRACTED)
 _WAITS, _IS_IN, IS_GONE = 0, 1, 2
+"""The status of a row: not yet entered, present, left or no longer needed."""
+
+NEVER = 2**63 - 1
+"""MOST, as a constant of compiled code."""
 
 
 class IncrementalRelation(CompleteInstants):
-    """Keeps the rows of one or several relations, and tells what happens to them, instant by instant.
+    """The rows of one or several relations, and the events at each instant.
 
-    ``stays`` has for each side how long its tuples stay, or None if changes come. A row whose end was not
-    known when it entered has been ``told`` to go: what was made of it must be told to go as well.
+    ``stays`` has the lifetime of the tuples of each side, or None for a side of changes. A row whose end was
+    not known when it entered is ``retracted``: rows derived from it must be retracted too.
     """
 
     def __init__(self, stays: Sequence[Lifetime | None], slides: Sequence[SlideInstants] = ()) -> None:
@@ -68,34 +60,34 @@ class IncrementalRelation(CompleteInstants):
         self._enter = Buffer(np.int64)
         self._until = Buffer(np.int64)
         self._foreseen = Buffer(np.int64)
-        """What was known of ``until`` when a row came: others are told so, whatever happens later."""
+        """``until`` as known when a row came: derived rows carry it, even if the row is retracted later."""
 
         self._status = Buffer(np.uint8)
-        self._told = Buffer(np.uint8)
+        self._retracted = Buffer(np.uint8)
         self._codes = Buffer(np.int32)
-        """The code of the key, times the number of sides, and the side."""
+        """The code of the key, times the number of sides, plus the side."""
 
         self._serials = Buffer(np.int64)
         self._columns: pa.Table | None = None
         self._saved = 0
         self._moved: list[pa.Table] = []
-        """What is known now of the stay of rows that were saved before."""
+        """New lifetimes of rows that are in the checkpoint."""
 
         self._start_over()
 
-    # ------------------------------------------------------------ what kinds of relations do
+    # ------------------------------------------------------------ operators
 
     @abstractmethod
     def _start_over(self) -> None:
-        """There are no rows."""
+        """Drop all state besides the rows."""
 
     @abstractmethod
     def _resume(self, rows: Array) -> None:
-        """These rows, in the order in which they entered, are in: take them up again, without a word."""
+        """Take up restored rows that are present, in order of entry, without emitting changes."""
 
     @abstractmethod
     def _apply(self, instants: Integers, ops: Array, rows: Array) -> Tuples:
-        """Rows enter and leave: in the order of instants, and at each of them first those that leave."""
+        """Apply events in the order of instants, at each of them leaving rows first; return the changes."""
 
     # ------------------------------------------------------------ tuples
 
@@ -118,13 +110,13 @@ class IncrementalRelation(CompleteInstants):
         if ID in names:
             ids = self._codes_of_ids(columns)
             self._row_of_id.resize(len(self._ids))
-            arrays = self._row_of_id.data, self._until.data, self._told.data
+            arrays = self._row_of_id.data, self._until.data, self._retracted.data
             ended = np.empty(len(order) - len(entering), np.int32)
             count = _identify(frozen(ids), frozen(ops), frozen(order), first, *arrays, ended)
             self._note_moved(ended[:count])
 
     def _codes_of_ids(self, columns: pa.Table) -> Codes:
-        """Rows of different sides have nothing to do with each other, whatever they are found by."""
+        """Return codes of identities; those of different sides never match."""
         one, two = (_numbers(columns, name, np.int64) for name in (ID, ID2))
         return self._ids.codes(one, two + (self._side_of(columns).astype(np.int64) << 62))
 
@@ -153,25 +145,25 @@ class IncrementalRelation(CompleteInstants):
         self._until.extend(until)
         self._foreseen.extend(until)
         self._status.extend(np.zeros(count, np.uint8))
-        self._told.extend(np.zeros(count, np.uint8))
+        self._retracted.extend(np.zeros(count, np.uint8))
         self._serials.extend(np.arange(self._serial, self._serial + count))
         self._serial += count
         columns = arrow_buffers.plain(_without_marks(columns)).combine_chunks()
         known = self._columns
         if known is not None and columns.schema != known.schema:
-            # What was shipped may be known to have values, where nothing has come there is nothing known.
+            # The nullability of columns may differ between batches.
             columns = columns.cast(known.schema)
         together = columns if known is None else pa.concat_tables([known, columns]).combine_chunks()
         self._columns = together
 
     def _note_moved(self, rows: Array) -> None:
-        """The stay of these rows is another than it was."""
+        """Note that the lifetimes of these rows have changed."""
         saved = rows[rows < self._saved]
         if len(saved):
             self._moved.append(pa.table(self._kept(saved)))
 
     def _kept(self, rows: Array) -> dict[str, Array]:
-        kept = self._serials, self._foreseen, self._enter, self._until, self._told
+        kept = self._serials, self._foreseen, self._enter, self._until, self._retracted
         return {name: buffer.view[rows] for name, buffer in zip(_KEPT, kept, strict=True)}
 
     # ------------------------------------------------------------ instants
@@ -185,14 +177,10 @@ class IncrementalRelation(CompleteInstants):
         leaving = np.flatnonzero((status == _IS_IN) & (until < last))
         status[leaving] = IS_GONE
         status[(status == _WAITS) & ~visible & (until < last)] = IS_GONE
-        instants = np.concatenate([until[leaving] + 1, enter[entering]])
-        ops = np.repeat(np.array([-1, 1], np.int8), [len(leaving), len(entering)])
-        rows = np.concatenate([leaving, entering])
-        order = np.lexsort((rows, ops, instants))
-        return instants[order], ops[order], rows[order]
+        return _merged(*_by_instant(until[leaving] + 1, leaving), *_by_instant(enter[entering], entering))
 
     def _identities(self, rows: Array) -> tuple[Integers, Integers]:
-        """Of rows, by their keys and serial numbers: no other shard has the same key."""
+        """Return identities from keys and serial numbers: no other shard has the same key."""
         codes = self._codes.view[rows] // len(self._stays)
         return mixed(self._keys.first.view[codes], self._keys.second.view[codes]), self._serials.view[rows]
 
@@ -201,7 +189,7 @@ class IncrementalRelation(CompleteInstants):
         columns: list[pa.ChunkedArray] = self._columns.select(list(names)).take(pa.array(rows)).columns
         return columns
 
-    # ------------------------------------------------------------ what is gone
+    # ------------------------------------------------------------ expired rows
 
     def _forget(self) -> None:
         alive = self._status.view != IS_GONE
@@ -211,7 +199,7 @@ class IncrementalRelation(CompleteInstants):
             moved = self._moved
             self._forget_all()
             self._columns = None if schema is None else schema.empty_table()
-            self._moved = moved  # what was saved before may still be there, and must not come back
+            self._moved = moved  # rows in the checkpoint must not come back
         elif is_wasteful(len(alive), count):
             rows = np.flatnonzero(alive)
             saved = int(np.searchsorted(rows, self._saved))
@@ -230,14 +218,14 @@ class IncrementalRelation(CompleteInstants):
 
     def _import(self, table: pa.Table, status: Array) -> None:
         first = len(self._enter)
-        serials, foreseen, enter, until, told = (
+        serials, foreseen, enter, until, retracted = (
             arrow_buffers.single(table[name]).to_numpy() for name in _KEPT
         )
         columns = table.drop_columns(list(_KEPT))
         self._append(columns, enter, until)
         self._serials.view[first:] = serials
         self._foreseen.view[first:] = foreseen
-        self._told.view[first:] = told
+        self._retracted.view[first:] = retracted
         self._status.view[first:] = status
         if ID in columns.column_names:
             ids = self._codes_of_ids(columns)
@@ -291,8 +279,8 @@ class IncrementalRelation(CompleteInstants):
         self._saved = len(self._enter)
 
     def _take_up(self, table: pa.Table, moved: Sequence[pa.Table]) -> None:
-        """Rows as they were written, and what has become known of their stay since then."""
-        serials, _, enter, until, told = (
+        """Restore rows from a checkpoint, with the lifetimes that have changed since they were written."""
+        serials, _, enter, until, retracted = (
             arrow_buffers.single(table[name]).to_numpy().copy() for name in _KEPT
         )
         order = np.argsort(serials)
@@ -300,12 +288,12 @@ class IncrementalRelation(CompleteInstants):
             wanted, _, *news = (arrow_buffers.single(move[name]).to_numpy() for name in _KEPT)
             found = order[np.minimum(np.searchsorted(serials, wanted, sorter=order), len(order) - 1)]
             known = serials[found] == wanted
-            for values, new in zip((enter, until, told), news, strict=True):
+            for values, new in zip((enter, until, retracted), news, strict=True):
                 values[found[known]] = new[known]
         status = np.where((enter <= self._last) & (until >= enter), _IS_IN, _WAITS).astype(np.uint8)
         status[until < self._last] = IS_GONE
         rows = order[status[order] != IS_GONE]
-        for name, values in zip(_KEPT[2:], (enter, until, told), strict=True):
+        for name, values in zip(_KEPT[2:], (enter, until, retracted), strict=True):
             table = table.set_column(table.column_names.index(name), name, pa.array(values))
         self._import(table.take(pa.array(rows)), status[rows])
 
@@ -315,7 +303,7 @@ class IncrementalRelation(CompleteInstants):
 
 
 def _without_marks(columns: pa.Table) -> pa.Table:
-    """The columns to be kept: at least one, as an Arrow table without columns has no rows."""
+    """Return the columns to store: at least one, as an Arrow table without columns has no rows."""
     names = [name for name in columns.column_names if name not in (OP, UNTIL)]
     return columns.select(names) if names else pa.table({_ROW: pa.nulls(columns.num_rows)})
 
@@ -326,8 +314,14 @@ def _numbers(columns: pa.Table, name: str, dtype: type) -> Array:
     return numbers if not array.null_count else np.where(arrow_buffers.validity(array) > 0, numbers, MOST)
 
 
+def change_marks(ops: Array, until: Integers | None, ids: tuple[Integers, Integers]) -> dict[str, pa.Array]:
+    """Return the columns that make rows changes; without ``until`` the ends of all rows are unknown."""
+    ends = np.full(len(ops), MOST) if until is None else until
+    return {name: pa.array(values) for name, values in zip(CHANGE, (ops, ends, *ids), strict=True)}
+
+
 def mixed(*parts: Integers) -> Integers:
-    """One number of many bits that depends on all of these."""
+    """Return a hash of several columns of integers."""
     bits = np.zeros(len(parts[0]), np.uint64)
     for part in parts:
         bits = (bits ^ np.ascontiguousarray(part).view(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
@@ -335,6 +329,32 @@ def mixed(*parts: Integers) -> Integers:
         bits *= np.uint64(0xBF58476D1CE4E5B9)
         bits ^= bits >> np.uint64(32)
     return bits.view(np.int64)
+
+
+def _by_instant(instants: Integers, rows: Integers) -> tuple[Integers, Integers]:
+    """Sort events by instant; rows of one instant keep their order."""
+    if (instants[1:] >= instants[:-1]).all():
+        return instants, rows
+    order = np.argsort(instants, kind="stable")
+    return instants[order], rows[order]
+
+
+@njit(cache=True)
+def _merged(
+    leave: Integers, leaving: Integers, enter: Integers, entering: Integers
+) -> tuple[Integers, Array, Integers]:
+    """Merge two sorted lists of events into instants, ops and rows; at one instant rows leave first."""
+    count = len(leaving) + len(entering)
+    instants, ops, rows = np.empty(count, np.int64), np.empty(count, np.int8), np.empty(count, np.int64)
+    i, j = 0, 0
+    for place in range(count):
+        if i < len(leaving) and (j == len(entering) or leave[i] <= enter[j]):
+            instants[place], ops[place], rows[place] = leave[i], -1, leaving[i]
+            i += 1
+        else:
+            instants[place], ops[place], rows[place] = enter[j], 1, entering[j]
+            j += 1
+    return instants, ops, rows
 
 
 @njit(cache=True)
@@ -345,10 +365,10 @@ def _identify(
     first: int,
     row_of_id: Codes,
     until: Integers,
-    told: Bytes,
+    retracted: Bytes,
     ended: Codes,
 ) -> int:
-    """Rows that enter get their places from ``first`` on; those that leave are found, and end."""
+    """Assign rows from ``first`` on to entering identities, and end the rows of retracted ones."""
     row, count = first, 0
     for i in range(len(ids)):
         if ops[i] > 0:
@@ -358,7 +378,7 @@ def _identify(
             found = row_of_id[ids[i]]
             if found >= 0:
                 until[found] = order[i] - 1
-                told[found] = 1
+                retracted[found] = 1
                 ended[count] = found
                 count += 1
     return count

@@ -1,8 +1,8 @@
-"""How long tuples stay in windows: the instant at which each enters, and the last one at which it is there.
+"""Lifetimes of tuples in windows: the instant at which a tuple enters, and its last instant.
 
 At an instant T a window without SLIDE holds the tuples with T - R < a <= T. With SLIDE S its content changes
-only at slides: it is the extent [kS - R, kS) from kS on. If any window of a query slides, all of them are
-looked at only when one does.
+only at slides: it is the extent [kS - R, kS) from kS on. If any window of a query slides, the result changes
+only at slides.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from millstream.kernels.core.time_order import MOST, later
 
 @dataclass(frozen=True)
 class SlideInstants:
-    """Instants every so often from an origin; of a landmark window after its start, and at its end."""
+    """Instants at equal distances from an origin; for a landmark window after its start, and at its end."""
 
     step: int
     origin: int = 0
@@ -26,7 +26,7 @@ class SlideInstants:
     end: int | None = None
 
     def following(self, points: Integers) -> Integers:
-        """The first at or behind each point; MOST if there is none.
+        """Return the first instant at or after each point; MOST if there is none.
 
         >>> SlideInstants(10, end=25).following(np.array([1, 10, 11, 21, 26])).tolist() == (
         ...     [10, 10, 20, 25, MOST]
@@ -45,11 +45,11 @@ class SlideInstants:
         return found
 
     def after(self, points: Integers) -> Integers:
-        """The first behind each point; MOST if there is none."""
+        """Return the first instant after each point; MOST if there is none."""
         return self.following(np.where(points == MOST, MOST, points + 1))
 
     def between(self, first: int, last: int) -> Integers:
-        """Those from one point to another, both included."""
+        """Return the instants from ``first`` to ``last``, both included."""
         if self.end is not None and first > self.end:
             return np.zeros(0, np.int64)
         begin = int(self.following(np.array([first]))[0])
@@ -62,16 +62,16 @@ class SlideInstants:
 
 @dataclass(frozen=True)
 class Lifetime:
-    """Windows of time: a tuple is there for less than its ``reach``.
+    """Lifetimes in windows of time: a tuple is present for less than ``reach``.
 
-    None is for ever, and 0 only for its own instant.
+    None is forever, and 0 only its own instant.
     """
 
     reach: int | float | None
     slides: SlideInstants | None = None
 
     def of(self, order: Integers, is_float: bool) -> tuple[Integers, Integers]:
-        """When tuples enter, and the last instants at which they are there."""
+        """Return the instants at which tuples enter, and their last instants."""
         never = np.full(len(order), MOST)
         if self.slides is not None:
             leave = never if self.reach is None else self.slides.after(_plus(order, int(self.reach)))
@@ -83,14 +83,14 @@ class Lifetime:
 
 @dataclass(frozen=True)
 class RowLifetime:
-    """Windows of rows: the latest so many of a partition, as they are after every so many."""
+    """Lifetimes in windows of rows: the latest ``count`` of a partition, updated every ``slide`` rows."""
 
     count: int
     slide: int = 1
 
 
 def at_slides(enter: Integers, until: Integers, slides: Sequence[SlideInstants]) -> tuple[Integers, Integers]:
-    """When that is seen by somebody who looks only when something slides; all the time, if nothing does."""
+    """Snap lifetimes to slide instants; without slides return them as they are."""
     if not slides:
         return enter, until
     leave = np.where(until == MOST, MOST, until + 1)
@@ -99,7 +99,7 @@ def at_slides(enter: Integers, until: Integers, slides: Sequence[SlideInstants])
 
 
 def before(instants: Integers) -> Integers:
-    """The instants before these; before what never is, there is everything."""
+    """Return the instants before these; MOST for MOST."""
     found: Integers = np.where(instants == MOST, MOST, instants - 1)
     return found
 

@@ -1,4 +1,4 @@
-"""Changes of groups whose aggregates return any number of rows: each of these enters and leaves by itself."""
+"""Changes of groups with table-valued aggregates: each returned row enters and leaves by itself."""
 
 from __future__ import annotations
 
@@ -13,30 +13,23 @@ import pyarrow.compute as pc
 from millstream.kernels.core import arrow_buffers
 from millstream.kernels.core.buffers import Array, Integers
 from millstream.kernels.relational.incremental_relation import mixed
-from millstream.kernels.specs import AggregateSpec
+from millstream.kernels.result_types import result_fields
+from millstream.kernels.specs import USER, AggregateSpec
 
 Identities = tuple[Integers, Integers]
 
 
-def columns_of(spec: AggregateSpec) -> list[pa.Field]:
-    """The columns of the results of an aggregate: of one of the user's, those of the rows that it returns."""
-    if spec.function != "user":
-        return [pa.field(spec.result, spec.type)]
-    fields = spec.type.value_type
-    return [pa.field(f"{spec.result}_{i}", fields.field(i).type) for i in range(fields.num_fields)]
-
-
 @dataclass(frozen=True)
 class ExpandedRows:
-    """Rows that were returned, one by one: the number of the change that each comes from, and what it is."""
+    """Returned rows, one by one, with the position of the change of each."""
 
     columns: pa.Table
     changes: Array
     values: Integers
-    """A number of many bits for the results in each, and for how many equal rows come before it."""
+    """A hash of the results of each row and of the number of equal rows before it."""
 
     def unequal(self, events: Array, identities: Identities) -> Array:
-        """The rows that do not leave and enter at the same event: of these nothing has changed."""
+        """Return the rows that do not both leave and enter at one event."""
         at = events[self.changes], *identities
         order = np.lexsort(at[::-1])
         again = np.ones(max(len(order) - 1, 0), np.bool_)
@@ -49,19 +42,19 @@ class ExpandedRows:
 
 
 def expand_rows(rows: pa.Table, aggregates: Sequence[AggregateSpec]) -> ExpandedRows:
-    """A row for each that was returned; where several aggregates return rows, each with each."""
+    """Return one row for each returned row; of several aggregates the cross product."""
     changes: Array = np.arange(rows.num_rows)
     for spec in aggregates:
-        if spec.function != "user":
+        if spec.function != USER:
             continue
         lists = arrow_buffers.single(rows[spec.result])
         parents = pc.list_parent_indices(lists).to_numpy()
         returned = pc.list_flatten(lists)
         rows = rows.drop_columns([spec.result]).take(pa.array(parents))
         changes = changes[parents]
-        for field, column in zip(columns_of(spec), returned.flatten(), strict=True):
+        for field, column in zip(result_fields(spec), returned.flatten(), strict=True):
             rows = rows.append_column(field, column)
-    results = (one.name for spec in aggregates for one in columns_of(spec))
+    results = (one.name for spec in aggregates for one in result_fields(spec))
     values = mixed(*(_hashed(arrow_buffers.single(rows[name])) for name in results))
     return ExpandedRows(rows, changes, mixed(values, _copies(changes, values)))
 
@@ -78,7 +71,7 @@ def _copies(changes: Array, values: Integers) -> Integers:
 
 
 def _hashed(column: pa.Array) -> Integers:
-    """Equal numbers for equal values, in every shard and after every restart."""
+    """Return hashes of values, equal in every shard and after every restart."""
     if pa.types.is_floating(column.type):
         column = pc.add(column, pa.scalar(0.0, column.type))  # there are two zeros
     try:

@@ -1,4 +1,4 @@
-"""Rows of a join that are in no pair, or in any: for outer joins, semi joins and anti joins."""
+"""Rows of a join without pairs, or with pairs: for outer joins, semi joins and anti joins."""
 
 from __future__ import annotations
 
@@ -6,29 +6,22 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.jit import njit
+from millstream.kernels.column_names import ID, ID2, JOINED, LEFT, LEFT2, OP, RIGHT, RIGHT2, UNTIL
 from millstream.kernels.core import arrow_buffers
 from millstream.kernels.core.buffers import Array, Buffer, Bytes, Codes, Integers, frozen
 from millstream.kernels.core.kernel import Tuples
 from millstream.kernels.core.key_table import KeyTable
 from millstream.kernels.core.time_order import MOST
-from millstream.kernels.relational.incremental_relation import (
-    ID,
-    ID2,
-    IS_GONE,
-    OP,
-    UNTIL,
-    IncrementalRelation,
-)
-from millstream.kernels.relational.inner_join import LEFT, LEFT2, PART, RIGHT, RIGHT2
+from millstream.kernels.relational.incremental_relation import IS_GONE, IncrementalRelation
 from millstream.kernels.specs import OuterJoinSpec
 
 
 class OuterJoin(IncrementalRelation):
-    """Takes the pairs of a join and its rows, as they enter and leave.
+    """Pairs of a join and its rows without pairs, as they enter and leave.
 
-    In how many pairs a row is changes with every pair: when it will be in none cannot be known before. So
-    what enters here is told to leave (in Patroumpas and Sellis: strictly non-monotonic). Where nothing ever
-    leaves, a row that is in a pair stays so: neither has to be kept.
+    Every pair changes the number of pairs of its rows, so the end of a row without pairs is not known when it
+    enters, and it is retracted (Patroumpas and Sellis: strictly non-monotonic). In append-only relations a
+    row with a pair keeps it: neither is stored.
     """
 
     def __init__(self, spec: OuterJoinSpec) -> None:
@@ -39,7 +32,7 @@ class OuterJoin(IncrementalRelation):
         self._members = KeyTable()
         self._left = Buffer(np.int32)
         self._right = Buffer(np.int32)
-        """Of each row: the codes of the rows that it consists of, as members."""
+        """The codes of the rows (members) of a pair; for a row of one side its own code."""
 
         self._part = Buffer(np.int8)
         self._pairs = Buffer(np.int64, 0)
@@ -49,7 +42,7 @@ class OuterJoin(IncrementalRelation):
 
     def _append(self, columns: pa.Table, enter: Integers, until: Integers) -> None:
         super()._append(columns, enter, until)
-        self._part.extend(arrow_buffers.values(arrow_buffers.single(columns[PART]), np.int8))
+        self._part.extend(arrow_buffers.values(arrow_buffers.single(columns[JOINED]), np.int8))
         for codes, names in ((self._left, (LEFT, LEFT2)), (self._right, (RIGHT, RIGHT2))):
             one, two = (arrow_buffers.values(arrow_buffers.single(columns[name]), np.int64) for name in names)
             codes.extend(self._members.codes(one, two))
@@ -61,12 +54,12 @@ class OuterJoin(IncrementalRelation):
 
     def _count(self, instants: Integers, ops: Array, rows: Array) -> tuple[Codes, Codes, Array]:
         spec = self._spec
-        of_rows = self._part.view, self._left.view, self._right.view, self._told.view
+        of_rows = self._part.view, self._left.view, self._right.view, self._retracted.view
         members = self._pairs.data, self._row.data, self._is_there.data, self._is_shown.data
         wanted = spec.pairs, spec.left, spec.right
         given = frozen(instants), frozen(ops), frozen(rows)
         *counted, decided = _count(*given, of_rows, members, wanted, spec.lasting, spec.ends)
-        # Pairs may never have been written: a row has to know by itself that it is in one.
+        # Pairs may never reach the checkpoint, so the row itself records that it has one.
         self._until.view[decided] = self._enter.view[decided] - 1
         self._status.view[decided] = IS_GONE
         self._note_moved(decided)
@@ -93,8 +86,8 @@ def _count(
     lasting: bool,
     ends: bool,
 ) -> tuple[Codes, Codes, Array, Codes]:
-    """What enters and leaves: by which event, which row, and 1 or -1; and rows that nothing can change."""
-    part, left, right, told = of_rows
+    """Return the changes (event, row, and 1 or -1), and the rows that no later event can change."""
+    part, left, right, retracted = of_rows
     pairs, row_of, is_there, is_shown = members
     gives_pairs, wants_left, wants_right = wanted
     room = 3 * len(rows)
@@ -114,7 +107,7 @@ def _count(
                 touched[size] = left[row]
                 touched[size + 1] = right[row]
                 size += 2
-                if gives_pairs and (op > 0 or told[row] or ends):
+                if gives_pairs and (op > 0 or retracted[row] or ends):
                     events[count], found[count], signs[count] = i, row, op
                     count += 1
                 if lasting:

@@ -1,4 +1,4 @@
-"""RSTREAM: a relation that varies, given whole every time."""
+"""RSTREAM: the whole content of a time-varying relation at every change or slide."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from millstream.kernels.relational.lifetimes import Lifetime, SlideInstants
 
 
 class RStream(IncrementalRelation):
-    """Gives all rows that are there, at every slide or, where nothing slides, whenever some enter or leave.
+    """All present rows, at every slide; without slides, at every instant at which rows enter or leave.
 
-    Where nothing slides, all rows have to be in one shard.
+    Without slides all rows must be in one shard.
     """
 
     def __init__(
@@ -29,10 +29,10 @@ class RStream(IncrementalRelation):
 
     def _start_over(self) -> None:
         self._said: int | None = None
-        """The last instant at which everything was given."""
+        """The last instant whose rows were emitted."""
 
     def _resume(self, rows: Array) -> None:
-        # What is there was given at every instant of which all is known.
+        # The rows of all complete instants were emitted before.
         self._said = self._last
 
     def _apply(self, instants: Integers, ops: Array, rows: Array) -> Tuples:
@@ -51,7 +51,7 @@ class RStream(IncrementalRelation):
         return self._changes(columns, at[order])
 
     def _looks(self, instants: Integers, present: Array) -> Integers:
-        """When there is something to be given, and it has not been."""
+        """Return the instants whose rows are to be emitted."""
         if not self._slides:
             return np.unique(instants)
         if not len(present):

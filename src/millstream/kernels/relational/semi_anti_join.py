@@ -8,30 +8,34 @@ import pyarrow as pa
 from millstream.jit import njit
 from millstream.kernels.core.buffers import Array, Buffer, Bytes, Codes, Integers, frozen
 from millstream.kernels.core.kernel import Tuples
-from millstream.kernels.core.time_order import MOST
 from millstream.kernels.relational.incremental_relation import (
-    ID,
-    ID2,
     IS_GONE,
-    OP,
-    UNTIL,
+    NEVER,
     IncrementalRelation,
+    change_marks,
+)
+from millstream.kernels.relational.linked_rows import (
+    CountedRows,
+    Counts,
+    LinkedRows,
+    Links,
+    append_row,
+    count_row,
+    grown,
+    remove_row,
 )
 from millstream.kernels.specs import SemiAntiJoinSpec
 
-_NEVER = 2**63 - 1
-"""MOST, where compiled code sees it."""
-
 _HIDDEN, _SHOWN, _DECIDED = 0, 1, 2
-"""Whether a row of the left side is in the result; the last, if nothing can change that any more."""
+"""Membership of a row of the left side in the result; ``_DECIDED`` if no later event can change it."""
 
 
 class SemiAntiJoin(IncrementalRelation):
-    """Takes rows of the left and of the right side; no pairs are made of them.
+    """Rows of the left side, as they enter and leave the result; no pairs are formed.
 
-    Of the right side it only counts whether a key is there. So where it is known how long rows stay, the one
-    of a key that stays longest stands for the others, which are forgotten. If none of them ever leaves, rows
-    of the left side are forgotten too as soon as that decides about them for good.
+    Of the right side only the presence of a key matters. If lifetimes are known, the row with the longest one
+    represents its key. If no row of the right side ever leaves, rows of the left side are dropped as soon as
+    their membership is final.
     """
 
     def __init__(self, spec: SemiAntiJoinSpec) -> None:
@@ -39,26 +43,16 @@ class SemiAntiJoin(IncrementalRelation):
         super().__init__(spec.stays, spec.slides)
 
     def _start_over(self) -> None:
-        self._following = Buffer(np.int32, -1)
-        self._preceding = Buffer(np.int32, -1)
-        self._heads = Buffer(np.int32, -1)
-        self._tails = Buffer(np.int32, -1)
+        self._left_rows = LinkedRows()
+        self._right_rows = CountedRows()
         self._shown = Buffer(np.uint8, _HIDDEN)
-        self._counts = Buffer(np.int64, 0)
-        self._longest = Buffer(np.int32, -1)
-        """Of each key the row of the right side that stands for all, where one does."""
-
         self._is_matched = Buffer(np.uint8, 0)
 
     def _resume(self, rows: Array) -> None:
         self._match(np.zeros(len(rows), np.int64), np.ones(len(rows), np.int8), rows)
 
     def _match(self, instants: Integers, ops: Array, rows: Array) -> tuple[Codes, Codes, Array]:
-        of_rows = self._following, self._preceding, self._shown
-        of_keys = self._heads, self._tails, self._counts, self._longest, self._is_matched
-        for buffers, size in ((of_rows, len(self._enter)), (of_keys, len(self._keys))):
-            for buffer in buffers:
-                buffer.resize(size)
+        count, keys = len(self._enter), len(self._keys)
         left, right = self._spec.stays
         left_lasts, right_lasts = self._spec.lasting
         how = (
@@ -71,83 +65,18 @@ class SemiAntiJoin(IncrementalRelation):
         return _match(
             *given,
             self._status.data,
-            (self._following.data, self._preceding.data, self._heads.data, self._tails.data),
-            (self._shown.data, self._counts.data, self._longest.data, self._is_matched.data),
+            self._left_rows.links(count, keys),
+            self._right_rows.counts(keys),
+            (self._shown.resize(count), self._is_matched.resize(keys)),
             how,
-            IS_GONE,
         )
 
     def _apply(self, instants: Integers, ops: Array, rows: Array) -> Tuples:
         events, found, signs = self._match(instants, ops, rows)
         names = self._spec.results
-        columns = dict(zip(names, self._taken(names, found), strict=True))
-        ids = self._identities(found)
-        columns[OP] = pa.array(signs)
-        columns[UNTIL] = pa.array(np.full(len(signs), MOST))
-        columns |= {ID: pa.array(ids[0]), ID2: pa.array(ids[1])}
+        columns: dict[str, pa.Array] = dict(zip(names, self._taken(names, found), strict=True))
+        columns |= change_marks(signs, None, self._identities(found))
         return self._changes(columns, instants[events])
-
-
-@njit(cache=True)
-def _add(row: int, key: int, lists: tuple[Codes, Codes, Codes, Codes]) -> None:
-    following, preceding, heads, tails = lists
-    following[row] = -1
-    preceding[row] = tails[key]
-    if tails[key] < 0:
-        heads[key] = row
-    else:
-        following[tails[key]] = row
-    tails[key] = row
-
-
-@njit(cache=True)
-def _remove(row: int, key: int, lists: tuple[Codes, Codes, Codes, Codes]) -> None:
-    following, preceding, heads, tails = lists
-    before, after = preceding[row], following[row]
-    if before < 0:
-        heads[key] = after
-    else:
-        following[before] = after
-    if after < 0:
-        tails[key] = before
-    else:
-        preceding[after] = before
-
-
-@njit(cache=True)
-def _grown(array: Array) -> Array:
-    more = np.empty(2 * len(array), array.dtype)
-    more[: len(array)] = array
-    return more
-
-
-@njit(cache=True)
-def _count(
-    row: int,
-    key: int,
-    op: int,
-    stands: bool,
-    until: Integers,
-    status: Bytes,
-    counts: Integers,
-    longest: Codes,
-    gone: int,
-) -> None:
-    """A row of the right side enters or leaves."""
-    if not stands:
-        counts[key] += op
-    elif op < 0:
-        if longest[key] == row:
-            longest[key] = -1
-            counts[key] = 0
-    elif longest[key] < 0:
-        longest[key] = row
-        counts[key] = 1
-    elif until[longest[key]] < until[row]:
-        status[longest[key]] = gone
-        longest[key] = row
-    else:
-        status[row] = gone
 
 
 @njit(cache=True)
@@ -158,15 +87,16 @@ def _match(
     codes: Codes,
     until: Integers,
     status: Bytes,
-    lists: tuple[Codes, Codes, Codes, Codes],
-    kept: tuple[Bytes, Integers, Codes, Bytes],
+    links: Links,
+    counts: Counts,
+    states: tuple[Bytes, Bytes],
     how: tuple[bool, bool, bool, bool],
-    gone: int,
 ) -> tuple[Codes, Codes, Array]:
-    """What enters and leaves: by which event, which row of the left side, and 1 or -1."""
-    following, _, heads, _ = lists
-    shown, counts, longest, is_matched = kept
-    wants_match, stands, right_grows, left_is_foreseen = how
+    """Return the changes of the result: the event of each, the row of the left side, and 1 or -1."""
+    following, _, heads, _ = links
+    numbers = counts[0]
+    shown, is_matched = states
+    wants_match, keeps_longest, right_grows, left_is_foreseen = how
     room = max(16, 2 * len(rows))
     events, found, signs = np.empty(room, np.int32), np.empty(room, np.int32), np.empty(room, np.int8)
     size = 0
@@ -176,39 +106,39 @@ def _match(
         while i < len(rows) and instants[i] == now:
             row, key = rows[i], codes[rows[i]] >> 1
             if codes[row] & 1:
-                _count(row, key, ops[i], stands, until, status, counts, longest, gone)
+                count_row(row, key, ops[i], keeps_longest, counts, until, status)
             elif ops[i] > 0:
-                _add(row, key, lists)
+                append_row(row, key, links)
             elif shown[row] != _DECIDED:
-                _remove(row, key, lists)
+                remove_row(row, key, links)
                 if shown[row] == _SHOWN:
                     if size == len(events):
-                        events, found, signs = _grown(events), _grown(found), _grown(signs)
+                        events, found, signs = grown(events), grown(found), grown(signs)
                     events[size], found[size], signs[size] = i, row, -1
                     shown[row] = _HIDDEN
                     size += 1
             i += 1
         for event in range(first, i):
             row, key = rows[event], codes[rows[event]] >> 1
-            matches = counts[key] > 0
+            matches = numbers[key] > 0
             shows = matches == wants_match
             flips = matches != (is_matched[key] > 0)
             is_matched[key] = matches
             enters = codes[row] & 1 == 0 and ops[event] > 0
-            # If the answer for a key is another one, it is so for all its rows.
+            # A key that gains or loses its match changes all its rows.
             one = heads[key] if flips else row if enters and shown[row] != _DECIDED else -1
             decided = matches and right_grows
             while one >= 0:
                 after = following[one]
                 if shows != (shown[one] == _SHOWN):
                     if size == len(events):
-                        events, found, signs = _grown(events), _grown(found), _grown(signs)
+                        events, found, signs = grown(events), grown(found), grown(signs)
                     events[size], found[size], signs[size] = event, one, 1 if shows else -1
                     shown[one] = _SHOWN if shows else _HIDDEN
                     size += 1
-                if decided and (not shows or (left_is_foreseen and until[one] == _NEVER)):
-                    status[one] = gone
+                if decided and (not shows or (left_is_foreseen and until[one] == NEVER)):
+                    status[one] = IS_GONE
                     shown[one] = _DECIDED
-                    _remove(one, key, lists)
+                    remove_row(one, key, links)
                 one = after if flips else -1
     return events[:size], found[:size], signs[:size]

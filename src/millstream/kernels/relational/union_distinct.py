@@ -1,4 +1,4 @@
-"""UnionDistinct: of tuples that are equal in key and time, the first; for the union of streams."""
+"""UnionDistinct: the first of the tuples with equal key and time, for UNION of streams."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from millstream.kernels.core.tuple_batch import TIME, frontier_as_data, frontier
 
 
 class UnionDistinct(Kernel):
-    """Lets the first of equal tuples pass at once, and remembers it while another may come.
+    """Distinct tuples: the first of equal ones passes at once, and is stored while another may come.
 
-    The key is a hash of all columns. A late tuple of a generous stream always passes: whether an equal one
-    has passed before may be forgotten already.
+    The key is a hash of all columns. A late tuple of a GENEROUS stream always passes, since the state of its
+    time may have expired.
     """
 
     def __init__(self) -> None:
@@ -33,10 +33,10 @@ class UnionDistinct(Kernel):
     def _start_over(self) -> None:
         self._keys = KeyTable()
         self._seen = KeyTable()
-        """Pairs of the code of a key and a time."""
+        """Codes of pairs of a key code and a time."""
 
         self._needed = 0
-        """How many pairs were needed when last counted."""
+        """The number of live pairs at the last count."""
 
         self._saved = 0
         self._latest = LEAST
@@ -53,7 +53,7 @@ class UnionDistinct(Kernel):
         return tuples if passes.all() else tuples.take(passes)
 
     def _add(self, table: pa.Table, order: Integers) -> Integers:
-        """Remember keys and times; gives the rows of those that are new."""
+        """Add keys and times; return the rows of the new ones."""
         known = len(self._seen)
         codes = self._seen.codes(self._keys.of(table).astype(np.int64), order)
         if len(order):
@@ -74,7 +74,7 @@ class UnionDistinct(Kernel):
 
     @property
     def _bound(self) -> int:
-        """Tuples to come are not before it."""
+        """The least time of later tuples."""
         return order_of(self._frontier.time, self._is_float)
 
     def _export(self, rows: Array) -> pa.Table:

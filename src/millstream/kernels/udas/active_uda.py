@@ -1,4 +1,4 @@
-"""ActiveUda: a window aggregate of the user's that also speaks when a tuple leaves (ACTIVE EXPIRATION)."""
+"""ActiveUda: a window UDA that also returns rows when a tuple expires (ACTIVE EXPIRATION)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 from millstream.kernels.core.buffers import Array, Buffer, frozen
 from millstream.kernels.core.kernel import Change, Frontier, Kernel, Tuples
 from millstream.kernels.core.time_order import MOST, as_order, from_order, order_of
-from millstream.kernels.over.expiring_tuples import ExpiringTuples, expirations
+from millstream.kernels.over.expiring_tuples import ORIGINS, ExpiringTuples, expirations
 from millstream.kernels.specs import OverUdaSpec
 from millstream.kernels.udas.compiled_machine import Returned, UserAggregateError
 from millstream.kernels.udas.machine_state import MachineState
@@ -19,17 +19,17 @@ from millstream.kernels.udas.returned_rows import located, merged
 
 
 class ActiveUda(Kernel):
-    """Takes tuples in order. A tuple leaves so long after its own time, when punctuation is beyond that.
+    """A kernel that takes tuples in order and calls the UDA when a tuple comes and when it expires.
 
-    What is returned then comes with the columns of the tuple that leaves, stamped with the instant at which
-    it does; so tuples are held until then.
+    A tuple expires ``range`` after its own time, when the watermark is beyond that. Rows returned then have
+    the columns of the expiring tuple and the time of expiration; so tuples are held until then.
     """
 
-    def __init__(self, spec: OverUdaSpec) -> None:
-        assert spec.range is not None
-        self._spec, self._reach = spec, spec.range
-        self._state = MachineState(spec.user.program, "user")
-        self._held = ExpiringTuples()
+    def __init__(self, call: OverUdaSpec, origins: int = ORIGINS) -> None:
+        assert call.range is not None
+        self._spec, self._reach = call, call.range
+        self._state = MachineState(call.user.program, "user")
+        self._held = ExpiringTuples(origins)
         self._clear()
 
     def _clear(self) -> None:
@@ -86,7 +86,7 @@ class ActiveUda(Kernel):
         return held.taken(rows, sources < 0, from_order(returned.times, held.is_float), results)
 
     def passes(self, frontier: Frontier) -> Frontier:
-        """What leaves at the frontier leaves after all tuples of that instant, which are still to come."""
+        """Return the frontier of results: tuples that expire at it come after all tuples of that instant."""
         return frontier if frontier.is_end else Frontier(frontier.time, -1)
 
     # ------------------------------------------------------------ state
@@ -100,7 +100,7 @@ class ActiveUda(Kernel):
         self._line_up()
 
     def _line_up(self) -> None:
-        """The queue again, from the tuples that are held."""
+        """Rebuild the queue from the tuples that are held."""
         self._queue = {name: Buffer(buffer.data.dtype) for name, buffer in self._queue.items()}
         held, state = self._held, self._state
         if held.table is None or not len(held):

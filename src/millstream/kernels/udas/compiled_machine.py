@@ -1,4 +1,4 @@
-"""Runs the program of an aggregate: arrays in, arrays out, and the state of all instances of a shard."""
+"""CompiledMachine: runs the program of a UDA on arrays, with the state of all instances of a shard."""
 
 from __future__ import annotations
 
@@ -20,17 +20,16 @@ from millstream.program.interpreted_functions import ValueConverter, interpreted
 from millstream.program.jit_loader import functions
 from millstream.program.program import Program, dtype_of
 from millstream.program.program_arguments import ProgramArguments
-from millstream.program.python_program import PythonProgram
 from millstream.types import Field
 
 Keys = Callable[[Codes], Mapping[str, pa.Array]]
-"""The key columns of instances."""
+"""Key columns of instances."""
 
 
 class UserAggregateError(Exception):
-    """An aggregate could not do its work on a tuple; ``row`` is its number among those that it was given.
+    """Failure of a UDA on a tuple; ``row`` is its number in the batch.
 
-    ``code`` are the numbers of what failed, and of the statement.
+    ``code`` are the numbers of the failure and of the statement.
     """
 
     code = (0, 0)
@@ -46,22 +45,22 @@ class UserAggregateError(Exception):
 
 @dataclass(frozen=True)
 class Returned:
-    """The rows that a program returned: for which tuple each, their columns, and when, if it says."""
+    """Rows returned by a program: the tuple of each, their columns, and their times, if it sets them."""
 
     sources: Integers
     columns: tuple[pa.Array, ...]
     times: Integers = field(default_factory=lambda: NO_INTEGERS)
     is_one_each: bool = False
-    """Whether it is known that there is one row for each tuple."""
+    """True if there is known to be one row for each tuple."""
 
     def __len__(self) -> int:
         return len(self.sources)
 
 
 class CompiledMachine:
-    """One aggregate in one mode, for as many instances as there are keys.
+    """One UDA in one mode, for as many instances as there are keys.
 
-    Machines that are given the same tuples may have the dictionaries of ``words`` in common.
+    Machines that take the same tuples may share the dictionaries of ``words``.
     """
 
     def __init__(self, program: Program, words: StringDictionary | None = None) -> None:
@@ -76,19 +75,19 @@ class CompiledMachine:
         self._functions = functions(program, self._outside())
         self._words = NO_INTEGERS
         self._scratch: dict[str, Array] = {}
-        """Where rows are returned to: what of it nobody gets to see is used again in the next call."""
+        """Arrays for returned rows; those that were not passed on are reused in the next call."""
         self._count = 1
         self._read_given()
         self._given_words = len(self._known_words)
 
     def _read_given(self) -> None:
-        """Tables of the catalog: of a single instance, the first."""
+        """Read tables of the catalog, as those of a single instance, the first."""
         states = [table for table in self.tables if table.layout.given]
         for state, given in zip(states, self.program.given, strict=True):
             types = [arrow_type(column.type) for column in given.fields]
             names = [f"c{i}" for i in range(len(types))]
             rows = given.rows
-            if rows is None:  # nobody will run it, it is only to be compiled
+            if rows is None:  # the program is only to be compiled
                 rows = pa.schema(list(zip(names, types, strict=True))).empty_table()
             numbered = rows.append_column(ID, pa.array(np.arange(rows.num_rows)))
             state.restore(numbered, np.zeros(rows.num_rows, np.int32), 1, self.column)
@@ -102,23 +101,23 @@ class CompiledMachine:
         self._functions = functions(self.program, self._outside())
 
     def _outside(self) -> dict[str, Callable[..., Any]]:
-        """The functions that the program calls and that are not compiled."""
+        """Return the interpreted functions that the program calls."""
         calls = self.program.outside
         known = interpreted_functions(calls, ValueConverter(self._known_words.dictionary))
         if all(call.content is None for call in calls):
             return known
-        # What computes aggregates of contents knows how to run programs.
+        # content_calls runs programs, so it imports this module.
         from millstream.kernels.udas.content_calls import content_functions
 
         return known | content_functions(calls, self.column)
 
     def column(self, type_: pa.DataType) -> Column:
-        """The way in and out for values of a type."""
+        """Return the codec for values of a type."""
         return self._known_words.column(type_)
 
     @property
     def words(self) -> int:
-        """How many words there are because of tuples."""
+        """Number of words added by tuples."""
         return max(len(self._known_words) - self._given_words, 0)
 
     # ------------------------------------------------------------ running
@@ -137,7 +136,7 @@ class CompiledMachine:
             table.reserve(16 if bound is None else bound * tuples, 1 if table.layout.passing else instances)
 
     def encoded(self, table: pa.Table, names: Sequence[str]) -> dict[str, Array]:
-        """The arguments of tuples as programs take them."""
+        """Return the arguments of tuples in the form that programs take."""
         arrays = {}
         for i, (name, parameter) in enumerate(zip(names, self.program.parameters, strict=True)):
             values, nulls = read(table[name], parameter, self.column)
@@ -154,7 +153,7 @@ class CompiledMachine:
     ) -> Returned:
         """Call a function of the program on so many tuples (or instances, or windows).
 
-        ``more`` is how many other things may happen meanwhile that can return something.
+        ``more`` is the number of other events in the call that can return rows.
         """
         returned, failure = self.tried(function, count, arguments, parameters, more)
         if failure is not None:
@@ -169,7 +168,7 @@ class CompiledMachine:
         parameters: Mapping[str, Array] | None = None,
         more: int = 0,
     ) -> tuple[Returned, UserAggregateError | None]:
-        """The same, with what was returned before it failed. Functions that are not compiled raise."""
+        """Call a function; return the rows before a failure, and the failure. Interpreted functions raise."""
         outputs = self._outputs(count + more)
         given = self._arrays({**(parameters or self.nothing()), **outputs})
         handed = ProgramArguments(
@@ -188,7 +187,7 @@ class CompiledMachine:
         return self._returned(outputs, count, returned), failed
 
     def _returned(self, outputs: dict[str, Array], count: int, returned: int) -> Returned:
-        """What was returned for so many tuples."""
+        """Return the rows returned for so many tuples."""
         columns = []
         for i, column in enumerate(self.program.returns):
             values = outputs[f"o_c{i}"]
@@ -227,7 +226,7 @@ class CompiledMachine:
         return outputs
 
     def _again(self, name: str, size: int, dtype: str) -> Array:
-        """An array of that size, if possible the one of the call before."""
+        """Return an array of that size, if possible the one of the call before."""
         before = self._scratch.get(name)
         return before[:size] if before is not None and len(before) >= size else np.empty(size, dtype)
 
@@ -250,7 +249,7 @@ class CompiledMachine:
         return int(self.column(array.type).encode(array)[0][0])
 
     def _larger(self, name: str, outputs: dict[str, Array]) -> tuple[Mapping[str, Array], int]:
-        """More room where one of the arrays is full, and how many rows can be returned then."""
+        """Enlarge full arrays; return the new ones, and the number of rows that can be returned then."""
         if name not in outputs:
             table = next(t for t in self.tables if name.startswith(f"{t.layout.prefix}_"))
             table.reserve(table.size, 0)
@@ -269,12 +268,12 @@ class CompiledMachine:
 
     @property
     def kept(self) -> list[LocalTableState]:
-        """The tables whose rows are written down one by one."""
+        """Tables whose rows are persisted one by one."""
         layouts = ((table, table.layout) for table in self.tables)
         return [table for table, how in layouts if not (how.single or how.passing or how.given)]
 
     def instance_table(self, codes: Codes, keys: Keys) -> pa.Table:
-        """What is known of instances: how far they are, and the tables that are one row at most."""
+        """Return the state of instances: their progress, and the tables of at most one row."""
         content: dict[str, Any] = dict(keys(codes))
         for name, array in self.instances.items():
             content[name] = pa.array(array[codes])
@@ -304,12 +303,8 @@ class CompiledMachine:
                 table.stored_firsts[codes] = np.asarray(stored[f"{table.layout.prefix}_first"])
 
 
-def returned_fields(program: Program | PythonProgram, names: Sequence[str]) -> list[pa.Field]:
-    return [pa.field(n, arrow_type(f.type)) for n, f in zip(names, program.returns, strict=True)]
-
-
 def is_double(column: Field) -> bool:
     return kind_of(column.type) == DOUBLE
 
 
-__all__ = ["ID", "CompiledMachine", "Keys", "Returned", "UserAggregateError", "is_double", "returned_fields"]
+__all__ = ["ID", "CompiledMachine", "Keys", "Returned", "UserAggregateError", "is_double"]

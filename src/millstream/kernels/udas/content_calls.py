@@ -1,9 +1,9 @@
-"""Aggregates of lists of values, for programs that are not compiled: those of windows, of one window each."""
+"""Aggregates of lists of values in interpreted functions, computed as those of one window."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,10 +14,10 @@ from millstream.kernels.aggregates.finalize import result
 from millstream.kernels.core.arrow_types import arrow_type
 from millstream.kernels.core.kernel import Tuples
 from millstream.kernels.core.kernel_errors import KernelError
-from millstream.kernels.specs import AggregateSpec, Function, Order
+from millstream.kernels.result_types import rows_type
+from millstream.kernels.specs import USER, AggregateSpec, Order
 from millstream.kernels.udas.compiled_machine import UserAggregateError
 from millstream.kernels.udas.local_tables import Columns, read, written
-from millstream.kernels.udas.returned_rows import rows_type
 from millstream.program.content_aggregate import WHOLE_ROW, ContentAggregate
 from millstream.program.failures import OutsideError
 from millstream.program.program import InterpretedCall, Program, dtype_of
@@ -25,18 +25,18 @@ from millstream.program.python_program import PythonProgram
 from millstream.types import Field
 
 _MANY = 1 << 16
-"""After so many values, dictionaries are begun anew: most of their words are not needed any more."""
+"""Number of values after which dictionaries are rebuilt: most of their words are not needed any more."""
 
 
 def content_functions(calls: Sequence[InterpretedCall], columns: Columns) -> dict[str, Callable[..., Any]]:
-    """The functions that take lists, under the names by which a program calls them."""
+    """Return the functions that take lists, under the names by which a program calls them."""
     return {
         f"outside{i}": _Aggregate(call, columns) for i, call in enumerate(calls) if call.content is not None
     }
 
 
 class _Aggregate:
-    """Takes a list of tuples, of which each has a value and whether it is NULL for every argument."""
+    """A function of a list of tuples, each with a value and a NULL flag for every argument."""
 
     def __init__(self, call: InterpretedCall, columns: Columns) -> None:
         self._content: ContentAggregate = call.content
@@ -53,11 +53,11 @@ class _Aggregate:
         content, (first, *others) = self._content, self._schema.names
         program = content.source
         if isinstance(program, Program | PythonProgram):
-            function, type_, parameters = "user", rows_type(program), (program,)
+            function, type_, parameters = USER, rows_type(program), (program,)
         else:
             function, type_, parameters = content.name, arrow_type(content.type), content.parameters
         return AggregateSpec(
-            cast(Function, function),
+            function,
             first,
             "r",
             type_,
@@ -95,7 +95,7 @@ class _Aggregate:
         return pa.table(arrays)
 
     def _chosen(self, found: pa.Array) -> pa.Array:
-        """Of the rows that the user's returned the last, or its column that is wanted."""
+        """Return the last of the rows returned by a UDA, or its requested column."""
         if self._content.source is None:
             return found
         rows = found.flatten()

@@ -1,4 +1,4 @@
-"""An aggregate of the user's over the content of windows, which it sees from the first tuple to the last."""
+"""A UDA over the content of windows, which it sees from the first tuple to the last."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from millstream.program.python_program import PythonProgram
 
 
 class ContentUda:
-    """Gives for each window the list of rows that the aggregate returned."""
+    """A summary with the list of rows that the UDA returned for each window."""
 
     def __init__(self, program: Program | PythonProgram) -> None:
         self._machine = machine_of(program)

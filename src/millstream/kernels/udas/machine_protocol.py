@@ -1,4 +1,4 @@
-"""The machine for a program: one for compiled loops, one for the user's Python code."""
+"""Interface of machines: one runs compiled programs, one Python code of users."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from millstream.program.python_program import PythonProgram
 
 
 class PersistedTable(Protocol):
-    """A table of all instances whose rows are written down one by one."""
+    """A table of all instances whose rows are persisted one by one."""
 
     next_id: int
 
@@ -39,7 +39,7 @@ class PersistedTable(Protocol):
 
 
 class AggregateMachine(Protocol):
-    """What runs an aggregate of the user's for all instances of a shard."""
+    """A runner of a UDA for all instances of a shard."""
 
     instances: dict[str, Array]
 
@@ -76,7 +76,7 @@ class AggregateMachine(Protocol):
 
 
 def machine_of(program: Program | PythonProgram, words: StringDictionary | None = None) -> AggregateMachine:
-    """A machine that is ready to run: what can be compiled is."""
+    """Return a machine that is ready to run, with its program compiled."""
     if isinstance(program, PythonProgram):
         return PythonMachine(program)
     precompile_program(program)

@@ -1,4 +1,4 @@
-"""The state of a machine in chunks: what a micro-batch changed, and what is gone."""
+"""State of a machine in chunks: the changes of a micro-batch, and deleted rows."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from millstream.kernels.column_names import KEY, KEY2
 from millstream.kernels.core.buffers import Codes
-from millstream.kernels.core.kernel import KEY, KEY2, Change
+from millstream.kernels.core.kernel import Change
 from millstream.kernels.core.key_table import KeyTable
 from millstream.kernels.core.state_chunks import Ledger, is_wasteful
 from millstream.kernels.patterns.key_encoding import KeyEncoding
@@ -21,20 +22,20 @@ from millstream.program.program import Program
 from millstream.program.python_program import PythonProgram
 
 _NEVER = (2**63 - 1, 0)
-"""The mark of chunks that no frontier makes superfluous."""
+"""Mark of chunks that no frontier makes superfluous."""
 
 _NUMBER = "__ms_instance"
 
 Needed = tuple[pa.Table, list[pa.Table], list[int]]
-"""Instances, the rows of their tables, and the numbers that the next rows have."""
+"""Instances, the rows of their tables, and the numbers of the next rows."""
 
 
 class MachineState:
-    """A machine, the keys of its instances, and what has been written down of both.
+    """A machine, the keys of its instances, and what snapshots have written of both.
 
     A chunk of instances has those that changed, as they were then; of several the last counts. A chunk of a
-    table has rows that changed, and one beside it the numbers of rows that are gone. States of machines that
-    are given the same tuples may have a ``coding`` in common: then it is begun anew for all of them at once.
+    table has rows that changed, and one beside it the numbers of deleted rows. States of machines that take
+    the same tuples may share a ``coding``, which is then rebuilt for all of them at once.
     """
 
     def __init__(
@@ -48,18 +49,18 @@ class MachineState:
         self._gone = [Ledger(f"{prefix}-gone{i}") for i in range(tables)]
 
     def begin(self, coding: KeyEncoding) -> None:
-        """There is nothing yet."""
+        """Start with no instances."""
         self._coding = coding
         self.machine = machine_of(self._program, coding.words)
         self._is_new = False
-        """Whether what has changed is not known any more, so that all is written."""
+        """True if the changes are not known any more, so that everything is written."""
 
     @property
     def keys(self) -> KeyTable:
         return self._coding.keys
 
     def codes(self, table: pa.Table) -> Codes:
-        """The instances of tuples, which then may change."""
+        """Return the instances of tuples, which then may change."""
         codes = self._coding.codes(table)
         self.machine.reserve(len(self.keys), table.num_rows)
         return codes
@@ -72,12 +73,12 @@ class MachineState:
         return self.machine.rows
 
     def is_wasteful(self) -> bool:
-        """Whether most of what is kept in memory is about nothing."""
+        """Tell whether most of the memory is garbage."""
         rows = self.rows
         return is_wasteful(max(len(self.keys), self.machine.words), 2 * rows)
 
     def start_over(self) -> None:
-        """Keep what is needed, and nothing else."""
+        """Rebuild the state from the rows that are needed."""
         needed = self.needed()
         self.begin(KeyEncoding())
         self.keep(needed)
@@ -87,7 +88,7 @@ class MachineState:
         return instances, tables, [table.next_id for table in self.machine.kept]
 
     def keep(self, needed: Needed) -> None:
-        """Have that, after a new beginning."""
+        """Load rows after a rebuild."""
         instances, tables, numbers = needed
         self._is_new = True
         self._load(instances, tables)
@@ -104,11 +105,11 @@ class MachineState:
         return instances, tables
 
     def _owners(self, _table: int) -> Keys:
-        """What tells the instances of a table apart."""
+        """Return the columns that identify the instances of a table."""
         return self.keys.table
 
     def _owned(self, _table: int, stored: pa.Table) -> tuple[Codes, int]:
-        """The instances to which the rows of a table belong, and how many there may be."""
+        """Return the instances of the rows of a table, and the number of instances."""
         owners = self.keys.of(stored)
         return owners, len(self.keys)
 
@@ -116,7 +117,7 @@ class MachineState:
         return self.change(self._coding.touched())
 
     def change(self, touched: Codes) -> Change:
-        """What there is to write if these instances may have changed."""
+        """Return the changes to write if these instances may have changed."""
         changed = [table.changed() for table in self.machine.kept]
         added: dict[str, pa.Table] = {}
         dropped: tuple[str, ...] = ()
@@ -154,7 +155,7 @@ class MachineState:
         self.read(meta, chunks)
 
     def read(self, meta: Mapping[str, Any], chunks: Mapping[str, pa.Table]) -> None:
-        """Have what was written down, after a new beginning."""
+        """Load persisted chunks into an empty state."""
         found = []
         for ledger in [self._instances, *self._rows, *self._gone]:
             mine = ledger.restored(meta, chunks)
@@ -197,7 +198,7 @@ class MachineState:
 
 
 def _latest(instances: pa.Table) -> pa.Table:
-    """Of each instance what was written last."""
+    """Return the last version of each instance."""
     keys = [name for name in (KEY, KEY2) if name in instances.column_names]
     numbered = instances.append_column(_NUMBER, pa.array(np.arange(instances.num_rows)))
     if not keys:
@@ -207,7 +208,7 @@ def _latest(instances: pa.Table) -> pa.Table:
 
 
 def _remaining(rows: list[pa.Table], gone: list[pa.Table]) -> pa.Table | None:
-    """Rows as they were written last, without those that are gone, in the order of their numbers."""
+    """Return the last versions of rows that are not deleted, in the order of their numbers."""
     if not rows:
         return None
     table = pa.concat_tables(rows)

@@ -1,4 +1,4 @@
-"""OverUda: window aggregates of the user's, over the tuple and those before it in its partition."""
+"""OverUda: window UDAs over the tuple and those before it in its partition."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from millstream.kernels.udas.returned_rows import expanded, listed, located, mer
 
 
 class OverUda(Kernel):
-    """Takes tuples in order; each comes out as often as the aggregates return something for it.
+    """A kernel that takes tuples in order; each comes out once for every row that the UDAs return for it.
 
-    With ``together`` it comes out once, with all that they return in lists: where somebody else says which
-    tuples give results.
+    With ``together`` it comes out once, with all returned rows in lists: another kernel then selects the
+    tuples that give results.
     """
 
-    def __init__(self, specs: Sequence[OverUdaSpec], *, together: bool = False) -> None:
-        self._users = [user for spec in specs for user in spec.members or (spec.user,)]
+    def __init__(self, calls: Sequence[OverUdaSpec], *, together: bool = False) -> None:
+        self._users = [user for spec in calls for user in spec.members or (spec.user,)]
         self._together = together
-        self._windows = [_window(spec, f"user{i}") for i, spec in enumerate(specs)]
+        self._windows = [_window(spec, f"user{i}") for i, spec in enumerate(calls)]
 
     def process(self, tuples: Tuples, frontier: Frontier) -> Tuples:
         returned = [part for window in self._windows for part in window.process(tuples, frontier)]
@@ -58,7 +58,7 @@ class _Window:
         self._spec = spec
         self.state = MachineState(spec.user.program, prefix)
         self._times, self._codes = Buffer(np.int64), Buffer(np.int32)
-        """Of a window of time: when each tuple came, and to which instance, until it has left."""
+        """Time and instance of each tuple in a window of time, until it has expired."""
 
         self._is_float = False
 
@@ -87,7 +87,7 @@ class _Window:
         return self._apart(returned) if spec.members else [returned]
 
     def _apart(self, returned: Returned) -> list[Returned]:
-        """What each of several aggregates returned."""
+        """Split the rows of several UDAs."""
         whose = np.asarray(returned.columns[0])
         parts, first = [], 1
         for number, member in enumerate(self._spec.members):
@@ -99,7 +99,7 @@ class _Window:
         return parts
 
     def _bounds(self, tuples: Tuples, codes: Codes) -> tuple[Any, ...]:
-        """Where tuples are, where their windows begin, how many rows these have, and how far they slide."""
+        """Return the positions of tuples, the starts of their windows, the rows in them, and the slides."""
         if self._spec.range is None:
             none = frozen(NO_INTEGERS)
             return codes, none, none, np.int64(self._spec.rows or 0), np.int64(self._spec.slide)
@@ -110,7 +110,7 @@ class _Window:
         return codes, frozen(order), frozen(bounds), np.int64(0), np.int64(1)
 
     def _expire(self, frontier: Frontier) -> None:
-        """Tuples that are too old for all to come leave now, so that silent partitions are forgotten too."""
+        """Expire tuples that are too old for all to come, so that idle partitions are deleted too."""
         assert self._spec.range is not None
         now = np.array([order_of(frontier.time, self._is_float)])
         bound = int(earlier(now, self._is_float, self._spec.range)[0])
@@ -131,7 +131,7 @@ class _Window:
             ) from None
 
     def _remember(self) -> None:
-        """The times of tuples in the window, from what is known of instances and their tuples."""
+        """Rebuild the times of tuples in the window, from the state of instances and their tuples."""
         self._times, self._codes = Buffer(np.int64), Buffer(np.int32)
         if self._spec.range is None or self._spec.user.program.mode != "range":
             return

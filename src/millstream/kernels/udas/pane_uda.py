@@ -1,7 +1,7 @@
-"""Panes: an aggregate of the user's that is computed from the results of pieces of its windows.
+"""Panes: a UDA that is computed from the results of parts of its windows.
 
-The tuples of a partition are cut into panes of so many. Of a pane that is full its result is kept and nothing
-else; what combines the results of panes follows them as it would follow tuples (ESL paper, section 5.1).
+The tuples of a partition are cut into panes of a fixed number. Of a full pane only its result is kept; the
+combining UDA takes the results of panes as it would take tuples (ESL paper, section 5.1).
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from millstream.kernels.column_names import KEY, KEY2
 from millstream.kernels.core.arrow_types import arrow_type
 from millstream.kernels.core.buffers import Integers, frozen
-from millstream.kernels.core.kernel import KEY, KEY2, Change, Frontier, Tuples
+from millstream.kernels.core.kernel import Change, Frontier, Tuples
 from millstream.kernels.specs import OverUdaSpec, PaneSpec
 from millstream.kernels.udas.compiled_machine import Returned, UserAggregateError
 from millstream.kernels.udas.machine_state import MachineState
@@ -46,7 +47,7 @@ class PaneUda:
         return [returned]
 
     def _combined(self, tuples: Tuples, filled: Returned) -> Returned:
-        """What is returned for the last tuples of panes."""
+        """Return the rows for the last tuples of panes."""
         panes, machine = self._panes, self._combining.machine
         table = self._as_tuples(tuples.columns.take(pa.array(filled.sources)), filled)
         codes = self._combining.codes(table)
@@ -70,7 +71,7 @@ class PaneUda:
         return [f"pane{i}" for i in range(len(self._spec.user.program.parameters))]
 
     def _as_tuples(self, lasts: pa.Table, filled: Returned) -> pa.Table:
-        """The results of panes as tuples of the same partitions."""
+        """Return the results of panes as tuples of the same partitions."""
         kept = lasts.select([name for name in (KEY, KEY2) if name in lasts.column_names])
         for name, column, parameter in zip(
             self._names, filled.columns, self._spec.user.program.parameters, strict=True

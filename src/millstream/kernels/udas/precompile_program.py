@@ -1,4 +1,4 @@
-"""Compiling the program of an aggregate before there are tuples."""
+"""Compilation of the program of a UDA before there are tuples."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from millstream.program.program import Program
 from millstream.program.program_cache import cache_entry
 
 _prepared: set[str] = set()
-"""The sources of programs that this process has in memory."""
+"""Sources of programs that this process has in memory."""
 
 
 def precompile_program(program: Program) -> None:
     """Compile a program, or load it if that has been done before.
 
-    Its functions are called as kernels call them, on nothing: then they are in memory, and in the cache.
+    Its functions are called as kernels call them, on no tuples: then they are in memory, and in the cache.
     """
     if not program.is_compiled or program.source in _prepared:
         return
@@ -69,14 +69,8 @@ def _content() -> list[_Call]:
 
 
 def _pattern() -> list[_Call]:
-    # Who runs aggregates has no use for these.
-    from millstream.codegen.patterns.shared_condition_emitter import ARRAYS
-    from millstream.codegen.patterns.shared_conditions import MOST
-
     none, codes = frozen(NO_INTEGERS), NO_CODES.copy()
     more: dict[str, Array] = {name: np.zeros(16, np.int64) for name in ("o_origin", "o_number")}
-    # Of those that have answers in common: it has to know its bits before the first tuple comes.
-    more |= {name: np.zeros(MOST, np.int64) for name in ARRAYS}
     span = np.zeros(5, np.int64)
     return [
         ("run", (codes, none, frozen(NO_CODES), none, span), more),
@@ -96,4 +90,4 @@ _CALLS: dict[str, Callable[[], list[_Call]]] = {
     "whole": _content,
     "pattern": _pattern,
 }
-"""How the functions of a program are called in each mode."""
+"""Calls of the functions of a program in each mode."""

@@ -1,4 +1,4 @@
-"""Tuples with what aggregates of the user's returned for them, and failures that name their tuple."""
+"""Tuples with the rows that UDAs returned for them, and failures that name their tuple."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millstream.kernels.core.arrow_types import arrow_type
 from millstream.kernels.core.buffers import Integers, first_numbers
 from millstream.kernels.core.kernel import Change, Tuples
 from millstream.kernels.core.timestamp_text import shown
+from millstream.kernels.result_types import rows_type
 from millstream.kernels.specs import UdaSpec
 from millstream.kernels.udas.compiled_machine import Returned, UserAggregateError
 from millstream.program.program import Program
@@ -19,9 +19,9 @@ from millstream.program.python_program import PythonProgram
 
 
 def expanded(tuples: Tuples, returned: Sequence[Returned], specs: Sequence[UdaSpec]) -> Tuples:
-    """Each tuple once for every row that was returned for it; none if some aggregate returned nothing.
+    """Repeat each tuple for every row that was returned for it; drop it if some UDA returned nothing.
 
-    Where several aggregates return several rows for a tuple, each goes with each of the others.
+    Where several UDAs return several rows for a tuple, each is combined with each of the others.
     """
     sources, rows = _together(len(tuples), returned)
     is_same = len(returned) == 1 and returned[0].is_one_each and len(sources) == len(tuples)
@@ -51,7 +51,7 @@ def _together(count: int, returned: Sequence[Returned]) -> tuple[Integers, list[
 
 
 def counted(tuples: Tuples, condition: str | None) -> tuple[Tuples, Integers | None]:
-    """The tuples that an aggregate sees, and (unless it sees all) where they stand among the others."""
+    """Return the tuples that a UDA sees, and (unless it sees all) their indices among the others."""
     if condition is None:
         return tuples, None
     rows = np.flatnonzero(pc.fill_null(tuples.columns[condition], False).to_numpy())
@@ -59,16 +59,11 @@ def counted(tuples: Tuples, condition: str | None) -> tuple[Tuples, Integers | N
 
 
 def listed(tuples: Tuples, returned: Sequence[Returned], specs: Sequence[UdaSpec]) -> Tuples:
-    """Each tuple with a list of the rows that each aggregate returned for it."""
+    """Return each tuple with a list of the rows that each UDA returned for it."""
     columns = tuples.columns
     for spec, own in zip(specs, returned, strict=True):
         columns = columns.append_column(spec.whole, lists(spec.program, len(tuples), own))
     return Tuples(columns, tuples.time, tuples.origin, tuples.number)
-
-
-def rows_type(program: Program | PythonProgram) -> pa.DataType:
-    """The type of such a list."""
-    return pa.list_(pa.struct([pa.field(f"r{i}", arrow_type(f.type)) for i, f in enumerate(program.returns)]))
 
 
 def lists(program: Program | PythonProgram, count: int, returned: Returned) -> pa.Array:
@@ -81,7 +76,7 @@ def lists(program: Program | PythonProgram, count: int, returned: Returned) -> p
 
 
 def located(failure: UserAggregateError, tuples: Tuples, arguments: Sequence[str]) -> UserAggregateError:
-    """A failure that names the arguments of the tuple at which it happened."""
+    """Return a failure that names the arguments of the tuple at which it happened."""
     if not 0 <= failure.row < len(tuples):
         return failure
     values = ", ".join(shown(tuples.columns[name][failure.row]) for name in arguments)
@@ -91,7 +86,7 @@ def located(failure: UserAggregateError, tuples: Tuples, arguments: Sequence[str
 
 
 def merged(parts: Iterable[Change]) -> Change:
-    """What several parts of a kernel write, as one."""
+    """Merge the changes of several parts of a kernel."""
     changes = list(parts)
     return Change(
         {name: table for change in changes for name, table in change.added.items()},

@@ -1,4 +1,4 @@
-"""BaseAggregate: base aggregates of the user's on a stream, with an instance for each group."""
+"""BaseAggregate: base UDAs on a stream, with an instance for each group."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from millstream.kernels.udas.returned_rows import counted, expanded, located, me
 
 
 class BaseAggregate(Kernel):
-    """Takes tuples in order; each comes out as often as the aggregates return something for it."""
+    """A kernel that takes tuples in order; each comes out once for every row that the UDAs return for it."""
 
-    def __init__(self, specs: Sequence[UdaSpec]) -> None:
-        self._specs = tuple(specs)
-        self._states = [MachineState(spec.program, f"user{i}") for i, spec in enumerate(specs)]
+    def __init__(self, calls: Sequence[UdaSpec]) -> None:
+        self._specs = tuple(calls)
+        self._states = [MachineState(spec.program, f"user{i}") for i, spec in enumerate(calls)]
 
     def process(self, tuples: Tuples, frontier: Frontier) -> Tuples:
         returned = []

@@ -1,4 +1,4 @@
-"""Words as numbers, and what programs want to know of them: their order, and their hashes."""
+"""Strings as numbers, and their properties that programs use: order and hashes."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from millstream.types import Type
 
 
 class StringDictionary:
-    """The way in and out for values of each type; words of the same type have the same dictionary."""
+    """Codecs for the values of each type; words of the same type have the same dictionary."""
 
     def __init__(self) -> None:
         self._columns: dict[pa.DataType, Column] = {}
         self._facts: dict[Type, StringProperties] = {}
 
     def __len__(self) -> int:
-        """How many there are of the type that has most."""
+        """Return the number of words of the type that has most."""
         return max((column.words for column in self._columns.values()), default=0)
 
     def column(self, type_: pa.DataType) -> Column:
@@ -44,8 +44,8 @@ class StringDictionary:
 class StringProperties:
     """Arrays by the codes of a dictionary.
 
-    A program that is not compiled may make new words while it runs. It gets something that looks like an
-    array and knows them too.
+    A program that is not compiled may add words while it runs. It gets an object like an array that includes
+    them.
     """
 
     def __init__(self, dictionary: Dictionary) -> None:
@@ -67,7 +67,7 @@ class StringProperties:
 
 
 class LazyStringProperties:
-    """What is asked for is computed then."""
+    """Properties that are computed on access."""
 
     def __init__(self, compute: Callable[[int], Any]) -> None:
         self._compute = compute

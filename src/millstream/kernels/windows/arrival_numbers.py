@@ -1,4 +1,4 @@
-"""ArrivalNumbers: which tuples end a window because they are the n-th, the 2n-th, ... to arrive."""
+"""ArrivalNumbers: marks on the n-th, 2n-th, ... tuples to arrive, which end a window."""
 
 from __future__ import annotations
 
@@ -10,19 +10,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millstream.jit import njit
+from millstream.kernels.column_names import ENDS, PLACED, Columns
 from millstream.kernels.core.buffers import Array, Codes, Integers, frozen
 from millstream.kernels.core.kernel import Change, Frontier, Kernel, Tuples
-from millstream.kernels.core.partition_state import Columns, Partitions
-from millstream.kernels.windows.tuple_slide_assigner import ENDS
-
-PLACED = "__ms_placed"
-"""A column that says which tuples have a place, where some have none."""
+from millstream.kernels.core.partition_state import Partitions
 
 
 class ArrivalNumbers(Kernel):
-    """Takes tuples as they arrive and marks every so many of a partition.
+    """A kernel that takes tuples in order of arrival and marks every n-th of a partition.
 
-    All of them pass, but those that are only counted, as they have no place on the window's attribute.
+    All tuples pass except those that are only counted, because they have no value of the window's attribute.
     """
 
     def __init__(self, every: int, per: Columns) -> None:

@@ -1,7 +1,7 @@
-"""Ends of windows on an axis of doubles: RANGE, SLIDE and ORIGIN are the decimals that the query has.
+"""Ends of windows on an axis of doubles: RANGE, SLIDE and ORIGIN are the decimals in the query.
 
 A bound is the double (or float) nearest to its exact value. A value is in a window if it is not below the
-bound at which the window begins and below the one at which it ends, so what a window shows is what it holds.
+bound at which the window begins and is below the one at which it ends, so a window holds what it shows.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from millstream.kernels.core.buffers import Array, Doubles, Integers
 from millstream.kernels.core.time_order import LEAST, MOST
 
 _FAR = 2.0**62
-"""Visits are numbered up to here; a value that is further from the origin is in no window."""
+"""Limit of the numbers of visits; a value that is further from the origin is in no window."""
 
 
 @dataclass(frozen=True)
 class DoubleSlideArithmetic:
-    """As Ticks. EMIT EVERY must go into the slide without a rest.
+    """Arithmetic of doubles, as SlideArithmetic. EMIT EVERY must divide the slide without a remainder.
 
     >>> ticks = DoubleSlideArithmetic(range=Fraction("0.2"), slide=Fraction("0.1"))
     >>> enters, untils = ticks.place(np.array([0.0, 0.2, 0.3, np.nan]))
@@ -36,7 +36,7 @@ class DoubleSlideArithmetic:
     origin: Fraction = Fraction(0)
     emit: Fraction | None = None
     single: bool = False
-    """Whether the attribute is a FLOAT, so that bounds are floats."""
+    """True if the attribute is a FLOAT, so that bounds are floats."""
     shift = 0
 
     def __post_init__(self) -> None:
@@ -46,7 +46,7 @@ class DoubleSlideArithmetic:
 
     @property
     def each(self) -> int:
-        """How many visits there are for each slide."""
+        """Number of visits in each slide."""
         return 1 if self.emit is None else int(self.slide / self.emit)
 
     @property
@@ -83,16 +83,16 @@ class DoubleSlideArithmetic:
         return self._axis(ends, self.origin - self.range, self.slide)
 
     def _axis(self, numbers: Integers, base: Fraction, step: Fraction) -> Doubles:
-        """Bounds, computed as fractions for few different numbers, and rounded once."""
+        """Return bounds, computed as fractions for few different numbers, and rounded once."""
         different, places = np.unique(numbers, return_inverse=True)
         exact = [nearest(base + number * step, self.single) for number in different.tolist()]
         return np.array(exact, np.float64)[places]
 
     def _first_above(self, times: Doubles, base: Fraction, step: Fraction) -> Integers:
-        """The first number whose bound is above each time.
+        """Return the first number whose bound is above each time.
 
-        Division by doubles tells it for all times that are not close to a bound. Times that are, and are
-        different, are hardly more than windows: for these it is computed with fractions.
+        Division by doubles is exact enough for all times that are not close to a bound. Distinct times that
+        are close are hardly more than windows: for these it is computed with fractions.
         """
         begin, length = _as_double(base), _as_double(step)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -112,9 +112,9 @@ class DoubleSlideArithmetic:
         return result
 
     def _exactly(self, time: float, base: Fraction, step: Fraction) -> int:
-        """Do so for one time: bounds above it are those behind the middle between it and its neighbour.
+        """Compute the number for one time: bounds above it are beyond the midpoint to its neighbour.
 
-        A bound in the very middle is rounded to the even one of the two.
+        A bound at the midpoint is rounded to the even one of the two.
         """
         middle = _middle(time, self.single)
         number, rest = divmod(middle - base, step)
@@ -122,7 +122,7 @@ class DoubleSlideArithmetic:
 
 
 def nearest(value: Fraction, single: bool = False) -> float:
-    """The double (or float) nearest to a number; the largest for what is beyond it.
+    """Return the double (or float) nearest to a number; the largest for what is beyond it.
 
     >>> nearest(Fraction("0.3")), nearest(Fraction(10) ** 400), nearest(Fraction(10) ** 39, single=True)
     (0.3, 1.7976931348623157e+308, 3.4028234663852886e+38)
@@ -145,7 +145,7 @@ def _rounded(value: Fraction, single: bool) -> float:
 
 
 def _neighbour(time: float, limit: float, single: bool) -> float:
-    """The next double, or float, on the way to a limit."""
+    """Return the next double, or float, on the way to a limit."""
     if not single:
         return math.nextafter(time, limit)
     with np.errstate(over="ignore", under="ignore"):
@@ -160,7 +160,7 @@ def _as_double(value: Fraction) -> float:
 
 
 def _middle(time: float, single: bool) -> Fraction:
-    """Half of the way to the next larger double, or float."""
+    """Return the midpoint to the next larger double, or float."""
     up, down = _neighbour(time, math.inf, single), _neighbour(time, -math.inf, single)
     exact = Fraction(time)
     return (exact + Fraction(up)) / 2 if math.isfinite(up) else exact + (exact - Fraction(down)) / 2

@@ -1,22 +1,21 @@
-"""LANDMARK, UNBOUNDED and NOW: windows whose beginning stays where it is, and windows of a single instant."""
+"""LANDMARK, UNBOUNDED and NOW: windows with a fixed beginning, and windows of a single instant."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from millstream.kernels.core.buffers import Array, Codes, Integers
-from millstream.kernels.core.kernel import BEGINNING, Change, Frontier, Tuples
+from millstream.kernels.core.kernel import Change, Frontier, Tuples
 from millstream.kernels.core.time_order import LEAST, MOST, as_order, from_order, order_of
 from millstream.kernels.core.tuple_batch import is_held
+from millstream.kernels.window_specs import LandmarkWindows, NowWindows, SlidingWindows
 from millstream.kernels.windows.double_slide_arithmetic import DoubleSlideArithmetic
 from millstream.kernels.windows.pane_sweep import DueWindows
 from millstream.kernels.windows.slide_arithmetic import SlideArithmetic
-from millstream.kernels.windows.sliding_assigner import SlidingWindows
+from millstream.kernels.windows.sliding_assigner import slide_arithmetic
 from millstream.kernels.windows.window_assigner import (
     MICROSECONDS_PER_DAY,
     Assignment,
@@ -25,39 +24,8 @@ from millstream.kernels.windows.window_assigner import (
 )
 
 
-@dataclass(frozen=True)
-class LandmarkWindows:
-    """Windows [start, end) for all multiples of ``slide`` after ``start`` and before ``end``, and ``end``.
-
-    Bounds that are None do not exist. Without a slide or an end the only window ends with the input. Instants
-    are doubles where ``is_float``, and floats where they are ``single``. Where bounds are times ``of_day``,
-    the day is the first tuple's; then tuples must come in order.
-    """
-
-    start: int | float | None = None
-    end: int | float | None = None
-    slide: int | Fraction | None = None
-    emit: int | Fraction | None = None
-    is_float: bool = False
-    single: bool = False
-    of_day: tuple[bool, bool] = (False, False)
-
-    def __call__(self) -> WindowAssigner:
-        return _LandmarkAssigner(self)
-
-
-@dataclass(frozen=True)
-class NowWindows:
-    """A window for each instant that has a tuple."""
-
-    is_float: bool = False
-
-    def __call__(self) -> WindowAssigner:
-        return _NowAssigner(self.is_float)
-
-
-class _LandmarkAssigner(WindowAssigner):
-    """Visits are the multiples of slide and emit. The last of all has the number after those before it."""
+class LandmarkAssigner(WindowAssigner):
+    """An assigner whose visits are the multiples of slide and emit. The last of all has the next number."""
 
     merges = True
 
@@ -68,9 +36,9 @@ class _LandmarkAssigner(WindowAssigner):
         self._ticks: SlideArithmetic | DoubleSlideArithmetic | None = None
         if step is not None:
             emit = spec.emit if spec.slide is not None else None
-            self._ticks = SlidingWindows(step, step, 0, emit, spec.is_float, spec.single).ticks
+            self._ticks = slide_arithmetic(SlidingWindows(step, step, 0, emit, spec.is_float, spec.single))
         self._day: int | None = None
-        """When the day began to which times of day refer."""
+        """Beginning of the day to which times of day refer."""
 
         self._done = LEAST
         self._reached = LEAST
@@ -93,13 +61,13 @@ class _LandmarkAssigner(WindowAssigner):
 
     @property
     def _final(self) -> int:
-        """The visit at which the window has reached its end, if it has one."""
+        """Visit at which the window has reached its end, if it has one."""
         if self._end is not None:
             return self._visit(self._end)
         return 0 if self._ticks is None else MOST - 1
 
     def _visit(self, instant: int | float) -> int:
-        """The first visit that is not before an instant."""
+        """Return the first visit that is not before an instant."""
         if self._ticks is None:
             return 0
         before = self._ticks.reached(instant)
@@ -135,8 +103,7 @@ class _LandmarkAssigner(WindowAssigner):
         if frontier.is_end:
             self._ended = True
             self._newest = frontier.newest
-            # Partial results may have come after the newest tuple: the last result is not older than these.
-            self._closing = frontier.newest if self._ticks is None else frontier.closing
+            self._closing = frontier.closing
             last = self._last_of_all()
         elif end is not None and frontier.time >= end:
             last = self._final
@@ -150,7 +117,7 @@ class _LandmarkAssigner(WindowAssigner):
         return due
 
     def _last_of_all(self) -> int:
-        """Of an input that has ended: the first end after its last tuple."""
+        """Return the first end after the last tuple of an input that has ended."""
         if self._newest is None or self._ticks is None:
             return self._final if self._newest is not None or self._end is not None else self._done
         after = int(self._ticks.first_after(np.array([self._newest]))[0])
@@ -197,13 +164,14 @@ class _LandmarkAssigner(WindowAssigner):
         return WindowEdges(start, instants, wid, stamps, shown, keep)
 
     def passes(self, frontier: Frontier) -> Frontier:
-        """Where the end of the input is the only end, its result may be as old as the stream.
+        """Return the frontier of results.
 
-        With partial results it may be as old as the frontier, and come after all others of that time.
+        Where only the end of the input ends a window, its result may be as old as the frontier. With partial
+        results it comes after all others of that time.
         """
         if frontier.is_end or self._end is not None or self._spec.slide is not None:
             return super().passes(frontier)
-        return BEGINNING if self._ticks is None else Frontier(frontier.time, -1)
+        return Frontier(frontier.time, -1)
 
     def first_open(self, partitions: Codes) -> Integers:
         return np.full(len(partitions), self._done + 1)
@@ -220,11 +188,11 @@ class _LandmarkAssigner(WindowAssigner):
         self._day = meta.get("day")
 
 
-class _NowAssigner(WindowAssigner):
-    """Visits are numbered as instants are ordered; those without a tuple are never made."""
+class NowAssigner(WindowAssigner):
+    """An assigner that numbers visits in the order of instants; those without a tuple are not visited."""
 
-    def __init__(self, is_float: bool) -> None:
-        self._is_float = is_float
+    def __init__(self, spec: NowWindows) -> None:
+        self._is_float = spec.is_float
         self._done = LEAST
 
     def place(self, tuples: Tuples, frontier: Frontier) -> Assignment:

@@ -1,9 +1,9 @@
-"""Windows sweep over the cells of all keys: which cells enter and leave, and which keys have a result.
+"""A sweep of windows over the panes of all keys: which panes enter and leave, and which keys have a result.
 
-A cell is what is kept of the tuples of a key that are in the same windows. Windows are looked at in turn, at
-*visits*, which are numbered; a cell is in the windows of the visits from where it enters until where it
-leaves. Every visit is made only by the keys that have a cell in it, so the work is that of the cells and of
-the results; where there are no cells, nothing is visited.
+A pane is the state of the tuples of a key that are in the same windows. Windows are computed in turn, at
+*visits*, which are numbered; a pane is in the windows of the visits from where it enters until where it
+leaves. A visit costs only the keys that have a pane in it, so the work is that of the panes and of the
+results; where there are no panes, nothing is visited.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from millstream.kernels.core.buffers import (
 )
 from millstream.kernels.core.key_table import KeyTable
 
-Cells = tuple[Codes, Integers, Integers]
-"""The key of cells, the visit at which each enters, and the last at which it is in (or a point)."""
+Panes = tuple[Codes, Integers, Integers]
+"""Keys of panes, the visit at which each enters, and the last at which it is in (or a point)."""
 
 
 @dataclass(frozen=True)
 class DueWindows:
-    """The visits that are due, for each partition of the stream: those after ``done``, up to ``last``.
+    """Visits that are due, for each partition of the stream: those after ``done``, up to ``last``.
 
-    A cell leaves when a visit has a point after its ``until``. The point of a visit is its number, or what is
-    listed in ``points``, in which the first due visit of a partition is at its ``offset``. Visits that are
-    listed in ``clears`` are the last for all cells.
+    A pane leaves when a visit has a point after its ``until``. The point of a visit is its number, or its
+    entry in ``points``, in which the first due visit of a partition is at its ``offset``. Visits listed in
+    ``clears`` are the last for all panes.
 
-    Where it takes the other tuples to know which visit a cell enters, cells have points for that as well, and
-    enter at the first visit that has the same one or one after it (``enters_at_points``). Visits to come have
-    points from ``horizon`` on, those of partitions too in which none is due.
+    Where the visit that a pane enters depends on other tuples, panes have points for that as well, and enter
+    at the first visit with the same point or a later one (``enters_at_points``). Visits to come have points
+    from ``horizon`` on, also in partitions in which none is due.
     """
 
     done: Integers
@@ -54,9 +54,9 @@ class DueWindows:
 
 @dataclass(frozen=True)
 class SweepResult:
-    """What a sweep has led to: rows added to the log, and results wanted.
+    """Result of a sweep: rows added to the log, and windows to aggregate.
 
-    ``sources`` says for each new row of the log which of the cells it is; numbers below zero, which of the
+    ``sources`` tells for each new row of the log which of the panes it is; a negative number, which of the
     rows of the log it repeats (the complement: ~source). Results are in the order of keys, and those of a key
     in the order of visits.
     """
@@ -73,7 +73,7 @@ class SweepResult:
         return cls(NO_INTEGERS, NO_INTEGERS, NO_CODES, NO_CODES, NO_CODES, NO_BYTES)
 
     def ordered(self, order: Integers | None) -> SweepResult:
-        """Results in another order."""
+        """Return results in another order."""
         if order is None:
             return self
         return SweepResult(
@@ -87,7 +87,7 @@ class SweepResult:
 
 
 class PaneLog:
-    """The cells in open windows, linked for each key in the order in which they leave."""
+    """Panes in open windows, linked for each key in the order in which they leave."""
 
     def __init__(self) -> None:
         self.previous = Buffer(np.int32)
@@ -98,7 +98,7 @@ class PaneLog:
         self._latest = Buffer(np.int32, -1)
         self._is_rebuilt = Buffer(np.uint8, 0)
         self._active = Buffer(np.int32)
-        """The keys that have cells."""
+        """Keys that have panes."""
 
         self.live = 0
 
@@ -109,15 +109,15 @@ class PaneLog:
     def active(self) -> int:
         return len(self._active)
 
-    def sweep(self, entering: Cells, table: KeyTable, partitions: Codes, due: DueWindows) -> SweepResult:
-        """Make the visits that are due; cells must come in the order of key, enter and until.
+    def sweep(self, entering: Panes, table: KeyTable, partitions: Codes, due: DueWindows) -> SweepResult:
+        """Make the visits that are due; panes must come in the order of key, enter and until.
 
         ``partitions`` has the partition of each key.
         """
-        cells = tuple(frozen(column) for column in entering)
-        begin, count, keys = len(self), len(cells[0]), len(table)
+        panes = tuple(frozen(column) for column in entering)
+        begin, count, keys = len(self), len(panes[0]), len(table)
         per_key = *(b.resize(keys) for b in (self._heads, self._latest, self._is_rebuilt)), frozen(partitions)
-        todo, firsts = self._todo(cells[0], table)
+        todo, firsts = self._todo(panes[0], table)
         plan = tuple(frozen(a) for a in (due.done, due.last, due.offsets, due.points, due.clears))
         log = (self.previous, self._following, self.codes, self.untils)
         sources = Buffer(np.int64)
@@ -129,7 +129,7 @@ class PaneLog:
         while rows or found:
             state[3], state[4] = len(self), len(results[0])
             rows, found = _sweep(
-                cells,
+                panes,
                 (todo, firsts),
                 per_key,
                 plan,
@@ -155,7 +155,7 @@ class PaneLog:
         return SweepResult(sources.view, visits, codes, starts, ends, rebuild)
 
     def _todo(self, codes: Codes, table: KeyTable) -> tuple[Codes, Codes]:
-        """The keys that have cells or get some, in order, and where new cells of each begin."""
+        """Return the keys that have panes or get some, in order, and where new panes of each begin."""
         firsts = np.full(len(table), -1, np.int32)
         heads = np.flatnonzero(np.diff(codes, prepend=-1))
         firsts[codes[heads]] = heads
@@ -185,7 +185,7 @@ def _sweep(
     found: tuple[Array, ...],
     state: Integers,
 ) -> tuple[int, int]:
-    """Key by key, until all is done or there is no room: gives how many more rows and results need it."""
+    """Sweep key by key until all is done or arrays are full; return the rows and results that need room."""
     keys, enters, untils = entering
     todo, firsts = order
     heads, latest, is_rebuilt, partitions = per_key
@@ -205,7 +205,7 @@ def _sweep(
             has_more = i < len(keys) and keys[i] == key
             if heads[key] < 0 and not has_more:
                 break
-            # No cell is in any window before the one that the next cell enters.
+            # No pane is in any window before the one that the next pane enters.
             now = max(visit + 1, enters[i]) if heads[key] < 0 else visit + 1
             if now > last:
                 break
@@ -286,9 +286,9 @@ def _insert(
     begin: int,
     rows: int,
 ) -> int:
-    """A cell that leaves before others of its key that are there, since late tuples made it.
+    """Insert a pane that leaves before others of its key, since late tuples made it.
 
-    The rows of a key must be in the order of leaving, so the others come after it anew.
+    The rows of a key must be in the order of leaving, so the others are appended again after it.
     """
     keys, _, untils = entering
     heads, latest, is_rebuilt, _ = per_key

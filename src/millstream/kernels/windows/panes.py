@@ -1,4 +1,4 @@
-"""Tuples into cells: what a batch adds to each cell of each key, as a table."""
+"""Aggregation of tuples into panes: the changes of a batch to each pane of each key, as a table."""
 
 from __future__ import annotations
 
@@ -10,19 +10,17 @@ import pyarrow.compute as pc
 
 from millstream.jit import njit
 from millstream.kernels.aggregates.accumulator_selection import argument_types, plan, with_arguments
+from millstream.kernels.column_names import INSIDE, KEY, KEY2, PART, PART2
 from millstream.kernels.core.buffers import Codes, Integers, frozen
-from millstream.kernels.core.kernel import KEY, KEY2, STREAM, Tuples
-from millstream.kernels.core.key_table import PART, PART2, KeyTable
+from millstream.kernels.core.kernel import STREAM, Tuples
+from millstream.kernels.core.key_table import KeyTable
 from millstream.kernels.core.radix_sort import changes, ordering
 from millstream.kernels.specs import AggregateSpec
 from millstream.kernels.windows.window_assigner import Assignment
 
 ENTER = "__ms_enter"
 UNTIL = "__ms_until"
-"""The visit at which a cell enters, and the last at which it is there."""
-
-INSIDE = "__ms_inside"
-"""A column that tells which tuples count; the others are in the stream, but not wanted in its windows."""
+"""Visit at which a pane enters, and the last at which it is there."""
 
 _STEPS = 16
 _FEW = 8
@@ -31,9 +29,9 @@ _FEW = 8
 def to_panes(
     tuples: Tuples, assignment: Assignment, group_by: Sequence[str], aggregates: Sequence[AggregateSpec]
 ) -> pa.Table:
-    """The tuples of each cell and key as one row: key, columns of the group, visits, parts of measures.
+    """Aggregate the tuples of each pane and key to one row of key, group, visits and accumulators.
 
-    There may be several rows for a cell of a key; who takes them adds them up anyway.
+    There may be several rows for a pane of a key; the caller merges them anyway.
     """
     enters, untils, wanted = assignment.enters, assignment.untils, assignment.inside
     if INSIDE in tuples.columns.column_names:
@@ -50,7 +48,7 @@ def to_panes(
     columns |= {ENTER: pa.array(enters[rows]), UNTIL: pa.array(untils[rows])}
     types = argument_types(aggregates, tuples.columns.schema)
     for measure in plan(aggregates, types, in_order=False)[0]:
-        # Empty parts would be left out of the table: where there are no cells, one is made and cut off.
+        # Empty parts would be left out of the table: where there are no panes, one is made and cut off.
         parts = measure.zeros(max(len(rows), 1))
         measure.fold(groups, measure.of_tuples(tuples), parts, running=False)
         columns |= {name: column[: len(rows)] for name, column in measure.to_table(parts).items()}
@@ -58,11 +56,11 @@ def to_panes(
 
 
 def _groups(codes: Codes, enters: Integers, untils: Integers, keys: int) -> tuple[Codes, Integers]:
-    """The group of each tuple by key and cell, and the first tuple of each group."""
+    """Return the group of each tuple by key and pane, and the first tuple of each group."""
     groups, rows, is_lost = _find(codes, frozen(enters), frozen(untils), keys)
     if not is_lost:
         return groups, rows
-    # In great disorder sorting is better; those who let cells wait would have to do it in any case.
+    # In great disorder sorting is better; panes that wait have to be sorted in any case.
     order = ordering(enters, codes.astype(np.int64), untils)
     if order is None:
         order = np.arange(len(codes))
@@ -73,10 +71,10 @@ def _groups(codes: Codes, enters: Integers, untils: Integers, keys: int) -> tupl
 
 @njit(cache=True)
 def _find(codes: Codes, enters: Integers, untils: Integers, keys: int) -> tuple[Codes, Integers, bool]:
-    """The groups, or that it is not worth looking for them any longer.
+    """Return the groups, or that it is not worth looking for them any longer.
 
-    A tuple is mostly in the latest cell of its key, or one of the few before it: looking there is faster than
-    any hash table, and to find it nowhere does no harm if it is rare.
+    A tuple is mostly in the latest pane of its key, or one of the few before it: looking there is faster than
+    any hash table, and a miss does no harm if it is rare.
     """
     groups, firsts = np.empty(len(codes), np.int32), np.empty(len(codes), np.int64)
     before = np.empty(len(codes), np.int32)

@@ -1,4 +1,4 @@
-"""Cells that wait for the first visit of a window that has them."""
+"""Panes that wait for the first visit of a window that has them."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ from millstream.kernels.core.time_order import MOST
 from millstream.kernels.windows.pane_sweep import DueWindows
 
 Rows = tuple[Array, ...]
-"""Cells as columns: the visit at which they enter, key, the last visit, and the parts of all measures.
+"""Panes as columns: the visit at which they enter, key, the last visit, and the parts of all accumulators.
+Instead of visits there may be points, see DueWindows.
 
-Of visits there may be points, see DueWindows."""
+Of visits there may be points, see DueWindows.
+"""
 
 
 class PendingPanes:
-    """Runs of cells, by where they enter, key and where they leave; a cell may be in several."""
+    """Runs of panes, sorted by where they enter, key and where they leave; a pane may be in several."""
 
     def __init__(self, measures: Sequence[Accumulator]) -> None:
         self._measures = measures
@@ -46,7 +48,7 @@ class PendingPanes:
                 self._runs[-1] = self._folded(_in_one([self._runs[-1], last]))
 
     def take(self, partitions: Codes, due: DueWindows) -> Rows | None:
-        """The cells that enter at visits that are due, with the numbers of these; others go on waiting.
+        """Return the panes that enter at visits that are due, with these; others go on waiting.
 
         ``partitions`` has the partition of each key.
         """
@@ -66,7 +68,7 @@ class PendingPanes:
         return rows if _length(rows) else None
 
     def take_before(self, limit: int | None) -> Rows | None:
-        """All cells that enter before a point, or all there are, in the order of entering."""
+        """Return all panes that enter before a point, or all there are, in the order of entering."""
         return self._take(MOST, "right") if limit is None else self._take(limit, "left")
 
     def _take(self, limit: int, side: Literal["left", "right"]) -> Rows | None:
@@ -76,13 +78,13 @@ class PendingPanes:
         return _in_one(taken) if taken else None
 
     def merged(self, rows: Rows, *, by_key: bool = False) -> Rows:
-        """In the order of entering, or by keys first, with equal ones made one."""
+        """Return all panes in the order of entering, or by keys first, with equal ones merged."""
         enters, keys, untils = rows[0], rows[1].astype(np.int64), rows[2]
         order = ordering(keys, enters, untils) if by_key else ordering(enters, keys, untils)
         return self._folded(_taken(rows, order))
 
     def _folded(self, rows: Rows) -> Rows:
-        """With equal neighbours made one."""
+        """Merge equal neighbours."""
         is_new = changes(*rows[:3])
         if is_new.all():
             return rows
@@ -96,7 +98,7 @@ class PendingPanes:
         return tuple(columns)
 
     def parts_of(self, rows: Rows) -> list[Parts]:
-        """The columns of each measure."""
+        """Return the parts of each accumulator."""
         parts, place = [], 3
         for measure in self._measures:
             parts.append(rows[place : place + len(measure.parts)])
@@ -112,7 +114,7 @@ def _length(rows: Rows) -> int:
 
 
 def _in_one(runs: Sequence[Rows]) -> Rows:
-    """Runs as one, in order too; the shortest first, so that no row is moved often."""
+    """Merge runs into one, the shortest first, so that no row is moved often."""
     waiting = sorted(runs, key=_length, reverse=True)
     while len(waiting) > 1:
         one, other = waiting.pop(), waiting.pop()
@@ -123,28 +125,28 @@ def _in_one(runs: Sequence[Rows]) -> Rows:
 
 
 def _taken(rows: Rows, order: Integers | None) -> Rows:
-    """Some rows; parts that are left out (they are empty) stay so."""
+    """Return some rows; empty parts stay empty."""
     if order is None:
         return rows
     return tuple(column[order] if len(column) else column for column in rows)
 
 
 def _split(run: Rows, count: int) -> tuple[Rows, Rows]:
-    """The first rows and the others, these as a copy where they are few, so as not to hold on to all."""
+    """Split off the first rows; few others are copied, so as not to hold the memory of all."""
     first = tuple(column[:count] for column in run)
     rest = tuple(column[count:] for column in run)
     return first, tuple(column.copy() for column in rest) if count > len(rest[0]) else rest
 
 
 def _settled(rows: Rows, partitions: Codes, due: DueWindows) -> tuple[Rows, Rows]:
-    """Cells that wait with points: those that are due, with their visits, and those that are not yet.
+    """Split panes that wait with points into those that are due, with their visits, and the rest.
 
-    Others are in no window: none ends while they are there.
+    The others are in no window: none ends while they are there.
     """
     visits, fates = np.empty(len(rows[0]), np.int64), np.empty(len(rows[0]), np.uint8)
-    cells = tuple(frozen(column) for column in rows[:3])
+    panes = tuple(frozen(column) for column in rows[:3])
     plan = tuple(frozen(column) for column in (due.done, due.last, due.offsets, due.points))
-    _settle(cells, frozen(partitions), plan, due.horizon, visits, fates)
+    _settle(panes, frozen(partitions), plan, due.horizon, visits, fates)
     now = _taken((visits, *rows[1:]), None if (fates == _NOW).all() else np.flatnonzero(fates == _NOW))
     return now, _taken(rows, np.flatnonzero(fates == _LATER))
 
@@ -154,15 +156,15 @@ _NEVER, _LATER, _NOW = 0, 1, 2
 
 @njit(cache=True)
 def _settle(
-    cells: tuple[Array, ...],
+    panes: tuple[Array, ...],
     partitions: Codes,
     plan: tuple[Array, ...],
     horizon: int,
     visits: Integers,
     fates: Bytes,
 ) -> None:
-    """The first visit of each cell, by bisection of the visits of its partition."""
-    enters, keys, untils = cells
+    """Find the first visit of each pane, by bisection of the visits of its partition."""
+    enters, keys, untils = panes
     done, lasts, offsets, points = plan
     for i in range(len(enters)):
         partition = partitions[keys[i]]

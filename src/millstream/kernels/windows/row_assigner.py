@@ -1,58 +1,44 @@
 """Row windows: tuples are counted, in the whole stream or in each partition.
 
-In stream order they are counted when they are final, so they must come in order; in order of arrival they are
-counted as they come.
+In stream order tuples are counted when they are final, so they must come in order; in order of arrival they
+are counted as they come.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
-import pyarrow as pa
 
 from millstream.jit import njit
 from millstream.kernels.core.buffers import Array, Codes, Integers, frozen
-from millstream.kernels.core.kernel import Change, Frontier, Tuples
-from millstream.kernels.core.partition_state import WHOLE, Columns, Partitions
+from millstream.kernels.core.kernel import Frontier, Tuples
+from millstream.kernels.core.partition_state import Partitions
 from millstream.kernels.core.time_order import LEAST, MOST, as_order, from_order, order_of
+from millstream.kernels.window_specs import RowWindows
 from millstream.kernels.windows.pane_sweep import DueWindows
 from millstream.kernels.windows.slide_arithmetic import SlideArithmetic
-from millstream.kernels.windows.window_assigner import Assignment, WindowAssigner, WindowEdges
+from millstream.kernels.windows.window_assigner import (
+    Assignment,
+    PartitionedAssigner,
+    WindowEdges,
+)
 
 
-@dataclass(frozen=True)
-class RowWindows:
-    """Window w has the tuples from (w+1)*slide-range, counted from 0, to (w+1)*slide."""
-
-    range: int
-    slide: int
-    emit: int | None = None
-    per: Columns = WHOLE
-
-    def __call__(self) -> WindowAssigner:
-        return _RowAssigner(self)
-
-
-class _RowAssigner(WindowAssigner):
-    """Visits are as those of sliding windows, on the axis of counts; each partition has its own."""
+class RowAssigner(PartitionedAssigner):
+    """An assigner with the visits of sliding windows, on the axis of counts of each partition."""
 
     def __init__(self, spec: RowWindows) -> None:
+        super().__init__(Partitions(spec.per, {"count": 0, "done": 0, "newest": LEAST}))
         self._emits = spec.emit is not None
         self._ticks = SlideArithmetic(spec.range, spec.slide, 0, spec.emit)
-        self._counts = Partitions(spec.per, {"count": 0, "done": 0, "newest": LEAST})
-        self._is_float = False
         self._stamps: Integers = np.zeros(0, np.int64)
         self._offsets: Integers = np.zeros(0, np.int64)
         self._end: int | None = None
 
     def place(self, tuples: Tuples, frontier: Frontier) -> Assignment:
         self._is_float = tuples.time.dtype == np.float64
-        parts = self._counts.codes(tuples.columns)
-        self._counts.note(parts)
-        counts, newest = self._counts["count"], self._counts["newest"]
+        parts = self._parts.codes(tuples.columns)
+        self._parts.note(parts)
+        counts, newest = self._parts["count"], self._parts["newest"]
         before = counts.copy()
         ranks, stamps = np.empty(len(parts), np.int64), np.empty(len(parts), np.int64)
         _count(frozen(parts), frozen(as_order(tuples.time)), counts, newest, ranks, stamps)
@@ -61,8 +47,8 @@ class _RowAssigner(WindowAssigner):
         return Assignment(enters, untils, enters <= untils)
 
     def _list_stamps(self, parts: Codes, ranks: Integers, stamps: Integers, before: Integers) -> None:
-        """When the visits of this batch are: at the tuples that make the counts."""
-        made = self._reached(self._counts["count"]) - self._reached(before)
+        """List the times of the visits of this batch: those of the tuples that complete the counts."""
+        made = self._reached(self._parts["count"]) - self._reached(before)
         self._offsets = np.concatenate([[0], np.cumsum(made)])
         self._stamps = np.zeros(int(self._offsets[-1]), np.int64)
         reached = self._reached(ranks + 1)
@@ -72,25 +58,25 @@ class _RowAssigner(WindowAssigner):
         self._stamps[places] = stamps[is_visit]
 
     def _reached(self, counts: Integers) -> Integers:
-        """The last visit at which so many tuples, or fewer, had been counted."""
+        """Return the last visit at which so many tuples, or fewer, had been counted."""
         visits: Integers = self._ticks.place(counts)[0] - 1
         return visits
 
     def due(self, frontier: Frontier) -> DueWindows:
-        done, counts = self._counts["done"], self._counts["count"]
+        done, counts = self._parts["done"], self._parts["count"]
         last = self._reached(counts)
         if frontier.is_end:
             newest = LEAST if frontier.closing is None else order_of(frontier.closing, self._is_float)
-            self._end = max(newest, int(self._counts["newest"].max(initial=LEAST)))
+            self._end = max(newest, int(self._parts["newest"].max(initial=LEAST)))
             last = np.full(len(counts), MOST - 1)
         return DueWindows(done.copy(), last if len(last) else np.zeros(1, np.int64))
 
     def edges(self, visits: Integers, partitions: Codes) -> WindowEdges:
         ends, complete = self._ticks.ends(visits)
-        reached = self._reached(self._counts["count"])[partitions]
+        reached = self._reached(self._parts["count"])[partitions]
         in_time: Array = visits <= reached
         stamps = np.full(len(visits), self._end or 0, np.int64)
-        offsets = self._offsets[partitions] + visits - self._counts["done"][partitions] - 1
+        offsets = self._offsets[partitions] + visits - self._parts["done"][partitions] - 1
         stamps[in_time] = self._stamps[offsets[in_time]]
         return WindowEdges(
             self._ticks.starts(ends),
@@ -102,36 +88,18 @@ class _RowAssigner(WindowAssigner):
         )
 
     def finish(self) -> None:
-        self._counts["done"][:] = self._reached(self._counts["count"])
-
-    def passes(self, frontier: Frontier) -> Frontier:
-        """Tuples of the frontier's own time are still to come, and may make windows complete."""
-        return frontier if frontier.is_end else Frontier(frontier.time, -1)
-
-    def partitions(self, table: pa.Table) -> Codes:
-        return self._counts.codes(table)
-
-    def partition_columns(self, partitions: Codes) -> dict[str, pa.Array]:
-        return self._counts.columns(partitions)
+        self._parts["done"][:] = self._reached(self._parts["count"])
 
     def first_open(self, partitions: Codes) -> Integers:
-        open_: Integers = self._counts["done"][partitions] + 1
+        open_: Integers = self._parts["done"][partitions] + 1
         return open_
-
-    def snapshot(self) -> Change:
-        change = self._counts.snapshot()
-        return Change(change.added, change.dropped, {**change.meta, "is_float": self._is_float})
-
-    def restore(self, meta: Mapping[str, Any], chunks: Mapping[str, pa.Table]) -> None:
-        self._is_float = bool(meta.get("is_float", False))
-        self._counts.restore(meta, chunks)
 
 
 @njit(cache=True)
 def _count(
     parts: Codes, times: Integers, counts: Integers, newest: Integers, ranks: Integers, stamps: Integers
 ) -> None:
-    """The number of each tuple in its partition, and the largest time there so far."""
+    """Number tuples in their partitions, and note the largest time there so far."""
     for i in range(len(parts)):
         part = parts[i]
         ranks[i] = counts[part]

@@ -1,58 +1,41 @@
-"""Windows that are runs of tuples, one after the other in a partition: sessions, and START WHEN / END WHEN.
+"""Session windows and predicate windows (START WHEN, END WHEN): consecutive runs of tuples in a partition.
 
-Tuples must come in order. A session goes on as long as no gap is too long; it is complete when punctuation is
-beyond its end. A predicate window goes from a tuple that starts it to one that ends it, perhaps the same.
+Tuples must come in order. A session window goes on as long as no gap is too long; it is complete when the
+watermark is beyond its end. A predicate window goes from a tuple that starts it to one that ends it, perhaps
+the same. Both are followed by one loop: they differ only in the conditions that open and close a run.
 """
 
 from __future__ import annotations
-
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from millstream.jit import njit
+from millstream.kernels.column_names import ENDS, STARTS
 from millstream.kernels.core.buffers import Array, Codes, Integers, frozen
-from millstream.kernels.core.kernel import Change, Frontier, Tuples
-from millstream.kernels.core.partition_state import WHOLE, Columns, Partitions
+from millstream.kernels.core.kernel import Frontier, Tuples
+from millstream.kernels.core.partition_state import Partitions
 from millstream.kernels.core.time_order import LEAST, MOST, as_order, from_order, later, order_of
+from millstream.kernels.window_specs import SessionPredicateWindows
 from millstream.kernels.windows.pane_sweep import DueWindows
-from millstream.kernels.windows.window_assigner import Assignment, WindowAssigner, WindowEdges
-
-STARTS, ENDS = "__ms_starts", "__ms_ends"
-"""Columns that say which tuples start and end predicate windows."""
+from millstream.kernels.windows.window_assigner import (
+    Assignment,
+    PartitionedAssigner,
+    WindowEdges,
+)
 
 _NUMBERS = {"open": 0, "window": 0, "visits": 0, "done": -1, "start": 0, "last": 0, "reach": 0, "told": LEAST}
-"""What is kept of a partition: whether a window is open, its number, the visits so far, and those that are
-done; the first and the last time in the window, and up to when the next tuple belongs to it; the last instant
-of emission."""
+"""State of a partition: whether a window is open, its number, the visits so far, and those that are done; the
+first and the last time in the window, and up to when the next tuple belongs to it; the last instant of
+emission."""
 
 
-@dataclass(frozen=True)
-class SessionPredicateWindows:
-    """Sessions with a longest ``gap``; without one, windows between the tuples of STARTS and ENDS.
-
-    Partitions are forgotten while they have no window, unless windows are to be ``numbered`` through.
-    """
-
-    gap: int | float | None = None
-    emit: int | None = None
-    per: Columns = WHOLE
-    numbered: bool = True
-
-    def __call__(self) -> WindowAssigner:
-        return _SessionPredicateAssigner(self)
-
-
-class _SessionPredicateAssigner(WindowAssigner):
-    """Visits are the ends of runs, and instants of emission; their points are the numbers of windows."""
+class SessionPredicateAssigner(PartitionedAssigner):
+    """An assigner whose visits are ends of runs and instants of emission; points are numbers of windows."""
 
     def __init__(self, spec: SessionPredicateWindows) -> None:
+        super().__init__(Partitions(spec.per, _NUMBERS))
         self._spec = spec
-        self._parts = Partitions(spec.per, _NUMBERS)
-        self._is_float = False
         self._listed: list[Array] = []
         self._events: Array = np.zeros((0, 6), np.int64)
         self._due: DueWindows | None = None
@@ -86,7 +69,7 @@ class _SessionPredicateAssigner(WindowAssigner):
         return tuple(self._parts[name] for name in names)
 
     def due(self, frontier: Frontier) -> DueWindows:
-        """Windows that no tuple can belong to any more are complete without one."""
+        """Return due visits; windows that no tuple can belong to any more are complete without one."""
         opened = np.flatnonzero(self._parts["open"] > 0).astype(np.int32)
         if frontier.is_end:
             time, newest = MOST, frontier.closing
@@ -131,15 +114,6 @@ class _SessionPredicateAssigner(WindowAssigner):
         self._parts["done"][:] = self._parts["visits"] - 1
         self._due = None
 
-    def passes(self, frontier: Frontier) -> Frontier:
-        return frontier if frontier.is_end else Frontier(frontier.time, -1)
-
-    def partitions(self, table: pa.Table) -> Codes:
-        return self._parts.codes(table)
-
-    def partition_columns(self, partitions: Codes) -> dict[str, pa.Array]:
-        return self._parts.columns(partitions)
-
     def first_open(self, partitions: Codes) -> Integers:
         open_: Integers = self._parts["done"][partitions] + 1
         return open_
@@ -151,14 +125,6 @@ class _SessionPredicateAssigner(WindowAssigner):
     def forget(self) -> None:
         if not self._spec.numbered:
             self._parts.forget(self._parts["open"] > 0)
-
-    def snapshot(self) -> Change:
-        change = self._parts.snapshot()
-        return Change(change.added, change.dropped, {**change.meta, "is_float": self._is_float})
-
-    def restore(self, meta: Mapping[str, Any], chunks: Mapping[str, pa.Table]) -> None:
-        self._is_float = bool(meta.get("is_float", False))
-        self._parts.restore(meta, chunks)
 
 
 def _flags(column: pa.ChunkedArray) -> Array:
@@ -174,7 +140,7 @@ def _plus(times: Array, distance: int | float) -> Array:
 
 @njit(cache=True)
 def _tell(part: int, until: int, emit: int, state: tuple[Array, ...], events: Array, found: int) -> int:
-    """Instants of emission up to some time, at which the window of a partition is open."""
+    """List instants of emission up to some time, at which the window of a partition is open."""
     _, windows, visits, starts, lasts, reach, told = state
     instant = told[part] // emit + 1
     while instant * emit <= until and instant * emit <= reach[part]:
@@ -211,7 +177,7 @@ def _follow(
     untils: Integers,
     events: Array,
 ) -> int:
-    """Which window each tuple is in (none: it leaves before it enters); gives how many events there are."""
+    """Find the window of each tuple (none: it leaves before it enters); return the number of events."""
     parts, order, reaches, is_start, is_end = inputs
     opened, windows, visits, starts, lasts, reach, told = state
     sessions = len(is_start) == 0
@@ -238,7 +204,7 @@ def _follow(
 def _expire(
     parts: Codes, emit: int, limits: tuple[int, int, bool, bool], state: tuple[Array, ...], events: Array
 ) -> int:
-    """What punctuation makes complete, and what is to be told up to it."""
+    """List the windows that the watermark completes, and instants of emission up to it."""
     time, end, sessions, is_end = limits
     reach = state[5]
     found = 0

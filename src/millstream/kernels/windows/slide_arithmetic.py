@@ -1,11 +1,11 @@
-"""Where windows end on an axis of integers, and when they are looked at: the arithmetic of RANGE and SLIDE.
+"""Arithmetic of RANGE and SLIDE on an axis of integers: where windows end, and when they are visited.
 
 Window w is [origin+(w+1)*slide-range, origin+(w+1)*slide). Visits are the ends of windows and, with EMIT
-EVERY, the multiples of that amount; they are numbered through. All tuples between two neighbouring edges,
-be they starts or ends or visits, are in the same windows at the same visits: there are at most two such
-stretches for each slide, whatever the range, and one more for each instant of emission.
+EVERY, the multiples of that amount; they are numbered through. All tuples between two neighbouring edges, be
+they starts or ends or visits, are in the same windows at the same visits: there are at most two such panes
+for each slide, whatever the range, and one more for each instant of emission.
 
-Nothing here overflows: all is found by division, and what 64 bits cannot hold is the nearest that they can.
+Nothing overflows: all is computed by division, and a result beyond 64 bits is the nearest that they can hold.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from millstream.jit import njit
 from millstream.kernels.core.buffers import Array, Integers, Whole, frozen
 from millstream.kernels.core.time_order import LEAST, MOST
 
-_MOST = 0x7FFF_FFFF_FFFF_FFFF  # for compiled code, whose cache does not notice changes of other files
+_MOST = 0x7FFF_FFFF_FFFF_FFFF  # ``time_order`` is no compiled source, so its constants are not in the digest
 
 
 @dataclass(frozen=True)
 class SlideArithmetic:
-    """Visits are counted here from the origin that is the nearest to 0: ``shift`` leads to the windows' ids.
+    """Arithmetic with visits counted from the origin nearest to 0: ``shift`` leads to the windows' ids.
 
     >>> ticks = SlideArithmetic(range=4, slide=2, origin=0)
     >>> enters, untils = ticks.place(np.array([0, 1, 2, 3, 4]))
@@ -42,18 +42,18 @@ class SlideArithmetic:
 
     @property
     def period(self) -> int:
-        """After so much everything is as it was."""
+        """Period after which the pattern of edges repeats."""
         return self.slide if self.emit is None else math.lcm(self.slide, self.emit)
 
     @cached_property
     def offsets(self) -> Integers:
-        """The visits of a period."""
+        """Visits of a period."""
         ends = np.arange(0, self.period, self.slide)
         return ends if self.emit is None else np.union1d(ends, np.arange(0, self.period, self.emit))
 
     @cached_property
     def places(self) -> Integers:
-        """Which of the visits of a period are ends of windows."""
+        """Visits of a period that are ends of windows."""
         return np.searchsorted(self.offsets, np.arange(0, self.period, self.slide))
 
     @property
@@ -62,11 +62,11 @@ class SlideArithmetic:
 
     @property
     def shift(self) -> int:
-        """How many windows lie between the two origins."""
+        """Number of windows between the two origins."""
         return (self.origin - self.near_origin) // self.slide
 
     def place(self, times: Integers) -> tuple[Integers, Integers]:
-        """The first visit after each time, and the last of a window that has it; that may be before."""
+        """Return the first visit after each time, and the last of a window that has it, perhaps before."""
         enters, untils = np.empty(len(times), np.int64), np.empty(len(times), np.int64)
         sizes = self.slide, self.period, self.near_origin
         whole, rest = divmod(self.range, self.slide)
@@ -75,16 +75,16 @@ class SlideArithmetic:
         return enters, untils
 
     def first_after(self, times: Integers) -> Integers:
-        """The first visit after each time."""
+        """Return the first visit after each time."""
         return self.place(times)[0]
 
     def reached(self, time: int | float) -> int:
-        """The last visit that is not after a time."""
+        """Return the last visit that is not after a time."""
         whole, rest = divmod(int(min(max(time, LEAST), MOST)) - self.near_origin, self.period)
         return whole * len(self.offsets) + int(np.searchsorted(self.offsets, rest, "right")) - 1
 
     def ends(self, visits: Integers) -> tuple[Integers, Array]:
-        """The number of the window end at each visit, or of the next one after it; whether it is that one."""
+        """Return the number of the window end at each visit, or of the next; and whether it is there."""
         whole, place = np.divmod(visits, len(self.offsets))
         number = np.searchsorted(self.places, place)
         each = len(self.places)
@@ -93,19 +93,19 @@ class SlideArithmetic:
         return whole * each + number, complete
 
     def instants(self, visits: Integers) -> Integers:
-        """When visits are."""
+        """Return the times of visits."""
         return self._axis(visits, len(self.offsets), self.period, self.offsets)
 
     def instants_of(self, ends: Integers) -> Integers:
-        """When windows end."""
+        """Return the ends of windows."""
         return self._axis(ends, 1, self.slide, np.zeros(1, np.int64))
 
     def starts(self, ends: Integers) -> Integers:
-        """When windows begin, given the numbers of their ends."""
+        """Return the starts of windows, given the numbers of their ends."""
         return self._axis(ends, 1, self.slide, np.zeros(1, np.int64), -self.range)
 
     def _axis(self, numbers: Integers, each: int, length: int, offsets: Integers, more: int = 0) -> Integers:
-        """Numbered instants, or the nearest that 64 bits can hold."""
+        """Return numbered instants, or the nearest that 64 bits can hold."""
 
         def exact(number: int) -> int:
             whole, place = divmod(number, each)

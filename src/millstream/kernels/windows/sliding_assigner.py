@@ -1,10 +1,8 @@
-"""RANGE and SLIDE on an attribute: windows that follow from their specification alone."""
+"""Sliding windows: RANGE and SLIDE on an attribute, windows that follow from their specification alone."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -13,50 +11,32 @@ from millstream.kernels.core.buffers import Codes, Integers
 from millstream.kernels.core.kernel import Change, Frontier, Tuples
 from millstream.kernels.core.time_order import LEAST, MOST
 from millstream.kernels.core.tuple_batch import is_held
+from millstream.kernels.window_specs import SlidingWindows
 from millstream.kernels.windows.double_slide_arithmetic import DoubleSlideArithmetic
 from millstream.kernels.windows.pane_sweep import DueWindows
 from millstream.kernels.windows.slide_arithmetic import SlideArithmetic
 from millstream.kernels.windows.window_assigner import Assignment, WindowAssigner, WindowEdges
 
 
-@dataclass(frozen=True)
-class SlidingWindows:
-    """Windows [origin+(w+1)*slide-range, origin+(w+1)*slide), with partial results every ``emit``."""
-
-    range: int | Fraction
-    slide: int | Fraction
-    origin: int | Fraction = 0
-    emit: int | Fraction | None = None
-    is_float: bool = False
-    """Whether times are doubles: then all amounts are exact, and bounds are rounded."""
-    single: bool = False
-    """Whether bounds are rounded to floats."""
-
-    def __post_init__(self) -> None:
-        if self.range <= 0 or self.slide <= 0:
-            raise ValueError("RANGE and SLIDE must be positive")
-
-    @property
-    def ticks(self) -> SlideArithmetic | DoubleSlideArithmetic:
-        """Where windows end, and when they are looked at."""
-        numbers = self.range, self.slide, self.origin, self.emit
-        if self.is_float:
-            return DoubleSlideArithmetic(*numbers, single=self.single)  # type: ignore[arg-type]
-        return SlideArithmetic(*numbers)  # type: ignore[arg-type]
-
-    def __call__(self) -> WindowAssigner:
-        return _SlidingAssigner(self)
+def slide_arithmetic(spec: SlidingWindows) -> SlideArithmetic | DoubleSlideArithmetic:
+    """Return where windows end, and when they are looked at."""
+    numbers = spec.range, spec.slide, spec.origin, spec.emit
+    if spec.is_float:
+        return DoubleSlideArithmetic(*numbers, single=spec.single)  # type: ignore[arg-type]
+    return SlideArithmetic(*numbers)  # type: ignore[arg-type]
 
 
-class _SlidingAssigner(WindowAssigner):
+class SlidingAssigner(WindowAssigner):
+    """Sliding windows of all groups."""
+
     def __init__(self, spec: SlidingWindows) -> None:
         self._emits = spec.emit is not None
-        self._ticks = spec.ticks
+        self._ticks = slide_arithmetic(spec)
         self._done = LEAST
-        """The last visit that was made."""
+        """Last visit that was made."""
 
         self._reached = LEAST
-        """The last that punctuation has reached, the end of the input apart."""
+        """Last visit that the watermark has reached before the end of the input."""
 
         self._ended = False
 

@@ -1,47 +1,38 @@
-"""RANGE and SLIDE where sub-streams make promises of their own: windows of each end when it has promised so.
+"""Sliding windows of sub-streams with watermarks of their own.
 
-Windows are the same for all sub-streams, but are looked at when the one that has the group is beyond their
-end, which may be long before all others are.
+Windows are the same for all sub-streams, but are visited when the watermark of the group's sub-stream is
+beyond their end, which may be long before all others are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from millstream.kernels.column_names import Columns
 from millstream.kernels.core.buffers import Codes, Integers
 from millstream.kernels.core.kernel import STREAM, Change, Frontier, Tuples
-from millstream.kernels.core.partition_state import Columns, Partitions
+from millstream.kernels.core.partition_state import Partitions
 from millstream.kernels.core.time_order import LEAST, MOST
+from millstream.kernels.window_specs import SubstreamWindows
 from millstream.kernels.windows.pane_sweep import DueWindows
-from millstream.kernels.windows.sliding_assigner import SlidingWindows
+from millstream.kernels.windows.sliding_assigner import slide_arithmetic
 from millstream.kernels.windows.window_assigner import Assignment, WindowAssigner, WindowEdges
 
 BY_STREAM: Columns = (STREAM, "")
 
 
-@dataclass(frozen=True)
-class SubstreamWindows:
-    """Windows as SlidingWindows has them, without partial results."""
+class SubstreamAssigner(WindowAssigner):
+    """An assigner whose partitions are sub-streams; each has the visits that have been made for it."""
 
-    sliding: SlidingWindows
-
-    def __call__(self) -> WindowAssigner:
-        return _SubstreamAssigner(self.sliding)
-
-
-class _SubstreamAssigner(WindowAssigner):
-    """A partition is a sub-stream; each has the visits that have been made for it."""
-
-    def __init__(self, sliding: SlidingWindows) -> None:
-        self._ticks = sliding.ticks
+    def __init__(self, spec: SubstreamWindows) -> None:
+        self._ticks = slide_arithmetic(spec.sliding)
         self._parts = Partitions(BY_STREAM, {"done": LEAST})
         self._all = LEAST
-        """The last visit that punctuation of the whole stream has reached."""
+        """Last visit that the watermark of the whole stream has reached."""
 
         self._last: Integers = np.zeros(0, np.int64)
 

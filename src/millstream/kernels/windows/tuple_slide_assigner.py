@@ -1,61 +1,49 @@
 """Windows that slide by tuples: every n-th tuple of a partition ends a window, at its own value.
 
-The window at value w has what lies in (w-range, w], all tuples of the value w included, whichever of them
-ended it. So it is complete when punctuation is beyond w; equal values are one window.
+The window at value w has the tuples in (w-range, w], all tuples of the value w included, whichever of them
+ended it. So it is complete when the watermark is beyond w; equal values are one window.
 
-Tuples are taken in any order, as in figure 6 of the Window-ID paper. A cell is a bin of the paper: all tuples
-of a key with one value, which enter at that value (S) and leave at range after it (E). What it takes to know
-which values end windows is how many tuples there are of each.
+Tuples come in any order, as in figure 6 of the Window-ID paper. A pane is a bin of the paper: all tuples of a
+key with one value, which enter at that value (S) and leave at range after it (E). The number of tuples of
+each value tells which values end windows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from millstream.kernels.column_names import ENDS
 from millstream.kernels.core.buffers import NO_INTEGERS, Array, Codes, Integers
 from millstream.kernels.core.kernel import Change, Frontier, Tuples
-from millstream.kernels.core.partition_state import WHOLE, Columns, Partitions
+from millstream.kernels.core.partition_state import Partitions
 from millstream.kernels.core.time_order import LEAST, MOST, as_order, from_order, later, order_of
 from millstream.kernels.core.tuple_batch import is_held
+from millstream.kernels.window_specs import TupleSlideWindows
 from millstream.kernels.windows.pane_sweep import DueWindows
 from millstream.kernels.windows.value_counts import ValueCounts
-from millstream.kernels.windows.window_assigner import Assignment, WindowAssigner, WindowEdges
-
-ENDS = "__ms_ends"
-"""A column that says which tuples end a window, where that is not told by their rank."""
-
-
-@dataclass(frozen=True)
-class TupleSlideWindows:
-    """Every so many tuples a window of this range; by rank, or where the column ENDS says so."""
-
-    range: int | float
-    every: int
-    by_rank: bool
-    per: Columns = WHOLE
-
-    def __call__(self) -> WindowAssigner:
-        return _TupleSlideAssigner(self)
+from millstream.kernels.windows.window_assigner import (
+    Assignment,
+    PartitionedAssigner,
+    WindowEdges,
+)
 
 
-class _TupleSlideAssigner(WindowAssigner):
-    """Cells wait with their values, and visits have the values of their windows as points.
+class TupleSlideAssigner(PartitionedAssigner):
+    """An assigner of panes that wait with their values; points of visits are the values of windows.
 
-    Visits need no numbers but those that they have while they are made: in each partition from 0.
+    Visits have numbers only while they are made: in each partition from 0.
     """
 
     def __init__(self, spec: TupleSlideWindows) -> None:
+        super().__init__(Partitions(spec.per, {"count": 0}))
         self._spec = spec
-        self._parts = Partitions(spec.per, {"count": 0})
         self._bins = ValueCounts(self._parts)
-        """Of the tuples that count: all, or those that end a window."""
+        """Counts of the tuples that count: all, or those that end a window."""
 
-        self._is_float = False
         self._frontier = LEAST
         self._offsets = self._points = NO_INTEGERS
 
@@ -86,7 +74,7 @@ class _TupleSlideAssigner(WindowAssigner):
         return DueWindows(done, visits - 1, *listed, enters_at_points=True, horizon=self._frontier)
 
     def _ends(self, parts: Codes, values: Integers, counts: Integers) -> tuple[Codes, Integers]:
-        """Which bins have an n-th tuple, of bins that nothing comes before any more."""
+        """Select the bins with an n-th tuple, of bins before which no tuple can come any more."""
         if not self._spec.by_rank or self._spec.every == 1:
             return parts, values
         heads = np.flatnonzero(np.diff(parts, prepend=-1))
@@ -109,15 +97,6 @@ class _TupleSlideAssigner(WindowAssigner):
     def finish(self) -> None:
         self._offsets = self._points = NO_INTEGERS
 
-    def passes(self, frontier: Frontier) -> Frontier:
-        return frontier if frontier.is_end else Frontier(frontier.time, -1)
-
-    def partitions(self, table: pa.Table) -> Codes:
-        return self._parts.codes(table)
-
-    def partition_columns(self, partitions: Codes) -> dict[str, pa.Array]:
-        return self._parts.columns(partitions)
-
     def first_open(self, partitions: Codes) -> Integers:
         return np.full(len(partitions), LEAST)
 
@@ -133,12 +112,11 @@ class _TupleSlideAssigner(WindowAssigner):
         return len(self._bins)
 
     def snapshot(self) -> Change:
-        parts, bins = self._parts.snapshot(), self._bins.snapshot(self._frontier)
-        meta = {**parts.meta, **bins.meta, "is_float": self._is_float, "frontier": self._frontier}
+        parts, bins = super().snapshot(), self._bins.snapshot(self._frontier)
+        meta = {**parts.meta, **bins.meta, "frontier": self._frontier}
         return Change({**parts.added, **bins.added}, (*parts.dropped, *bins.dropped), meta)
 
     def restore(self, meta: Mapping[str, Any], chunks: Mapping[str, pa.Table]) -> None:
-        self._is_float = bool(meta.get("is_float", False))
+        super().restore(meta, chunks)
         self._frontier = int(meta.get("frontier", LEAST))
-        self._parts.restore(meta, chunks)
         self._bins.restore(meta, chunks, self._frontier)

@@ -1,4 +1,4 @@
-"""ValueCounts: how many tuples of a partition have a value, for values that punctuation has not passed."""
+"""ValueCounts: the number of tuples of a partition by value, for values that the watermark has not passed."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _COUNT = "count"
 
 
 class ValueCounts:
-    """Tuples come in any order; a bin is all that is kept of those of one value, however many they are.
+    """Counts of tuples, which come in any order, by partition and value (a bin).
 
-    A chunk of state has what came between two snapshots and still waited at the second. Values are integers
-    in their order.
+    A chunk of state has the bins that came between two snapshots and still waited at the second. Values are
+    integers in their order.
     """
 
     def __init__(self, partitions: Partitions) -> None:
@@ -46,7 +46,7 @@ class ValueCounts:
             self._fresh.append(rows)
 
     def take(self, before: int | None) -> tuple[Codes, Integers, Integers]:
-        """Partitions, values and counts of the bins before a value, or of all, in that order."""
+        """Remove the bins before a value, or all; return their partitions, values and counts, in order."""
         rows = self._waiting.take_before(before)
         self._waiting.settle()
         if rows is None:
@@ -55,7 +55,7 @@ class ValueCounts:
         return partitions, values, counts
 
     def snapshot(self, before: int) -> Change:
-        """What has changed; the bins before some value have been taken."""
+        """Return the changes; the bins before some value have been taken."""
         ledger = self._ledger
         dropped = ledger.drop_before((before, 0))
         fresh = [tuple(column[rows[0] >= before] for column in rows) for rows in self._fresh]
@@ -79,7 +79,7 @@ class ValueCounts:
         return self._ledger.add(pa.table(columns), (int(values.max()), 0))
 
     def restore(self, meta: Mapping[str, Any], chunks: Mapping[str, pa.Table], before: int) -> None:
-        """Become what it was; partitions have been restored."""
+        """Restore the counts; partitions have been restored."""
         self._waiting = PendingPanes([Count(None)])
         for name, table in self._ledger.restored(meta, chunks):
             values, counts = (

@@ -1,7 +1,7 @@
 """WindowAggregate: aggregates over bracket windows of every kind.
 
-Tuples are taken as they come and counted in cells, of which windows are made (semantics 3; cells are the
-panes, and the bins, of Li et al.). A window's result comes out once, when punctuation has passed its end.
+Tuples are aggregated as they come into panes, of which windows are made (semantics 3; panes, and bins, of Li
+et al.). A window's result is emitted once, when the watermark has passed its end.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from millstream.kernels.core.radix_sort import ordering
 from millstream.kernels.core.state_chunks import Ledger, is_wasteful
 from millstream.kernels.core.time_order import as_order
 from millstream.kernels.specs import WindowSpec
+from millstream.kernels.windows.assigner_selection import assigner_of
 from millstream.kernels.windows.pane_sweep import DueWindows, PaneLog, SweepResult
 from millstream.kernels.windows.panes import ENTER, UNTIL, to_panes
 from millstream.kernels.windows.pending_panes import PendingPanes, Rows
@@ -36,17 +37,17 @@ from millstream.kernels.windows.window_assigner import WindowAssigner, WindowEdg
 
 
 class WindowAggregate(Kernel):
-    """One row for each window and key that has a tuple in it, with the columns of the group.
+    """A kernel with one row for each window and key that has a tuple in it, with the columns of the group.
 
-    Cells wait until the first window that has them is looked at. Then they are rows of a log over which the
-    windows pass, as windows of OVER pass over tuples. A chunk of state has the cells to which tuples were
-    added between two snapshots; the same cell may be in several.
+    Panes wait until the first window that has them is visited. Then they are rows of a log over which the
+    windows slide, as windows of OVER slide over tuples. A chunk of state has the panes to which tuples were
+    added between two snapshots; a pane may be in several.
     """
 
     def __init__(self, spec: WindowSpec) -> None:
         check(spec.aggregates)
         self._spec = spec
-        self._placing: WindowAssigner = spec.placing()
+        self._placing: WindowAssigner = assigner_of(spec.assigner)
         self._ledger = Ledger("cells")
         self._number = 0
         self._fresh: list[pa.Table] = []
@@ -56,7 +57,7 @@ class WindowAggregate(Kernel):
     def _start_over(self) -> None:
         self._keys = KeyTable()
         self._partitions = Buffer(np.int32)
-        """The partition of each key."""
+        """Partition of each key."""
 
         self._groups: list[pa.Table] = []
         self._log = PaneLog()
@@ -71,13 +72,13 @@ class WindowAggregate(Kernel):
     def process(self, tuples: Tuples, frontier: Frontier) -> Tuples:
         placed = self._placing.place(tuples, frontier)
         spec = self._spec
-        cells = to_panes(tuples, placed, spec.group_by, spec.aggregates)
+        panes = to_panes(tuples, placed, spec.group_by, spec.aggregates)
         if self._schema is None:
-            self._schema = cells.schema
+            self._schema = panes.schema
             self._start_over()
-        if cells.num_rows:
-            self._fresh.append(cells)
-            self._import(cells)
+        if panes.num_rows:
+            self._fresh.append(panes)
+            self._import(panes)
         out = self._advance(frontier)
         self._waiting.settle()
         if frontier.is_end:
@@ -101,35 +102,35 @@ class WindowAggregate(Kernel):
         return self._log.active if self._placing.merges else self._log.live
 
     def passes(self, frontier: Frontier) -> Frontier:
-        """Every window that ends at the frontier or before it is out."""
+        """Return the frontier of results: every window that ends up to the frontier has been emitted."""
         return self._placing.passes(frontier)
 
-    def _import(self, cells: pa.Table) -> None:
-        """Let cells wait, those of windows that are open already too: they enter the next visit at once."""
+    def _import(self, panes: pa.Table) -> None:
+        """Add panes, also of windows that are open already: those enter the next visit at once."""
         known = len(self._keys)
-        codes = self._keys.of(cells)
-        partitions = self._placing.partitions(cells)
+        codes = self._keys.of(panes)
+        partitions = self._placing.partitions(panes)
         if len(self._keys) > known:
             rows = first_rows(np.maximum(codes, known - 1) - known + 1)
             rows = rows[codes[rows] >= known]
-            self._add_groups(cells.select(self._spec.group_by).take(pa.array(rows)))
+            self._add_groups(panes.select(self._spec.group_by).take(pa.array(rows)))
             self._partitions.extend(partitions[rows])
-        enters = np.maximum(_integers(cells[ENTER]), self._placing.first_open(partitions))
-        parts = [part for measure in self._measures for part in measure.of_table(cells)]
-        self._waiting.add((enters, codes, _integers(cells[UNTIL]), *parts))
+        enters = np.maximum(_integers(panes[ENTER]), self._placing.first_open(partitions))
+        parts = [part for measure in self._measures for part in measure.of_table(panes)]
+        self._waiting.add((enters, codes, _integers(panes[UNTIL]), *parts))
 
     def _add_groups(self, groups: pa.Table) -> None:
-        """Keep the columns of new keys; tables of like size are made one, so that there are few."""
+        """Add the columns of new keys; tables of like size are joined, so that there are few."""
         self._groups.append(groups)
         while len(self._groups) > 1 and self._groups[-2].num_rows < 2 * self._groups[-1].num_rows:
             last = self._groups.pop()
             self._groups[-1] = pa.concat_tables([self._groups[-1], last]).combine_chunks()
 
     def _groups_of(self, codes: Array) -> dict[str, Any]:
-        """The columns of the groups that keys are."""
+        """Return the columns of the groups that keys are."""
         if not self._spec.group_by:
             return {}
-        assert self._schema is not None, "there have been cells"
+        assert self._schema is not None, "there have been panes"
         groups = pa.concat_tables(self._groups or [self._schema.empty_table().select(self._spec.group_by)])
         groups = groups.take(pa.array(codes))
         return dict(zip(groups.column_names, groups.columns, strict=True))
@@ -157,7 +158,7 @@ class WindowAggregate(Kernel):
     def _in_order(
         self, sweep: SweepResult, partitions: Codes, due: DueWindows
     ) -> tuple[SweepResult, WindowEdges]:
-        """Results by time, window and key, with their edges. They come by keys, and sorting is stable."""
+        """Sort results by time, window and key, with their edges; they come by keys."""
         same = np.zeros(len(sweep.visits), np.int64)
         if len(due.last) > 1:
             edges = self._placing.edges(sweep.visits, partitions[sweep.codes])
@@ -180,7 +181,8 @@ class WindowAggregate(Kernel):
             rows = tuple(part[np.maximum(sources, 0)] if len(part) else part for part in parts)
             if not is_plain:
                 for part, again in zip(rows, trail.rows(~sources[repeated]), strict=True):
-                    part[repeated] = again
+                    if len(part):
+                        part[repeated] = again
             trail.append(rows, self._log.previous.view)
 
     def _results(self, sweep: SweepResult, edges: WindowEdges) -> Tuples:
@@ -212,7 +214,7 @@ class WindowAggregate(Kernel):
         return pa.table(columns)
 
     def _export(self) -> pa.Table:
-        """All cells that windows to come may have, each once."""
+        """Return all panes that windows to come may have, each once."""
         live = self._log.live_rows()
         codes = self._log.codes.view[live]
         enters = self._placing.first_open(self._partitions.view[codes])
@@ -221,7 +223,7 @@ class WindowAggregate(Kernel):
         waiting = self._waiting.everything()
         if waiting is not None:
             rows = tuple(np.concatenate(both) for both in zip(rows, waiting, strict=True))
-        assert self._schema is not None, "there have been cells"
+        assert self._schema is not None, "there have been panes"
         if not len(rows[0]):
             return self._schema.empty_table()
         rows = self._waiting.merged(rows)
@@ -247,12 +249,12 @@ class WindowAggregate(Kernel):
         meta = {"number": self._number, **ledger.meta(), **placing.meta}
         return Change({**added, **placing.added}, (*dropped, *placing.dropped), meta)
 
-    def _still_needed(self, cells: pa.Table) -> pa.Table:
-        needed = self._placing.is_alive(_integers(cells[UNTIL]), self._placing.partitions(cells))
-        return cells if needed.all() else cells.filter(pa.array(needed))
+    def _still_needed(self, panes: pa.Table) -> pa.Table:
+        needed = self._placing.is_alive(_integers(panes[UNTIL]), self._placing.partitions(panes))
+        return panes if needed.all() else panes.filter(pa.array(needed))
 
-    def _written(self, cells: pa.Table) -> dict[str, pa.Table]:
-        return self._ledger.add(cells, _mark(cells))
+    def _written(self, panes: pa.Table) -> dict[str, pa.Table]:
+        return self._ledger.add(panes, _mark(panes))
 
     def restore(self, meta: Mapping[str, Any], chunks: Mapping[str, pa.Table]) -> None:
         self._placing.restore(meta, chunks)
@@ -276,8 +278,8 @@ class WindowAggregate(Kernel):
         return self._cells + self._placing.rows
 
 
-def _mark(cells: pa.Table) -> tuple[int, int]:
-    return int(_integers(cells[UNTIL]).max()), 0
+def _mark(panes: pa.Table) -> tuple[int, int]:
+    return int(_integers(panes[UNTIL]).max()), 0
 
 
 def _integers(column: pa.ChunkedArray) -> Integers:

@@ -1,6 +1,6 @@
-"""WindowAssigner: at which visits the tuples of a batch enter and leave, and which visits are due.
+"""WindowAssigner: the visits at which the tuples of a batch enter and leave, and the visits that are due.
 
-This is what kinds of windows differ in. All else (cells, the sweep, aggregates, state) they have in common.
+Kinds of windows differ only in this. Panes, the sweep, aggregates and state are common to all.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import pyarrow as pa
 from millstream.kernels.core import arrow_buffers
 from millstream.kernels.core.buffers import Array, Codes, Integers
 from millstream.kernels.core.kernel import LAST, Change, Frontier, Times, Tuples
+from millstream.kernels.core.partition_state import Partitions
 from millstream.kernels.core.time_order import LEAST
 from millstream.kernels.windows.pane_sweep import DueWindows
 
@@ -24,7 +25,7 @@ MICROSECONDS_PER_DAY = 86_400_000_000
 
 @dataclass(frozen=True)
 class Assignment:
-    """The visits of each tuple: where it enters, and until when it is there; or points (DueWindows).
+    """Visits of each tuple: where it enters, and the last at which it is there; or points (DueWindows).
 
     Tuples that are in no window are not ``inside``.
     """
@@ -36,10 +37,10 @@ class Assignment:
 
 @dataclass(frozen=True)
 class WindowEdges:
-    """What there is to say of each result besides its group and its aggregates.
+    """Columns of results besides group and aggregates.
 
-    A window without a beginning has no ``start``. ``keep`` says which results there are after all: the end of
-    the input makes no partial ones.
+    A window without a beginning has no ``start``. ``keep`` tells which results to emit: the end of the input
+    makes no partial ones.
     """
 
     start: Times | None
@@ -69,7 +70,7 @@ class WindowEdges:
 
 
 def instants(numbers: Times, type_: pa.DataType) -> pa.Array:
-    """Instants in their own type, or the nearest that it has."""
+    """Return instants in their own type, or the nearest that it has."""
     if pa.types.is_floating(type_):
         limit = np.finfo(type_.to_pandas_dtype()).max
         return pa.array(np.clip(numbers, -limit, limit), pa.float64()).cast(type_, safe=False)
@@ -89,61 +90,87 @@ def instants(numbers: Times, type_: pa.DataType) -> pa.Array:
 
 
 class WindowAssigner(ABC):
-    """One kind of windows."""
+    """A kind of windows."""
 
     merges = False
-    """Whether cells of a key that have entered need not be told apart any more, as they leave together."""
+    """True if panes of a key that have entered can be merged, as they leave together."""
 
     @abstractmethod
     def place(self, tuples: Tuples, frontier: Frontier) -> Assignment:
-        """Take the tuples of a batch."""
+        """Assign the tuples of a batch to visits."""
 
     @abstractmethod
     def due(self, frontier: Frontier) -> DueWindows:
-        """What is due after that batch."""
+        """Return the visits that are due after that batch."""
 
     @abstractmethod
     def edges(self, visits: Integers, partitions: Codes) -> WindowEdges:
-        """Of visits that are due."""
+        """Return the edges of visits that are due."""
 
     def finish(self) -> None:  # noqa: B027 (most have nothing to do)
-        """The visits that were due have been made."""
+        """Note that the visits that were due have been made."""
 
     def passes(self, frontier: Frontier) -> Frontier:
-        """What may be told about the results: every window that ends at the frontier or before it is out."""
+        """Return the frontier of results: every window that ends up to the frontier has been emitted."""
         return frontier if frontier.is_end else Frontier(frontier.time, LAST)
 
     @abstractmethod
     def first_open(self, partitions: Codes) -> Integers:
-        """The first visit that has not been made (or a point before it), of each of these partitions."""
+        """Return the first visit of each partition that has not been made (or a point before it)."""
 
     def is_alive(self, untils: Integers, partitions: Codes) -> Array:
-        """Which cells a window still to come may have."""
+        """Tell which panes a window still to come may have."""
         alive: Array = untils >= self.first_open(partitions)
         return alive
 
     def horizon(self) -> int:
-        """Cells that are there until some point before it are in no window to come, in any partition."""
+        """Return a point: panes that leave before it are in no window to come, in any partition."""
         return LEAST
 
     def partitions(self, table: pa.Table) -> Codes:
-        """The partition in which windows of tuples or cells are counted; most kinds have only one."""
+        """Return the partition in which windows of tuples or panes are counted; most kinds have only one."""
         return np.zeros(table.num_rows, np.int32)
 
     def partition_columns(self, partitions: Codes) -> dict[str, pa.Array]:
-        """What tells partitions apart in a table, where it is not the key."""
+        """Return the columns that identify partitions in a table, where that is not the key."""
         return {}
 
     def forget(self) -> None:  # noqa: B027
-        """Let go of partitions that need not be remembered; the others may get new codes."""
+        """Delete partitions that are no longer needed; the others may get new codes."""
 
     @property
     def rows(self) -> int:
-        """How many rows of state there are besides the cells."""
+        """Number of rows of state besides the panes."""
         return 0
 
     def snapshot(self) -> Change:
         return Change()
 
     def restore(self, meta: Mapping[str, Any], chunks: Mapping[str, pa.Table]) -> None:  # noqa: B027
-        """Become what it was when that was written."""
+        """Restore the state of snapshots."""
+
+
+class PartitionedAssigner(WindowAssigner):
+    """A kind of windows that follow from the tuples of each partition of the stream."""
+
+    def __init__(self, parts: Partitions) -> None:
+        self._parts = parts
+        self._is_float = False
+
+    def passes(self, frontier: Frontier) -> Frontier:
+        """Return the frontier of results: tuples of its own time may still come and complete windows."""
+        return frontier if frontier.is_end else Frontier(frontier.time, -1)
+
+    def partitions(self, table: pa.Table) -> Codes:
+        return self._parts.codes(table)
+
+    def partition_columns(self, partitions: Codes) -> dict[str, pa.Array]:
+        return self._parts.columns(partitions)
+
+    def snapshot(self) -> Change:
+        change = self._parts.snapshot()
+        return Change(change.added, change.dropped, {**change.meta, "is_float": self._is_float})
+
+    def restore(self, meta: Mapping[str, Any], chunks: Mapping[str, pa.Table]) -> None:
+        self._is_float = bool(meta.get("is_float", False))
+        self._parts.restore(meta, chunks)

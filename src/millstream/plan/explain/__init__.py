@@ -1,1 +1,1 @@
-"""EXPLAIN: plans, patterns and what patterns share, as text or as graphs."""
+"""EXPLAIN: plans, patterns and conditions that patterns share, as text or as graphs."""

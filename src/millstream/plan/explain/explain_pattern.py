@@ -16,11 +16,11 @@ MODES: dict[str, Callable[[Pattern], str]] = {
     "PATTERN DOT": lambda form: dot(form, resumes(facts_of(form))),
     "PATTERN MERMAID": lambda form: mermaid(form, resumes(facts_of(form))),
 }
-"""How the form of a pattern is shown, by the mode of EXPLAIN."""
+"""Renderers of a pattern by the mode of EXPLAIN."""
 
 
 def explained_patterns(plan: Node, mode: str) -> str:
-    """All patterns of a plan. A graph stands by itself, so that a program can be given it to draw."""
+    """Return all patterns of a plan. A graph has no title, so that it can be passed to a drawing program."""
     clauses = [node.pattern for node in plan.walk() if isinstance(node, PatternMatch)]
     if not clauses:
         return "this query has no sequence pattern"

@@ -1,7 +1,7 @@
 """The automaton of a pattern as a graph, in the languages of Graphviz (DOT) and Mermaid.
 
-A state is an element that has taken a tuple. Solid edges are taken with a tuple, or when a star is complete.
-Dotted ones show where the search goes on after a failure.
+A state is an element that has taken a tuple. Solid edges consume a tuple or complete a star. Dotted edges
+show where the search continues after a failure.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ START, MATCH = "start", "match"
 
 @dataclass(frozen=True)
 class Edge:
-    """From a state to another; ``failure`` if the attempt ends here and another goes on there."""
+    """An edge between states; ``failure`` if the attempt ends here and another continues there."""
 
     source: str
     target: str
@@ -34,10 +34,10 @@ def _taken(form: Pattern) -> Iterator[Edge]:
     texts, before, complete = ConditionText(form), START, ""
     for number, element in enumerate(form.elements):
         state = f"e{number}"
-        asked = texts.conditions(element.per_tuple) or "any tuple"
-        yield Edge(before, state, f"{complete}, then {asked}" if complete else asked)
+        conditions = texts.conditions(element.per_tuple) or "any tuple"
+        yield Edge(before, state, f"{complete}, then {conditions}" if complete else conditions)
         if element.star:
-            yield Edge(state, state, asked)
+            yield Edge(state, state, conditions)
         before = state
         complete = f"complete: {texts.conditions(element.final)}" if element.final else ""
     trailing = form.elements[-1].star
@@ -45,7 +45,7 @@ def _taken(form: Pattern) -> Iterator[Edge]:
 
 
 def _failed(form: Pattern, table: dict[Failure, ResumePoint]) -> Iterator[Edge]:
-    """The attempt that goes on has what lies before its next element, and so is in the state of that."""
+    """Yield the edges of failures; the attempt that continues is in the state before its next element."""
     for failure, resume in table.items():
         inside = resume.offered != resume.starts[-1]
         state = resume.next if inside else resume.next - 1
@@ -59,7 +59,7 @@ def _state(element: int) -> str:
 
 
 def dot(form: Pattern, table: dict[Failure, ResumePoint]) -> str:
-    """For Graphviz."""
+    """Return the graph for Graphviz."""
     lines = ["digraph pattern {", "  rankdir=LR;", f"  {START} [shape=point];"]
     lines += [f"  e{i} [shape=circle, label={_quoted(_name(form, i))}];" for i in range(len(form.elements))]
     lines.append(f"  {MATCH} [shape=doublecircle];")
@@ -70,7 +70,7 @@ def dot(form: Pattern, table: dict[Failure, ResumePoint]) -> str:
 
 
 def mermaid(form: Pattern, table: dict[Failure, ResumePoint]) -> str:
-    """For Markdown pages."""
+    """Return the graph for Markdown pages."""
     lines = ["flowchart LR", f"  {START}(( ))"]
     lines += [f'  e{i}(("{_escaped(_name(form, i))}"))' for i in range(len(form.elements))]
     lines.append(f"  {MATCH}((({MATCH})))")
@@ -90,7 +90,7 @@ def _quoted(text: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Mermaid knows characters by the names that they have in HTML."""
+    """Replace characters by the entity names that Mermaid shares with HTML."""
     for character, name in (("#", "#35;"), ('"', "#quot;"), ("<", "#lt;"), (">", "#gt;")):
         text = text.replace(character, name)
     return text

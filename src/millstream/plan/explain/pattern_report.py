@@ -1,4 +1,4 @@
-"""A pattern explained: what each element asks, what follows from it, and how the search uses that."""
+"""Report on a pattern: the conditions of its elements, their implications, and their use in the search."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TAKES = {True: "1", False: "0", None: "?"}
 
 
 def explained(form: Pattern) -> str:
-    """All of it, as text."""
+    """Return the whole report as text."""
     facts = facts_of(form)
     table = resumes(facts)
     parts: list[tuple[str, Iterable[str]]] = [
@@ -35,8 +35,8 @@ def explained(form: Pattern) -> str:
     return "\n".join(line for title, lines in parts for line in (title, *(f"  {one}" for one in lines)))
 
 
-def columns(rows: Iterable[Sequence[str]]) -> list[str]:
-    """Rows of words, one under the other."""
+def _columns(rows: Iterable[Sequence[str]]) -> list[str]:
+    """Align rows of words in columns."""
     listed = [list(row) for row in rows]
     widths = [max(map(len, column)) for column in zip(*listed, strict=True)]
     return ["  ".join(w.ljust(n) for w, n in zip(row, widths, strict=True)).rstrip() for row in listed]
@@ -57,11 +57,11 @@ def _elements(form: Pattern) -> list[str]:
         rows.append((name_of(form, number), when, texts.conditions(element.per_tuple) or "any"))
         if element.final:
             rows.append(("", "complete", texts.conditions(element.final)))
-    return columns(rows)
+    return _columns(rows)
 
 
 def _automaton(form: Pattern) -> list[str]:
-    """From state to state; a star stays where it is as long as it takes tuples."""
+    """List the transitions; a star stays in its state while it takes tuples."""
     names = ["start", *(form.elements[i].name for i in range(len(form.elements))), "match"]
     rows = []
     for number, element in enumerate(form.elements):
@@ -70,28 +70,31 @@ def _automaton(form: Pattern) -> list[str]:
             rows.append((element.name, "->", element.name, f"{element.name} takes the tuple"))
     last = form.elements[-1]
     how = f"a tuple that {last.name} does not take, or the end of the input" if last.star else "at once"
-    return columns([*rows, (names[-2], "->", names[-1], how)])
+    return _columns([*rows, (names[-2], "->", names[-1], how)])
 
 
-# ---------------------------------------------------------------- what follows
+# ---------------------------------------------------------------- implications
 
 
 def _implications(form: Pattern, facts: PatternFacts) -> list[str]:
-    given = [form.elements[i].name for i in range(len(form.elements))]
-    wanted = [*given, *(["before"] if facts.stars[0] else [])]
-    lines = _matrix("taken by", given, wanted, facts.known.theta)
-    lines += _matrix("refused by", given, wanted, facts.known.phi)
+    row_names = [form.elements[i].name for i in range(len(form.elements))]
+    column_names = [*row_names, *(["before"] if facts.stars[0] else [])]
+    lines = _matrix("taken by", row_names, column_names, facts.known.theta)
+    lines += _matrix("refused by", row_names, column_names, facts.known.phi)
     if facts.stars[0]:
-        lines.append(f"before: {given[0]} would take it, so no attempt starts behind it")
+        lines.append(f"before: {row_names[0]} would take it, so no attempt starts behind it")
     return lines
 
 
-def _matrix(title: str, given: list[str], wanted: list[str], matrix: Matrix) -> list[str]:
+def _matrix(title: str, row_names: list[str], column_names: list[str], matrix: Matrix) -> list[str]:
     def shown(row: Sequence[Known]) -> list[str]:
-        return [_TAKES[known] for known in row[: len(wanted)]]
+        return [_TAKES[known] for known in row[: len(column_names)]]
 
-    rows = [(title, "", *wanted), *(("", name, *shown(row)) for name, row in zip(given, matrix, strict=True))]
-    return columns(rows)
+    rows = [
+        (title, "", *column_names),
+        *(("", name, *shown(row)) for name, row in zip(row_names, matrix, strict=True)),
+    ]
+    return _columns(rows)
 
 
 # ---------------------------------------------------------------- shift and next
@@ -103,7 +106,7 @@ def _table(form: Pattern, table: dict[Failure, ResumePoint]) -> list[str]:
         at = form.elements[failure.element].name + (", complete" if failure.final else "")
         start = _spot(resume.starts[0], failure, form)
         rows.append((at, str(resume.shift), str(resume.next + 1), start, _asked(resume, failure, form)))
-    return columns(rows)
+    return _columns(rows)
 
 
 def _spot(position: TuplePosition, failure: Failure, form: Pattern) -> str:
@@ -123,7 +126,7 @@ def _asked(resume: ResumePoint, failure: Failure, form: Pattern) -> str:
     return name if resume.offered == resume.starts[0] else f"{name} {where}"
 
 
-# ---------------------------------------------------------------- what is kept
+# ---------------------------------------------------------------- state
 
 
 def _kept(form: Pattern, facts: PatternFacts, table: dict[Failure, ResumePoint]) -> Iterator[str]:
@@ -133,12 +136,12 @@ def _kept(form: Pattern, facts: PatternFacts, table: dict[Failure, ResumePoint])
         tuples = "no tuples" if first is None else f"tuples from {_from(first, form)} on"
         grows = " grows" if element.star else " is asked"
         rows.append((f"while {element.name}{grows}", tuples))
-    yield from columns(rows)
+    yield from _columns(rows)
     texts = ConditionText(form)
     for number, element in enumerate(form.elements):
-        said = [text for owner, text in _mentions(form, texts) if owner == number]
-        if said:
-            yield f"of {element.name}: {', '.join(dict.fromkeys(said))}"
+        mentions = [text for owner, text in _mentions(form, texts) if owner == number]
+        if mentions:
+            yield f"of {element.name}: {', '.join(dict.fromkeys(mentions))}"
 
 
 def _from(position: TuplePosition, form: Pattern) -> str:
@@ -149,7 +152,7 @@ def _from(position: TuplePosition, form: Pattern) -> str:
 
 
 def _mentions(form: Pattern, texts: ConditionText) -> Iterator[tuple[int, str]]:
-    """What is said of an element when its tuple is gone: by later elements, in the end, and in results."""
+    """Yield the references to an element after its tuple: by later elements, in the end, in results."""
     for number, element in enumerate(form.elements):
         for condition in (*element.per_tuple, *element.final):
             for owner, text, now in _parts(condition, form, texts):

@@ -1,4 +1,4 @@
-"""Plans as text for people."""
+"""Plans as text."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from millstream.plan.update_patterns import shown_patterns
 
 
 def tree(plan: Node) -> str:
-    """A plan as an indented tree, results at the top.
+    """Return a plan as an indented tree, results at the top.
 
-    Every line is an operator; below it stand its inputs.
+    Every line is an operator; its inputs stand below it.
     """
     return _text(plan, lambda node: "", lambda node: [])
 
 
 def explained(plan: Node) -> str:
-    """The same for EXPLAIN, with the update pattern of every operator whose result varies with time.
+    """Return the tree for EXPLAIN, with the update pattern of every operator whose result varies with time.
 
-    Below an operator with windows also stands how each aggregate is computed.
+    An operator with windows is followed by the algorithms of its aggregates.
     """
     patterns = shown_patterns(plan)
     return _text(plan, lambda node: f"  -- {patterns[id(node)]}" if id(node) in patterns else "", _notes)

@@ -1,1 +1,1 @@
-"""Rewrite rules: a file each, a function of the same name, from a node to a better one or to itself."""
+"""Rewrite rules: a file each with a function of its name, which returns a better node or the same."""

@@ -1,4 +1,4 @@
-"""A projection of a projection is one projection."""
+"""Merge of consecutive projections."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from millstream.plan.rules.substitution import columns_of, outputs_of, substitut
 
 
 def merge_projects(node: Node) -> Node:
-    """``Project (Rename (Project x))`` becomes one ``Project``, where no work is done twice for it."""
+    """``Project (Rename (Project x))`` becomes one ``Project``, unless it would compute a value twice."""
     if not isinstance(node, Project):
         return node
     inner = node.input.input if isinstance(node.input, Rename) else node.input

@@ -1,4 +1,4 @@
-"""Joins of several windows begin with the smallest."""
+"""Join order: joins of several windows begin with the smallest."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _INNER = ("inner", "cross")
 
 
 def order_window_joins(node: Node) -> Node:
-    """``(a JOIN b) JOIN c`` in the order of their windows, so that what is kept of the first join is small.
+    """``(a JOIN b) JOIN c`` in the order of their windows, so that the state of the first join is small.
 
-    Inner joins commute and associate (Patroumpas and Sellis, section 5). This changes the order of their
-    columns, so it is done below what names its columns.
+    Inner joins commute and associate (Patroumpas and Sellis, section 5). Reordering changes the order of the
+    columns, so it is done below nodes that name their columns.
     """
     return node.map_inputs(_ordered) if isinstance(node, Project | WindowAggregate) else node
 
@@ -51,23 +51,23 @@ def _conditions(node: Node) -> Iterable[Expr]:
 
 
 def _by_size(joined: Sequence[Node], conditions: Sequence[Expr]) -> list[Node]:
-    """The smallest first, and then always the smallest that an equality relates to those before it.
+    """Order windows: the smallest first, then always the smallest that an equality relates to those before.
 
-    Where there is none, any other condition is better than all pairs. Equal ones stay as they were written.
+    Without an equality, any other condition is better than all pairs. Equal sizes keep the written order.
     """
-    waiting = sorted(joined, key=_size)
-    ordered = [waiting.pop(0)]
+    pending = sorted(joined, key=_size)
+    ordered = [pending.pop(0)]
     equalities = [condition for condition in conditions if _is_equality(condition)]
-    while waiting:
+    while pending:
         before = _relations(ordered)
         related = (
             one
             for relating in (equalities, conditions)
-            for one in waiting
+            for one in pending
             if any(_relates(condition, before, _relations([one])) for condition in relating)
         )
-        following = next(related, waiting[0])
-        waiting.remove(following)
+        following = next(related, pending[0])
+        pending.remove(following)
         ordered.append(following)
     return ordered
 
@@ -86,13 +86,13 @@ def _relates(condition: Expr, before: frozenset[str], other: frozenset[str]) -> 
 
 
 def _joined_again(ordered: Sequence[Node], conditions: Sequence[Expr]) -> Node:
-    """A condition belongs to the first join that has all of its columns."""
+    """Join in this order; a condition goes to the first join that has all of its columns."""
     first, *others = ordered
-    plan, waiting = first, list(conditions)
+    plan, pending = first, list(conditions)
     for other in others:
-        known = _relations([plan, other])
-        now = tuple(condition for condition in waiting if _lower(condition.relations()) <= known)
-        waiting = [condition for condition in waiting if condition not in now]
+        available = _relations([plan, other])
+        now = tuple(condition for condition in pending if _lower(condition.relations()) <= available)
+        pending = [condition for condition in pending if condition not in now]
         plan = WindowJoin(plan, other, "inner" if now else "cross", now)
     return plan
 
@@ -110,10 +110,10 @@ def _size(node: Node) -> tuple[int, Decimal]:
 
 
 def _window_size(window: Window) -> tuple[int, Decimal]:
-    """By kind, then by extent.
+    """Return a sort key: kind, then extent.
 
-    Nothing is known of the rates of streams when a plan is made. So so many tuples come before so much time,
-    which come before so many tuples of who knows how many partitions, and windows that only grow come last.
+    The rates of streams are unknown when a plan is made. So windows of n tuples come before windows of time,
+    which come before n tuples of an unknown number of partitions; windows that only grow come last.
     """
     match window:
         case NowWindow():

@@ -1,11 +1,11 @@
-"""What ON says of one window is a condition on that window."""
+"""Conditions of ON on one window, moved to that window."""
 
 from __future__ import annotations
 
+from millstream.plan.join_conditions import divided, with_conditions
 from millstream.plan.nodes import Node, WindowJoin
-from millstream.plan.rules.sides import divided, with_conditions
 
-# The sides whose rows may be left out where ON does not hold; those of the others are kept in any case.
+# The sides whose rows are dropped if ON does not hold; rows of the other sides are preserved.
 _LEFT_OUT = {
     "inner": ("left", "right"),
     "left": ("right",),
@@ -16,7 +16,7 @@ _LEFT_OUT = {
 
 
 def push_condition_to_join_side(node: Node) -> Node:
-    """``a JOIN b ON x``: a condition that concerns one side alone is asked there, before the join."""
+    """``a JOIN b ON x``: a condition on one side alone is tested there, before the join."""
     if not isinstance(node, WindowJoin):
         return node
     own, others = divided(node.conditions, node, _LEFT_OUT.get(node.kind, ()))

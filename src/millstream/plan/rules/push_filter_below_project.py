@@ -1,4 +1,4 @@
-"""A filter on computed columns is a filter on what they are computed from."""
+"""Filters on computed columns, moved below the projection."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from millstream.plan.rules.substitution import outputs_of, pushed_below
 
 
 def push_filter_below_project(node: Node) -> Node:
-    """``Filter (Project x)`` becomes ``Project (Filter x)``, so that rows go before work is done on them.
+    """``Filter (Project x)`` becomes ``Project (Filter x)``, so that fewer columns are computed.
 
-    A condition stays above if it uses what cannot be computed twice alike (rand(), a subquery).
+    A condition stays above if it uses a value that differs between evaluations (rand(), a subquery).
     """
     if not isinstance(node, Filter) or not isinstance(node.input, Project):
         return node

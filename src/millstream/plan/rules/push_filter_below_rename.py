@@ -1,4 +1,4 @@
-"""A filter on a renamed input is a filter on the input under its own names."""
+"""Filters on a renamed input, moved below the renaming."""
 
 from __future__ import annotations
 

@@ -1,19 +1,19 @@
-"""A condition on the content of a window of time is one on the stream."""
+"""Filters on the content of a window of time, moved to its stream."""
 
 from __future__ import annotations
 
 from millstream.analysis.queries.resolved_expression import ColumnRef, Expr
 from millstream.plan.nodes import Filter, Node, RelationToStream, Windowed, filtered
-from millstream.plan.relation_variance import RSTREAM, changed_below, is_logical, runs_dry, windows_in
-from millstream.windows.window_spec import slides
+from millstream.plan.relation_variance import RSTREAM, changed_below, runs_dry, windows_in
+from millstream.windows.window_properties import is_contextual, slides
 
 
 def push_filter_below_window(node: Node) -> Node:
-    """``Filter (Windowed x)`` becomes ``Windowed (Filter x)``, so that no tuple is kept for nothing.
+    """``Filter (Windowed x)`` becomes ``Windowed (Filter x)``, so that filtered tuples are not stored.
 
-    Selection commutes with logical windows only (Patroumpas and Sellis, section 5): the latest n tuples are
-    others once some have been left out. Windows that are reported when they end are left alone: there the
-    condition is asked before a window is filled in any case.
+    Selection commutes with logical windows only (Patroumpas and Sellis, section 5): dropping tuples changes
+    which are the latest n. Windows that are reported when they end are not rewritten: there the condition is
+    tested before a window is filled anyway.
     """
     if not isinstance(node, RelationToStream) or _shows_every_slide(node):
         return node
@@ -21,7 +21,7 @@ def push_filter_below_window(node: Node) -> Node:
 
 
 def _shows_every_slide(node: RelationToStream) -> bool:
-    """Whether a result that stays is given again at slides up to the last tuple, whatever that is."""
+    """Return whether a result that does not expire is repeated at slides up to the last tuple of any kind."""
     return node.kind == RSTREAM and any(map(slides, windows_in(node.input))) and not runs_dry(node.input)
 
 
@@ -38,12 +38,12 @@ def _sunk(node: Node) -> Node:
 
 
 def is_askable_below(condition: Expr, windowed: Windowed) -> bool:
-    """Whether a condition speaks of tuples only, and a window holds the same ones if it is asked before."""
+    """Return whether a condition concerns tuples only and can be tested before a window."""
     bounds = {_key(column) for column in windowed.bounds}
     columns = [_key(column) for column in condition.columns()]
     return (
         windowed.streaming
-        and is_logical(windowed.window)
+        and not is_contextual(windowed.window)
         and condition.movable
         and bool(columns)
         and bounds.isdisjoint(columns)

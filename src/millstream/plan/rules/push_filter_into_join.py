@@ -1,16 +1,16 @@
-"""A condition that concerns one side of a join is tested before the join."""
+"""Conditions on one side of a join, moved below the join."""
 
 from __future__ import annotations
 
 from millstream.analysis.queries.resolved_expression import Expr
 from millstream.plan.nodes import Filter, Node, TableJoin, filtered
 
-# The sides for whose rows a join invents no NULLs.
+# The sides whose columns the join does not fill with NULL.
 _KEPT = {"inner": ("left", "right"), "cross": ("left", "right"), "left": ("left",), "right": ("right",)}
 
 
 def push_filter_into_join(node: Node) -> Node:
-    """``Filter (a JOIN b)``: conditions about a alone go below the join, to a; likewise for b."""
+    """``Filter (a JOIN b)``: conditions on a alone go below the join, to a; likewise for b."""
     if not isinstance(node, Filter) or not isinstance(node.input, TableJoin):
         return node
     join = node.input

@@ -1,11 +1,11 @@
-"""A condition on joined windows is one of the join, or one of a side."""
+"""Conditions on joined windows, moved into the join or to one side."""
 
 from __future__ import annotations
 
+from millstream.plan.join_conditions import divided, with_conditions
 from millstream.plan.nodes import Filter, Node, WindowJoin, filtered
-from millstream.plan.rules.sides import divided, with_conditions
 
-# The sides for whose rows a join invents no NULLs and whose columns it has.
+# The sides whose columns the join outputs and does not fill with NULL.
 _KEPT = {
     "inner": ("left", "right"),
     "cross": ("left", "right"),
@@ -17,10 +17,10 @@ _KEPT = {
 
 
 def push_filter_into_window_join(node: Node) -> Node:
-    """``Filter (a JOIN b)``: conditions about a go to a, those about b to b, others into an inner join.
+    """``Filter (a JOIN b)``: conditions on a go to a, those on b to b, others into an inner join.
 
-    A side takes in a condition only over windows that let it through to their streams (Patroumpas and Sellis,
-    section 5): behind a row window it would save nothing that the join does not save.
+    A side accepts a condition only if its windows commute with it (Patroumpas and Sellis, section 5): behind
+    a row window it would save no more than the join does.
     """
     if not isinstance(node, Filter) or not isinstance(node.input, WindowJoin):
         return node

@@ -1,4 +1,4 @@
-"""Moving an expression below an operator: its columns become what they are made of."""
+"""Substitution of columns by their definitions, to move an expression below an operator."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from millstream.plan.nodes import Project, Rename
 Key = tuple[str, str]
 
 _LONGEST = 500
-"""Characters of an expression that other expressions may be put into; renamed columns always may."""
+"""Limit on the characters of a substituted expression; renamed columns are always substituted."""
 
 
 def outputs_of(project: Project) -> dict[Key, Expr]:
-    """What each column of a projection is computed from."""
+    """Return the expression of each column of a projection."""
     return {("", output.name.lower()): output.expr for output in project.outputs}
 
 
 def columns_of(rename: Rename) -> dict[Key, ColumnRef]:
-    """What each column of a renamed input is called below."""
+    """Return the column below each column of a renamed input."""
     return {
         (own.relation, own.name.lower()): below
         for own, below in zip(rename.schema, rename.input.schema, strict=True)
@@ -27,7 +27,7 @@ def columns_of(rename: Rename) -> dict[Key, ColumnRef]:
 
 
 def substituted(expr: Expr, values: Mapping[Key, Expr | ColumnRef]) -> Expr | None:
-    """The expression in terms of the values, or None where it may not be moved or would grow too long."""
+    """Return the expression with its columns replaced; None if not movable, or if it grows too long."""
     if not expr.movable:
         return None
     for column in expr.columns():
@@ -40,17 +40,17 @@ def substituted(expr: Expr, values: Mapping[Key, Expr | ColumnRef]) -> Expr | No
 
 
 def _grows_too_long(expr: Expr, values: Mapping[Key, Expr | ColumnRef]) -> bool:
-    """Whether the values would make an expression long: along a chain of streams lengths may even double."""
+    """Return whether substitution makes an expression too long: a chain of streams may double its length."""
     columns = list(expr.columns())
-    found = [values[column.relation, column.name.lower()] for column in columns]
-    grown = sum(len(value.sql) for value in found if isinstance(value, Expr) and value.column is None)
+    substitutes = [values[column.relation, column.name.lower()] for column in columns]
+    grown = sum(len(value.sql) for value in substitutes if isinstance(value, Expr) and value.column is None)
     return grown > 0 and grown + len(expr.sql) > _LONGEST
 
 
 def pushed_below(
     conditions: Iterable[Expr], values: Mapping[Key, Expr | ColumnRef]
 ) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
-    """The conditions that can be tested further down (in terms of the values), and those that cannot."""
+    """Divide conditions into those that can be tested below, with columns replaced, and those that cannot."""
     below, above = [], []
     for condition in conditions:
         moved = substituted(condition, values)

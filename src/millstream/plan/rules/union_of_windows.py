@@ -1,4 +1,4 @@
-"""The union of equal windows is the window of the union."""
+"""Union of equal windows, rewritten as a window of the union."""
 
 from __future__ import annotations
 
@@ -8,20 +8,19 @@ from millstream.analysis.queries.resolved_expression import of_column
 from millstream.analysis.queries.resolved_query import Output
 from millstream.catalog.entries import TimestampKind
 from millstream.plan.nodes import Node, Project, StreamScan, StreamUnion, Windowed, WindowSetOperation
-from millstream.plan.relation_variance import is_logical
 from millstream.plan.time_attributes import attribute_beside_time
-from millstream.windows.window_spec import LandmarkWindow, Window
+from millstream.windows.window_properties import has_bounds, is_contextual
 
 _BOUNDS = frozenset({"window_start", "window_end", "wid"})
 
 
 def union_of_windows(node: Node) -> Node:
-    """``Windowed a UNION ALL Windowed b`` becomes ``Windowed (a UNION ALL b)``: one queue for two.
+    """``Windowed a UNION ALL Windowed b`` becomes ``Windowed (a UNION ALL b)``, which needs one queue.
 
     This holds for equal windows of time only (Patroumpas and Sellis, section 5): two windows of n rows have
-    twice n. Both must be measured by the timestamp, along which streams are merged. Projections go below, as
-    they commute with any window. The merged stream has no column for the bounds of a landmark to be compared
-    with, so landmark windows with bounds stay as they are.
+    2n. Both must be on the timestamp, by which streams are merged. Projections are moved below, as they
+    commute with any window. The merged stream has no column for the bounds of a landmark window, so landmark
+    windows with bounds are not rewritten.
     """
     if not isinstance(node, WindowSetOperation) or node.kind != "UNION" or not node.all:
         return node
@@ -46,19 +45,15 @@ def _is_equal(one: Windowed, other: Windowed) -> bool:
     return (
         windows[0] == windows[1]
         and one.edge == other.edge
-        and is_logical(windows[0])
-        and not _has_bounds(windows[0])
+        and not is_contextual(windows[0])
+        and not has_bounds(windows[0])
         and not windows[0].partition_by
         and all(map(_is_on_timestamp, (one, other)))
     )
 
 
-def _has_bounds(window: Window) -> bool:
-    return isinstance(window, LandmarkWindow) and (window.start is not None or window.end is not None)
-
-
 def _is_on_timestamp(windowed: Windowed) -> bool:
-    """Whether a window is measured by a timestamp that its tuples bring along."""
+    """Return whether a window is on a timestamp that its tuples carry."""
     latent = any(
         (isinstance(node, StreamScan) and node.stream.timestamp.kind is TimestampKind.LATENT)
         or (isinstance(node, StreamUnion) and node.latent)

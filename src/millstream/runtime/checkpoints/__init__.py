@@ -1,1 +1,1 @@
-"""Checkpoints: the manifest, result files, and Spark's part of it."""
+"""Checkpoints: the manifest, result files, and Spark's part."""

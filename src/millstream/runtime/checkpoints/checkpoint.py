@@ -1,7 +1,7 @@
-"""Where a query keeps what it needs to go on after an interruption.
+"""The checkpoint of a query: the files from which it continues after an interruption.
 
-Everything is under one directory with the name of the query: Spark's own checkpoint, the control stream, the
-results so far, and a manifest that says which query it was.
+One directory with the name of the query holds Spark's own checkpoint, the control stream, the results so far,
+and a manifest that identifies the query.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from millstream.runtime.checkpoints.spark_checkpoint import SparkCheckpoint
 from millstream.scratch import temporary
 
 FORMAT = 7
-"""Number of the format of all that a checkpoint holds: one with another number is refused."""
+"""Number of the checkpoint format; a checkpoint with another number is refused."""
 
 _FROM_A_COPY = "put back a copy of the whole directory, or start with a new one"
 _MANIFEST = "query.json"
@@ -31,28 +31,28 @@ _TOGETHER = "+"
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The directory of one query; a temporary one goes with the query."""
+    """The directory of one query; a temporary one is removed with the query."""
 
     directory: Path
     durable: bool = False
     visible: bool = True
-    """Whether Spark's part of it is where we look: a cluster may have another file system."""
+    """Whether Spark's part is on the local file system: a cluster may have another file system."""
 
     @classmethod
     def temporary(cls) -> Checkpoint:
         return cls(temporary("checkpoint-"))
 
     @classmethod
-    def kept(cls, above: Path, *names: str, visible: bool = True) -> Checkpoint:
-        """That of a query, or of some that share what they read, under a directory that the user named."""
+    def for_queries(cls, above: Path, *names: str, visible: bool = True) -> Checkpoint:
+        """Open the checkpoint of one query, or of several that share a scan, in the user's directory."""
         directory = above / _TOGETHER.join(names)
         for other in sorted(above.glob(f"*/{_MANIFEST}")):
             before = other.parent.name.split(_TOGETHER)
             if set(before) & set(names) and before != list(names):
                 raise ExecutionError(
-                    f"the checkpoint in '{above}' is of a script that read a stream together for "
-                    f"{_listed(before)}, and now it would be for {_listed(names)}",
-                    hint="start with a new directory, or run the script as it was",
+                    f"the checkpoint in '{above}' was written by queries {_listed(before)} sharing one scan; "
+                    f"this run would share it among {_listed(names)}",
+                    hint="start with a new directory, or run the script without changes",
                 )
         try:
             directory.mkdir(parents=True, exist_ok=True)
@@ -64,7 +64,7 @@ class Checkpoint:
         checkpoint = cls(directory, durable=True, visible=visible)
         if checkpoint.is_new and not checkpoint.spark_part.is_empty:
             raise checkpoint._damaged(
-                f"{_MANIFEST} is missing, which tells whose state it is",
+                f"{_MANIFEST} is missing, which identifies the query",
                 "put it back, or start with a new directory",
             )
         return checkpoint
@@ -79,7 +79,7 @@ class Checkpoint:
 
     @property
     def done(self) -> int | None:
-        """The last batch that Spark will not run again; None if that cannot be known."""
+        """The last batch that Spark will not run again; None if it cannot be determined."""
         return self.spark_part.done if self.visible else None
 
     @property
@@ -92,25 +92,25 @@ class Checkpoint:
 
     @property
     def current(self) -> Path | None:
-        """Where the current result of the query is kept, if anybody may ask for it."""
+        """The directory of the materialized result."""
         return self.directory / "current" if self.durable else None
 
     @property
     def is_new(self) -> bool:
-        """Whether no run has been here before."""
+        """Return whether no earlier run has used the checkpoint."""
         return not (self.directory / _MANIFEST).exists()
 
     @property
     def since(self) -> float:
-        """When the query was first started, in seconds since 1970."""
+        """The time of the query's first start, in seconds since 1970."""
         manifest = self.directory / _MANIFEST
         return (manifest if manifest.exists() else self.directory).stat().st_mtime
 
     def claim(self, name: str, identity: Identity, shards: int, ports: Sequence[int] = ()) -> None:
-        """Make sure that what is here belongs to this query, and is whole.
+        """Check that the checkpoint belongs to this query and is complete; a new one gets its manifest.
 
-        State of one query means nothing to another: a run with another identity is refused. ``ports`` are
-        those that the query reads: what has come to them is kept until it has been read.
+        The state of one query is meaningless to another, so a run with another identity is refused. ``ports``
+        are the ports that the query reads: their lines are stored until it has read them.
         """
         if not self.durable:
             return
@@ -156,26 +156,26 @@ class Checkpoint:
                 raise self._damaged(reason)
 
     def _manifest(self) -> dict[str, Any]:
-        """Content of the manifest, if it is one of this version."""
+        """Read the manifest, and check that its format is that of this version."""
         try:
-            found = json.loads((self.directory / _MANIFEST).read_text(encoding="utf-8"))
+            manifest = json.loads((self.directory / _MANIFEST).read_text(encoding="utf-8"))
         except OSError as error:
             raise self._damaged(f"{_MANIFEST} cannot be read: {error.strerror or error}") from None
         except ValueError:
             raise self._damaged(f"{_MANIFEST} is not JSON") from None
-        if not isinstance(found, dict) or "format" not in found:
-            raise self._damaged(f"{_MANIFEST} does not tell its format")
-        if found["format"] != FORMAT:
+        if not isinstance(manifest, dict) or "format" not in manifest:
+            raise self._damaged(f"{_MANIFEST} has no format number")
+        if manifest["format"] != FORMAT:
             raise ExecutionError(
-                f"the checkpoint in '{self.directory}' has format {found['format']}, "
+                f"the checkpoint in '{self.directory}' has format {manifest['format']}, "
                 f"and this version of Millstream reads format {FORMAT}",
                 hint="start with a new directory, or run it with the version that wrote it"
-                + (f" ({found['version']})" if found.get("version") else ""),
+                + (f" ({manifest['version']})" if manifest.get("version") else ""),
             )
         expected = {"shards": int, "identity": str, "queries": list, "plan": list}
-        if not all(isinstance(found.get(name), type_) for name, type_ in expected.items()):
-            raise self._damaged(f"{_MANIFEST} is not whole")
-        return found
+        if not all(isinstance(manifest.get(name), type_) for name, type_ in expected.items()):
+            raise self._damaged(f"{_MANIFEST} is incomplete")
+        return manifest
 
     def _damaged(self, reason: str, remedy: str = _FROM_A_COPY) -> ExecutionError:
         return ExecutionError(f"the checkpoint in '{self.directory}' is damaged: {reason}", hint=remedy)
@@ -186,13 +186,13 @@ class Checkpoint:
 
 
 def readers_of(above: Path, port: int) -> list[Path]:
-    """Spark's checkpoints of all queries under a directory that read a port, whether they run or not."""
-    found = []
+    """Return Spark's checkpoints of all queries under a directory that read a port, running or not."""
+    directories = []
     for manifest in above.glob(f"*/{_MANIFEST}"):
         with contextlib.suppress(OSError, ValueError, AttributeError):
             if port in json.loads(manifest.read_text(encoding="utf-8")).get("ports", ()):
-                found.append(manifest.parent / "spark")
-    return found
+                directories.append(manifest.parent / "spark")
+    return directories
 
 
 def _listed(names: Sequence[str]) -> str:

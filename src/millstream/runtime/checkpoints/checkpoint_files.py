@@ -1,7 +1,7 @@
-"""Arrow files that a checkpoint keeps beside Spark's part of it, and a ledger that tells how many there are.
+"""Arrow files that a checkpoint stores beside Spark's part, and a ledger with their number.
 
-Files are named by the batch that wrote them, and are whole or not there, also after a loss of power. The
-ledger never counts more files than there are, so that a file that has been removed is missed.
+Files are named by the batch that wrote them and are written atomically, even if power is lost. The ledger
+never counts more files than there are, so a removed file is detected.
 """
 
 from __future__ import annotations
@@ -24,9 +24,8 @@ _LEDGER = "ledger.json"
 class CheckpointFiles:
     """The Arrow files of a directory.
 
-    ``done`` is the last batch that Spark will not run again, -1 if there is none, and None if that is not
-    known. What a batch has written that is run again may be damaged; anything else that is damaged or gone
-    is refused.
+    ``done`` is the last batch that Spark will not run again, -1 if there is none, and None if it is unknown.
+    Files of a batch that will be run again may be damaged; any other damaged or missing file is refused.
     """
 
     def __init__(self, directory: Path, done: int | None = None) -> None:
@@ -45,11 +44,11 @@ class CheckpointFiles:
 
     @property
     def paths(self) -> list[Path]:
-        """The files, in the order of their batches."""
+        """Return the files in the order of their batches."""
         return [self._directory / name for name in sorted(self._names)]
 
     def write(self, name: str, table: pa.Table) -> Path:
-        """Write a file, or write it again."""
+        """Write or overwrite a file."""
 
         def write(path: Path) -> None:
             with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
@@ -66,7 +65,6 @@ class CheckpointFiles:
         return path
 
     def drop(self, names: Collection[str]) -> None:
-        """Remove files."""
         gone = self._names.intersection(names)
         if not gone:
             return
@@ -95,13 +93,13 @@ class CheckpointFiles:
         for name in sorted(self._names):
             batch = _batch(name)
             if batch is None:
-                raise self._damaged(f"{name} is no file of a checkpoint", "remove it")
+                raise self._damaged(f"{name} is not a checkpoint file", "remove it")
             if self._done is not None and batch > self._done + 1:
                 raise self._damaged(f"there is batch {batch}, but Spark's checkpoint ends at {self._done}")
             if not _is_whole(self._directory / name):
                 if self._done is None or batch <= self._done or name.endswith(".whole.arrow"):
-                    raise self._damaged(f"{name} is not whole")
-                # Spark has not committed the batch, and will run it again.
+                    raise self._damaged(f"{name} is incomplete")
+                # Spark has not committed the batch and will run it again.
                 (self._directory / name).unlink()
                 self._names.discard(name)
 
@@ -129,7 +127,7 @@ def _is_whole(path: Path) -> bool:
 
 
 def cannot_write(error: OSError, directory: Path) -> ExecutionError:
-    """The error of a directory that results cannot be kept in."""
+    """Return the error for a directory that results cannot be written to."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return ExecutionError(
             f"the disk is full: results cannot be kept in {directory}",

@@ -1,4 +1,4 @@
-"""The identity of a query, by which a checkpoint is known to be its own."""
+"""The identity of a query, which decides whether a checkpoint belongs to it."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from millstream.masking import masked
 from millstream.syntax.canonical_text import canonical_text
 
 _BEFORE, _SHOWN = 60, 200
-"""Characters of a text that are shown before a difference, and altogether."""
+"""Characters of a text shown before a difference, and in total."""
 
 
 @dataclass(frozen=True)
 class Identity:
-    """Texts of queries, for people, and lines of JSON for all that their results depend on.
+    """Texts of queries, for messages, and lines of JSON with everything that the results depend on.
 
-    Only the lines count: the text of a query does not show what its streams and aggregates are, and may be
-    written in other ways.
+    Only the lines are compared: the text of a query does not show the definitions of its streams and
+    aggregates, and equivalent queries may be written differently.
     """
 
     texts: tuple[str, ...]
@@ -28,7 +28,7 @@ class Identity:
 
     @classmethod
     def together(cls, identities: Iterable[Identity]) -> Identity:
-        """Return that of queries that share what they read."""
+        """Return the identity of queries that share a scan."""
         several = list(identities)
         return cls(
             tuple(text for one in several for text in one.texts),
@@ -40,7 +40,7 @@ class Identity:
         return hashlib.sha256("\n".join(self.lines).encode()).hexdigest()
 
     def as_data(self) -> dict[str, Any]:
-        """Return it as JSON, without secrets."""
+        """Return the identity as JSON data without secrets."""
         return {
             "identity": self.digest,
             "queries": [masked(text) for text in self.texts],
@@ -49,7 +49,7 @@ class Identity:
 
 
 def difference(before: dict[str, Any], now: dict[str, Any]) -> str:
-    """Tell where two identities differ: in the text of a query, or else in something that it uses.
+    """Describe the difference of two identities: in the text of a query, or else in a definition.
 
     >>> scan = {"queries": ["SELECT a FROM s"], "plan": ['["scan", {"slack": 2}]']}
     >>> difference(scan, {"queries": ["SELECT a FROM s"], "plan": ['["scan", {"slack": 9}]']})
@@ -76,7 +76,7 @@ def _texts(texts: Sequence[str]) -> list[str]:
 
 
 def _around(text: str, other: str) -> str:
-    """Return the part of a text where it begins to differ from another."""
+    """Return the part of a text around its first difference from another."""
     pairs = enumerate(zip(text, other, strict=False))
     at = next((i for i, (a, b) in pairs if a != b), min(len(text), len(other)))
     start = 0 if len(text) <= _SHOWN else max(0, at - _BEFORE)
@@ -85,7 +85,7 @@ def _around(text: str, other: str) -> str:
 
 
 def _first(old: Any, new: Any, path: str = "") -> tuple[str, Any, Any]:
-    """Return the first place where two values differ, with both."""
+    """Return the path of the first difference of two values, with both values."""
     if isinstance(old, dict) and isinstance(new, dict):
         for key in sorted({*old, *new}):
             if old.get(key) != new.get(key):

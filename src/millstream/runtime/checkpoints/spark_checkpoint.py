@@ -1,8 +1,8 @@
-"""Spark's part of a checkpoint, read from outside: how far it is, what it has read, whether it is whole.
+"""Spark's part of a checkpoint, inspected from outside: its progress, its inputs, and damage.
 
 Spark writes ``offsets/N`` before it runs batch N, ``commits/N`` after it, and for a source of files
-``sources/I/K``, the list of files that entry K of its log stands for; now and then one ``K.compact`` takes
-the place of all entries before it. Everything but the last batches may be gone.
+``sources/I/K``, the list of files of entry K in the source's log; from time to time one ``K.compact``
+replaces all entries before it. Spark may have removed everything but the last batches.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _COMPACT = ".compact"
 
 
 class SparkCheckpoint:
-    """The directory that Spark keeps for one query, which need not be there yet."""
+    """The directory that Spark writes for one query; it may not exist yet."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -29,7 +29,7 @@ class SparkCheckpoint:
 
     @property
     def committed(self) -> int:
-        """The last batch that Spark knows to be complete; -1 if there is none."""
+        """The last batch that Spark has committed; -1 if there is none."""
         return max(self._numbers("commits"), default=-1)
 
     @property
@@ -38,25 +38,25 @@ class SparkCheckpoint:
         return max(self.committed, max(self._numbers("offsets"), default=0) - 1)
 
     def mend(self) -> None:
-        """Remove a commit that was not written whole: Spark then runs the batch again, to the same effect."""
+        """Remove an incomplete commit file: Spark then runs the batch again, with the same effect."""
         last = self.directory / "commits" / str(self.committed)
         if last.exists() and _lines(last) is None:
             last.unlink()
             last.with_name(f".{last.name}.crc").unlink(missing_ok=True)
 
     def damage(self) -> str | None:
-        """Why Spark could not go on from here; None if it can, as far as can be seen."""
+        """Return the reason why Spark cannot continue from here; None if no damage is visible."""
         offsets, committed = self._numbers("offsets"), self.committed
         if not offsets:
             started = committed >= 0 or any(max(self._log(source), default=0) for source in self._sources())
             return "the files in spark/offsets are missing" if started else None
         last = max(*offsets, committed)
-        # Of a batch that is to be run again, Spark needs the beginning too.
+        # To repeat a batch, Spark also needs the offsets of the batch before.
         for batch in (last, max(last - 1, 0)):
             if batch not in offsets:
                 return f"spark/offsets/{batch} is missing"
             if self._offsets(batch) is None:
-                return f"spark/offsets/{batch} is not whole"
+                return f"spark/offsets/{batch} is incomplete"
         reached = max((entry for source in self._sources() for entry in self._log(source)), default=-1)
         read = max((offset for offset in self._offsets(last) or () if offset is not None), default=-1)
         if reached < read and not self._is_numbered(last):
@@ -70,18 +70,18 @@ class SparkCheckpoint:
                 if entry not in entries:
                     return f"spark/sources/{source}/{entry} is missing"
                 if _lines(entries[entry]) is None:
-                    return f"spark/sources/{source}/{entries[entry].name} is not whole"
+                    return f"spark/sources/{source}/{entries[entry].name} is incomplete"
         return None
 
     def positions(self, batch: int) -> dict[int, int]:
-        """By the number of a source of files: the last entry of its log that batches up to this have read."""
+        """Return, by number of the file source, the last log entry read by batches up to this one."""
         return self._positions(batch)
 
     def files(self, source: int, after: int, until: int) -> Iterator[Path]:
-        """Files that some entries of a source's log stand for."""
+        """Yield the files of a range of entries in a source's log."""
         entries = self._log(source)
         for entry in range(after + 1, until + 1):
-            # An entry that is no more has gone into the next compact one.
+            # A removed entry has been merged into the next compact one.
             later = [
                 number for number, path in entries.items() if number >= entry and path.suffix == _COMPACT
             ]
@@ -95,21 +95,21 @@ class SparkCheckpoint:
         offsets = self._offsets(batch) or []
         if self._is_numbered(batch):
             return {number: offset for number, offset in enumerate(offsets) if offset is not None}
-        # Which offset is whose cannot be told: every source has read at least as much as the one behind all.
+        # Offsets cannot be assigned to sources: every source has read at least the smallest of them.
         least = min((-1 if offset is None else offset for offset in offsets), default=-1)
         return {number: least for number in self._sources() if least >= 0}
 
     def _is_numbered(self, batch: int) -> bool:
-        """Whether each source has one offset, in their order: one that a query reads twice has two."""
+        """Return whether each source has one offset, in their order: a source that is read twice has two."""
         return len(self._offsets(batch) or ()) == len(self._sources())
 
     def _offsets(self, batch: int) -> list[int | None] | None:
-        """The entries of logs that the sources had read with a batch; None for a source of another kind."""
+        """Return the log entries that the sources had reached with a batch; None for other sources."""
         lines = _lines(self.directory / "offsets" / str(batch))
         if lines is None:
             return None
         try:
-            # The first line is about the batch, and then each source has one; "-" if nothing has come yet.
+            # The first line describes the batch; then each source has one line, "-" before its first data.
             sources: list[Any] = [None if line == "-" else json.loads(line) for line in lines[1:]]
         except ValueError:
             return None
@@ -122,14 +122,14 @@ class SparkCheckpoint:
         return sorted(self._numbers("sources"))
 
     def _log(self, source: int) -> dict[int, Path]:
-        """The entries of a source's log; a compact one stands for all before it too."""
+        """Return the entries of a source's log; a compact one replaces all before it."""
         directory = self.directory / "sources" / str(source)
-        found: dict[int, Path] = {}
+        entries: dict[int, Path] = {}
         with contextlib.suppress(OSError):
             for path in directory.iterdir():
                 if path.stem.isdigit() and path.suffix in ("", _COMPACT):
-                    found[int(path.stem)] = path
-        return found
+                    entries[int(path.stem)] = path
+        return entries
 
     def _numbers(self, name: str) -> set[int]:
         with contextlib.suppress(OSError):
@@ -138,7 +138,7 @@ class SparkCheckpoint:
 
 
 def _lines(path: Path) -> list[str] | None:
-    """The lines of one of Spark's files after that of its version; None if it is not whole."""
+    """Return the lines of a Spark file after its version line; None if the file is incomplete."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, ValueError):

@@ -11,11 +11,19 @@ from decimal import Decimal, InvalidOperation
 from types import MappingProxyType
 from typing import Any
 
-from millstream.catalog.entries import NO_TIMESTAMP, NOT_FINITE, Port, Reader, Stream, TimestampKind
+from millstream.catalog.entries import (
+    NO_TIMESTAMP,
+    NOT_FINITE,
+    OUTERMOST,
+    Port,
+    Reader,
+    Stream,
+    TimestampKind,
+)
 from millstream.types import Field, Kind, Type
 
 _LONGEST = 120
-"""Characters of a record that are shown."""
+"""Characters of a record shown in a message."""
 
 _RANGES = MappingProxyType({Kind.TINYINT: 7, Kind.SMALLINT: 15, Kind.INT: 31, Kind.BIGINT: 63})
 _MISSING = frozenset({"na", "n/a", "nan", "null", "none", "nil", "-", "--", "?", "\\n", "."})
@@ -45,6 +53,8 @@ def _cause(record: str, reason: str, stream: Stream) -> str:
         return f"column '{timestamp}', the timestamp, is NULL"
     if reason == NOT_FINITE:
         return f"column '{timestamp}', the timestamp, is not a finite number"
+    if reason == OUTERMOST:
+        return f"column '{timestamp}', the timestamp, is the smallest or the largest BIGINT"
     internal = timestamp if stream.timestamp.kind is TimestampKind.INTERNAL else None
     fields = [field for field in stream.schema if field.name != internal]
     reader = stream.origin if isinstance(stream.origin, Reader) else None
@@ -90,16 +100,16 @@ def _csv_cause(record: str, fields: list[Field], reader: Reader | None) -> str:
     for field, value in zip(fields, values, strict=True):
         if value in ("", null):
             continue
-        given = formats.get(field.type.kind)
-        if given is not None:
-            suspect = suspect or _cannot(field, value, f"it may not match the given format {given!r}")
+        pattern = formats.get(field.type.kind)
+        if pattern is not None:
+            suspect = suspect or _cannot(field, value, f"it may not match the given format {pattern!r}")
         elif not _fits_text(value, field.type):
             return _cannot(field, value, _remedy(value, field.type))
     return suspect
 
 
-def _wrong_count(record: str, separator: str, found: int, declared: int) -> str:
-    cause = f"it has {found} field{'' if found == 1 else 's'}, and the stream has {declared} columns"
+def _wrong_count(record: str, separator: str, fields: int, declared: int) -> str:
+    cause = f"it has {fields} field{'' if fields == 1 else 's'}, and the stream has {declared} columns"
     for other in ";\t|,":
         if other != separator and record.count(other) == declared - 1:
             shown = "\\t" if other == "\t" else other
@@ -108,12 +118,12 @@ def _wrong_count(record: str, separator: str, found: int, declared: int) -> str:
 
 
 def _cannot(field: Field, value: str, remedy: str) -> str:
-    said = f"column '{field.name}' {field.type} cannot be read from '{value}'"
-    return f"{said}; {remedy}" if remedy else said
+    cause = f"column '{field.name}' {field.type} cannot be read from '{value}'"
+    return f"{cause}; {remedy}" if remedy else cause
 
 
 def _fits_text(value: str, kind: Type) -> bool:
-    """Tell whether Spark's reader takes a field of a text for a value of this type."""
+    """Return whether Spark's reader accepts a text as a value of this type."""
     check = _TEXT_CHECKS.get(kind.kind)
     if kind.kind in _RANGES:
         return _fits_integer(value, _RANGES[kind.kind])
@@ -181,21 +191,21 @@ def _time_remedy(value: str, kind: Type) -> str:
 
 
 def _formats(value: str) -> list[str]:
-    """Guess the patterns that a time may be written in; several where day and month cannot be told apart."""
+    """Guess the patterns of a time; several if day and month cannot be told apart."""
     dates: list[str] = []
     end = 0
-    if found := _YEAR_FIRST.match(value):
-        sep = found["sep"]
-        dates, end = [f"yyyy{sep}{_digits('M', found['m'])}{sep}{_digits('d', found['d'])}"], found.end()
-    elif found := _YEAR_LAST.match(value):
-        sep, first, second = found["sep"], found["a"], found["b"]
+    if match := _YEAR_FIRST.match(value):
+        sep = match["sep"]
+        dates, end = [f"yyyy{sep}{_digits('M', match['m'])}{sep}{_digits('d', match['d'])}"], match.end()
+    elif match := _YEAR_LAST.match(value):
+        sep, first, second = match["sep"], match["a"], match["b"]
         by_month = f"{_digits('M', first)}{sep}{_digits('d', second)}{sep}yyyy"
         by_day = f"{_digits('d', first)}{sep}{_digits('M', second)}{sep}yyyy"
-        end = found.end()
+        end = match.end()
         dates = [by_month] if int(second) > 12 else [by_day] if int(first) > 12 else [by_month, by_day]
-    elif found := _MONTH_NAME.match(value):
-        sep = found["sep"]
-        dates, end = [f"{_digits('d', found['d'])}{sep}MMM{sep}yyyy"], found.end()
+    elif match := _MONTH_NAME.match(value):
+        sep = match["sep"]
+        dates, end = [f"{_digits('d', match['d'])}{sep}MMM{sep}yyyy"], match.end()
     if end == len(value):
         return dates
     clock = _CLOCK.fullmatch(value, end)
@@ -209,7 +219,7 @@ def _formats(value: str) -> list[str]:
 
 
 def _digits(letter: str, written: str) -> str:
-    """Write a part of a date as a pattern: two letters take exactly two digits, one letter one or two."""
+    """Return the pattern of a part of a date: two letters match two digits, one letter one or two."""
     return letter * 2 if len(written) == 2 else letter
 
 
@@ -220,16 +230,16 @@ def _json_cause(record: str, fields: list[Field]) -> str:
     try:
         value = json.loads(record)
     except ValueError:
-        return "it is no JSON"
+        return "it is not valid JSON"
     if not isinstance(value, dict):
-        return "it is no JSON object"
+        return "it is not a JSON object"
     for field in fields:
-        found = value.get(field.name)
-        if found is not None and not _fits_json(found, field.type):
-            shown = found if isinstance(found, str) else json.dumps(found)
-            if isinstance(found, str) and field.type.is_numeric and _fits_text(found, field.type):
-                return _cannot(field, json.dumps(found), "it is a text; declare it STRING")
-            remedy = _remedy(shown, field.type) if isinstance(found, str | int | float) else ""
+        content = value.get(field.name)
+        if content is not None and not _fits_json(content, field.type):
+            shown = content if isinstance(content, str) else json.dumps(content)
+            if isinstance(content, str) and field.type.is_numeric and _fits_text(content, field.type):
+                return _cannot(field, json.dumps(content), "it is a text; declare it STRING")
+            remedy = _remedy(shown, field.type) if isinstance(content, str | int | float) else ""
             return _cannot(field, shown, remedy)
     return ""
 

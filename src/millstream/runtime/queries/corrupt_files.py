@@ -1,4 +1,4 @@
-"""Files that cannot be read: a query fails on one, or skips it and says so."""
+"""Corrupt input files: a query fails on one, or skips it and reports it."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class CorruptFiles:
         self._warnings: Path | None = None
 
     def apply(self, spark: SparkSession) -> None:
-        """Make the choice known to Spark; without one, Spark's own setting stays as it is."""
+        """Pass the setting to Spark; if it was never set, Spark's own setting is left unchanged."""
         if self.skips and self._warnings is None:
             if not (spark.sparkContext.master or "").startswith("local"):
                 raise NotExecutableError(
-                    f"{SETTING} = 'skip' needs Spark on this machine: it cannot be told what others skip",
-                    hint="move corrupt files away",
+                    f"{SETTING} = 'skip' needs local Spark: files skipped elsewhere could not be reported",
+                    hint="remove the corrupt files, or run with local Spark",
                 )
             from millstream.spark.errors.log_warnings import divert
 
@@ -44,8 +44,8 @@ class CorruptFiles:
             spark.conf.set(_OF_SPARK, str(self.skips).lower())
 
     def skipped(self) -> list[str]:
-        """The names of all files so far that were skipped, in the order in which they were met."""
+        """Return the names of all files skipped so far, in the order of their first warning."""
         if self._warnings is None or not self._warnings.exists():
             return []
-        found = _NAMED.findall(self._warnings.read_text(errors="replace").replace("\n", "\n\n"))
-        return list(dict.fromkeys(re.sub(r"^file:/+", "/", name.strip()) for name in found))
+        names = _NAMED.findall(self._warnings.read_text(errors="replace").replace("\n", "\n\n"))
+        return list(dict.fromkeys(re.sub(r"^file:/+", "/", name.strip()) for name in names))

@@ -1,4 +1,4 @@
-"""Tells a running query what its sources cannot: that they are silent, and that they have ended."""
+"""Heartbeats for silent sources and end markers for finished ones, sent to a running query."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 
 
 _BUSY = ("Processing", "Initializing")
-"""How Spark says that a query has something to do."""
+"""Prefixes of Spark's status messages for a query that is working."""
 
 
 _LOOK_EVERY = 0.5
-"""Seconds."""
+"""Seconds between looks at Spark's progress."""
 
 
 @dataclass(frozen=True)
 class HeartbeatSchedule:
-    """A stream that wants heartbeats: how often, and how far behind the clock its tuples may be.
+    """Heartbeat interval of a stream, and the delay of its tuples behind the clock.
 
-    They are about its timestamp, or the attribute that they are ``on``.
+    Heartbeats concern its timestamp, or the attribute ``on``.
     """
 
     stream: str
@@ -40,8 +40,8 @@ class HeartbeatSchedule:
 class HeartbeatSender:
     """Runs beside a query until it ends.
 
-    ``rows`` gives how many rows a stream has had so far: while that grows, the stream needs no heartbeat.
-    ``ending`` are streams that end while others of the query go on, and how Spark names their sources.
+    ``rows`` returns the number of rows a stream has had so far: while it grows, the stream needs no
+    heartbeat. ``ending`` maps bounded streams of an unbounded query to Spark's names of their sources.
     """
 
     def __init__(
@@ -61,12 +61,12 @@ class HeartbeatSender:
         self._ending = dict(ending or {})
         self._stopped = threading.Event()
         self.failure: BaseException | None = None
-        """Why the query could not be told something, and was ended."""
+        """Error that kept a message from the query, which was stopped for it."""
 
     def start(self, query: StreamingQuery) -> None:
         if self._bounded:
             self._beside(query, self._to_the_end)
-            # A heartbeat follows the clock: it would make tuples late that are still to be read.
+            # A heartbeat follows the clock: it would make unread tuples late.
             return
         if self._ending:
             self._beside(query, self._tell_ends)
@@ -77,12 +77,12 @@ class HeartbeatSender:
         self._stopped.set()
 
     def _beside(self, query: StreamingQuery, work: Callable[[StreamingQuery], None]) -> None:
-        """Do something while the query runs. If that fails, the query would wait for ever: it is ended."""
+        """Run ``work`` in a thread; if it fails, stop the query, which would otherwise wait for ever."""
 
         def run() -> None:
             try:
                 work(query)
-            except Exception as error:  # noqa: BLE001 (whoever watches the query raises it)
+            except Exception as error:  # noqa: BLE001 (the thread that watches the query raises it)
                 if query.isActive and not self._stopped.is_set():
                     self.failure = error
                     with contextlib.suppress(Exception):
@@ -91,14 +91,14 @@ class HeartbeatSender:
         threading.Thread(target=run, daemon=True).start()
 
     def _to_the_end(self, query: StreamingQuery) -> None:
-        """When everything has been read, say so, let the windows close, and stop."""
+        """Send the end of all streams when everything has been read, let the windows close, and stop."""
         query.processAllAvailable()
         self._control.end(self._streams)
         query.processAllAvailable()
         query.stop()
 
     def _tell_ends(self, query: StreamingQuery) -> None:
-        """A stream over files has ended when Spark has looked for more of them and found none."""
+        """Send the end of a stream over files when Spark has looked for more files in vain."""
         while self._ending and not self._stopped.wait(_LOOK_EVERY) and query.isActive:
             progress = query.lastProgress
             sources = progress.sources if progress is not None else []
@@ -113,11 +113,11 @@ class HeartbeatSender:
         rows, since = self._rows(schedule.stream), time.monotonic()
         while not self._stopped.wait(min(schedule.seconds / 4, 1.0)) and query.isActive:
             now = self._rows(schedule.stream)
-            # Silence is when there is nothing to read, not when reading takes long.
+            # A stream is silent if there is no input, not if reading takes long.
             if now != rows or query.status["message"].startswith(_BUSY):
                 rows, since = now, time.monotonic()
             elif time.monotonic() - since >= schedule.seconds:
                 since = time.monotonic()
-                # The clock is read before the heartbeat is written: whatever is stamped later is newer.
+                # The clock is read before the heartbeat is written, so tuples stamped later are newer.
                 reached = time.time_ns() // 1000 - schedule.slack_microseconds
                 self._control.heartbeat(schedule.stream, reached, schedule.on)

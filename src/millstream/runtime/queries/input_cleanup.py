@@ -1,7 +1,7 @@
-"""Removing files that have been read: those of ports and of control streams, which Spark leaves.
+"""Removal of input files that have been read: those of ports and control streams, which Spark leaves.
 
-A file goes when each query that reads its directory has committed the batch after the one that used it. So a
-batch that is run again finds all its files, and a query that stands still, or is to go on later, keeps them.
+A file is removed when each query that reads its directory has committed the batch after the one that used it.
+So a batch that is run again has all its files, and a query that stands still or continues later keeps them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ EVERY_SECONDS = 2.0
 
 
 class _Reader:
-    """A query that reads a directory: which of the files it will not ask for again."""
+    """A query that reads a directory, and the files that it will not need again."""
 
     def __init__(self, spark: Path, directory: Path) -> None:
         self._spark = SparkCheckpoint(spark)
@@ -26,8 +26,8 @@ class _Reader:
         self.done: set[str] = set()
 
     def update(self) -> None:
-        # Without the last batch: Spark looks at its files once more when it starts again. And if a query
-        # reads a directory twice, a file in a batch of one source is in the next of the other at the latest.
+        # The last batch is excluded: Spark reads its files again after a restart. If a query reads a
+        # directory twice, a file in a batch of one source is in the next batch of the other at the latest.
         for source, position in self._spark.positions(self._spark.committed - 1).items():
             files = self._spark.files(source, self._taken.get(source, -1), position)
             self.done |= {file.name for file in files if file.parent in self._places}
@@ -35,7 +35,7 @@ class _Reader:
 
 
 class InputCleaner:
-    """Cleans directories from time to time, in a thread, from the first reader until `close`."""
+    """Cleans directories periodically, in a thread, from the first reader until `close`."""
 
     def __init__(self, every: float = EVERY_SECONDS) -> None:
         self._every = every
@@ -47,7 +47,7 @@ class InputCleaner:
         self._thread: threading.Thread | None = None
 
     def add(self, directory: Path, spark: Path) -> None:
-        """Take note of a query that reads a directory, by Spark's checkpoint of it, before it starts."""
+        """Add a query that reads a directory, by its Spark checkpoint, before it starts."""
         with self._lock:
             self._readers.setdefault(directory, {}).setdefault(spark, _Reader(spark, directory))
             if self._thread is None:
@@ -55,7 +55,7 @@ class InputCleaner:
                 self._thread.start()
 
     def drop(self, spark: Path) -> None:
-        """Forget a query that will not go on."""
+        """Remove a query that will not continue."""
         with self._lock:
             for directory, readers in list(self._readers.items()):
                 readers.pop(spark, None)
@@ -63,18 +63,18 @@ class InputCleaner:
                     del self._readers[directory]
 
     def leave(self, directory: Path) -> None:
-        """Clean a directory no more, which no running query reads."""
+        """Stop cleaning a directory that no running query reads."""
         with self._lock:
             self._readers.pop(directory, None)
 
     def keep(self, directory: Path) -> None:
-        """Never clean a directory, as a query reads it that is not known here."""
+        """Never clean a directory that a query outside this connection reads."""
         with self._lock:
             self._kept.add(directory)
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """Clean nothing for a while: more readers are to come."""
+        """Suspend cleaning while more readers are being added."""
         with self._lock:
             self._holds += 1
         try:
@@ -84,12 +84,12 @@ class InputCleaner:
                 self._holds -= 1
 
     def clean(self) -> None:
-        """Remove what all readers of a directory are done with."""
+        """Remove the files that all readers of a directory have finished with."""
         with self._lock:
             if self._holds:
                 return
             for directory, readers in self._readers.items():
-                # A disk that fails for a moment is no reason to stop a query, nor to never clean again.
+                # A temporary disk error must neither stop a query nor end cleaning.
                 with contextlib.suppress(OSError, ValueError):
                     if directory not in self._kept:
                         _clean(directory, list(readers.values()))
@@ -106,7 +106,7 @@ class InputCleaner:
 
 def _clean(directory: Path, readers: list[_Reader]) -> None:
     names = sorted(path.name for path in directory.iterdir() if not path.name.startswith("."))
-    # The last file tells those who write the directory after which name and time to go on.
+    # The writers of the directory continue from the name and time of the last file.
     names = names[:-1]
     for reader in readers:
         if names:

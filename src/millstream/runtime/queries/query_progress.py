@@ -1,4 +1,4 @@
-"""How far a query has come: rows in and out, bad records, time, rates."""
+"""Progress of a query: rows in and out, bad records, time, rates."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Progress:
-    """A moment in the life of a query; counts are from its beginning."""
+    """Counts of a query since its start, at one moment."""
 
     rows_in: int = 0
     rows_out: int = 0
     bad: dict[str, int] = field(default_factory=dict)
     """Bad records by stream."""
     bad_records: dict[str, tuple[str, str]] = field(default_factory=dict)
-    """A bad record of each stream that has one: the reason, and its text."""
+    """A bad record of each stream that has one: the reason and the text."""
     late: dict[str, int] = field(default_factory=dict)
     """Late tuples by stream."""
     rows: dict[str, int] = field(default_factory=dict)
-    """Rows by stream, those included that the query does not want."""
+    """Rows by stream, including those that the query filters out."""
     newest: str | None = None
-    """The largest timestamp that has come in."""
+    """The largest timestamp so far."""
     frontier: float | None = None
-    """How far everything is final: the last punctuation, as the number in which the stream is ordered."""
+    """The watermark: results before it are final. A number of the stream's order."""
     state_rows: int = 0
     state_bytes: int = 0
     timings: dict[str, float] = field(default_factory=dict)
-    """Seconds of the last batch by what they went into: Spark, pack, kernel, state."""
+    """Seconds of the last batch in each part: spark, pack, kernel, state."""
     batches: int = 0
     last_batch: int = -1
-    """The number of the last micro-batch that is counted."""
+    """Number of the last micro-batch counted."""
     batch_seconds: float = 0.0
-    """How long the last batch took."""
+    """Duration of the last batch."""
 
     @property
     def bad_total(self) -> int:
@@ -52,7 +52,7 @@ class Progress:
         return sum(self.late.values())
 
     def lag_seconds(self, now: datetime) -> float | None:
-        """How far the newest timestamp is behind the clock, where it is a time at all."""
+        """Return the delay of the newest timestamp behind the clock; None if it is not a time."""
         if self.newest is None:
             return None
         try:
@@ -65,9 +65,9 @@ class Progress:
 
 
 class ProgressCounter:
-    """Adds up what Spark reports batch by batch.
+    """Adds up Spark's progress reports batch by batch.
 
-    ``streams`` maps the names of metrics to streams; ``stages`` are what the stages report, each with the
+    ``streams`` maps names of metrics to streams; ``stages`` are the reports of the stages, each with the
     streams that it reads.
     """
 
@@ -84,9 +84,9 @@ class ProgressCounter:
         self.progress = Progress()
 
     def newest(self) -> list[str]:
-        """The newest timestamps of streams, the batch included whose results are being taken.
+        """Return the newest timestamps of streams, including the batch whose results are being collected.
 
-        Derived streams are among them: the report of a window comes after the tuples in it.
+        Derived streams are included: the report of a window comes after its tuples.
         """
         with self._updating:
             for stage in self._stages:
@@ -95,13 +95,13 @@ class ProgressCounter:
             return [time for time in times if time is not None]
 
     def update(self, query: StreamingQuery) -> None:
-        """Take in the batches that have ended since the last call."""
+        """Add the batches that have ended since the last call."""
         last = query.lastProgress
         if last is None or last.batchId <= self._last_batch:
             return
-        # All recent reports are a hundred texts of JSON: mostly the last one is enough.
+        # Reading all recent reports parses a hundred JSON texts; mostly the last one is enough.
         for report in [last] if last.batchId == self._last_batch + 1 else query.recentProgress:
-            # While there is nothing to read Spark reports too, under the number of the batch to come.
+            # Spark also reports while there is no input, under the number of the next batch.
             if report.batchId > self._last_batch and "addBatch" in report.durationMs:
                 self._last_batch = report.batchId
                 self._add(report)
@@ -125,7 +125,7 @@ class ProgressCounter:
             with self._updating:
                 stage.update()
             newest = next(filter(None, stage.newest.values()), newest)
-        # Whoever reads the same stream counts the same rows.
+        # All readers of one stream count the same rows.
         rows = most([self._rows, *(stage.counts["seen"] for stage in self._stages)])
         batch_seconds = batch.durationMs.get("triggerExecution", 0) / 1000
         self.progress = replace(
@@ -144,10 +144,10 @@ class ProgressCounter:
             self._add_stages(batch_seconds)
 
     def _add_stages(self, batch_seconds: float) -> None:
-        """What is known of the stages after a batch: the last report of each shard tells."""
+        """Add the state size, timings and watermark from the last report of each shard."""
         last = [report for stage in self._stages for report in stage.last.values()]
         timings = {
-            # Shards work at the same time, so the slowest counts.
+            # Shards run in parallel, so the slowest counts.
             part: sum(
                 max((report[f"{part}_ms"] for report in stage.last.values()), default=0.0) / 1000
                 for stage in self._stages
@@ -166,7 +166,7 @@ class ProgressCounter:
 
 
 def most(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    """By stream, the largest count of any query or stage; streams without a count are left out."""
+    """Return, by stream, the largest count of any query or stage; streams without a count are omitted."""
     result: dict[str, int] = {}
     for one in counts:
         for stream, count in one.items():
@@ -176,11 +176,11 @@ def most(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
 
 
 class _StageCounter:
-    """Adds up what the shards of one stage report."""
+    """Adds up the reports of the shards of one stage."""
 
     def __init__(self, reports: ShardReports, streams: tuple[str, ...]) -> None:
         self._reports = reports
-        # A stage may read a stream twice: what came in is counted once.
+        # A stage may read a stream twice; its input is counted once.
         self._places = {stream: i for i, stream in reversed(list(enumerate(streams))) if stream}
         self.last: dict[str, Report] = {}
         """The last report of each shard."""
@@ -188,7 +188,7 @@ class _StageCounter:
         self.newest: dict[str, str | None] = {}
         self._chained = [i for i, stream in enumerate(streams) if not stream]
         self.derived: list[str | None] = []
-        """The newest timestamps of derived streams that the stage takes from others."""
+        """The newest timestamps of derived streams that other stages send to this one."""
 
     def update(self) -> None:
         for report in self._reports.take():

@@ -1,10 +1,11 @@
-"""Starting queries: each as a query of Spark's, or several as one where they read the same streams."""
+"""Start of queries: each as a Spark query of its own, or several as one if they read the same streams."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -20,14 +21,17 @@ from millstream.catalog.entries import (
     SlackPromise,
     Stream,
 )
-from millstream.errors import MillstreamError, Source, Span
+from millstream.errors import MillstreamError, Place, Source, Span
+from millstream.physical.node import PhysicalNode
+from millstream.physical.nodes import Stage, stages_of
+from millstream.physical.query_plan import QueryPlan
+from millstream.physical.sharing import share, share_groups
 from millstream.plan import nodes
 from millstream.plan.builder import build
 from millstream.plan.plan_identity import described, function_described, functions_in, modes_described
 from millstream.plan.planner import best_plan
 from millstream.plan.refusals import require_executable
 from millstream.plan.relation_variance import ISTREAM
-from millstream.plan.scan_sharing import shareable
 from millstream.plan.views import build_view, rows_beside
 from millstream.quantity import Duration
 from millstream.runtime.checkpoints.checkpoint import Checkpoint
@@ -48,8 +52,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from millstream.spark.host.control_stream import ControlStream
-    from millstream.spark.lowering.translator import Lowerer
-    from millstream.stage.pipeline import Pipeline
+    from millstream.spark.lowering.lowerer import Lowerer
     from millstream.stage.program_discovery import Compiling
 
 
@@ -58,7 +61,7 @@ Form = Callable[[Query], nodes.Node]
 
 @dataclass(frozen=True)
 class QueryRequest:
-    """A query that is to be started: what it is, where it stands, what it is called, where its rows go."""
+    """A query to start: its place, its name, its sink, and the form of its plan."""
 
     query: Query
     source: Source
@@ -66,15 +69,15 @@ class QueryRequest:
     name: str
     sink: Sink | None = None
     form: Form = build
-    """What its plan is to be: that of its rows, or of its current result."""
+    """Plan builder: for the rows of the query, or for its current result."""
 
-    @property
+    @cached_property
     def plan(self) -> nodes.Node:
         return plan_query(self.query, self.source, self.form)
 
     @property
     def is_view(self) -> bool:
-        """Whether it is asked for its current result only."""
+        """Return whether only its current result is requested."""
         return self.form is build_view
 
     @property
@@ -82,12 +85,19 @@ class QueryRequest:
         return self.query.facts is not None and self.query.facts.bounded
 
     def explain(self, error: BaseException) -> MillstreamError:
-        """An error in our words, at its place in the query or else at the query itself."""
-        return explain_error(error, self.source, self.span)
+        """Translate an error, with its place in the query or else the place of the query."""
+        return explain_error(error, self.source, self.span, self._declared)
+
+    @property
+    def _declared(self) -> Place | None:
+        """Return the declaration of the source that is read through options, if there is only one."""
+        scans = (node.stream for node in self.form(self.query).walk() if isinstance(node, nodes.StreamScan))
+        places = {stream.name: stream.place for stream in scans if isinstance(stream.origin, Reader)}
+        return next(iter(places.values())) if len(places) == 1 else None
 
 
 def plan_query(query: Query, source: Source, form: Form = build) -> nodes.Node:
-    """The plan of a query, if it can be run."""
+    """Plan a query; raise an error if it cannot be run."""
     try:
         plan = best_plan(query, form)
         require_executable(plan, query)
@@ -97,45 +107,53 @@ def plan_query(query: Query, source: Source, form: Form = build) -> nodes.Node:
 
 
 def ignore_message(name: str, seconds: float | None) -> None:
-    """Says nothing about what is compiled."""
+    """Ignore messages about compilation."""
 
 
 def lower_query(request: QueryRequest, lowerer: Lowerer, compiling: Compiling = ignore_message) -> DataFrame:
-    """A query as a DataFrame with its hidden columns; what it runs is compiled."""
-    frame = lower_without_compiling(request, lowerer)
-    compile_all(lowerer.stages.pipelines, compiling)
-    return frame
+    """Lower a query to a DataFrame with hidden columns, and compile its programs."""
+    return translate_plan(request, lowerer.plan(request.plan), lowerer, compiling)
 
 
-def lower_without_compiling(request: QueryRequest, lowerer: Lowerer) -> DataFrame:
-    """The same, but others may have to be known before it can be said what it runs."""
+def translate_plan(
+    request: QueryRequest, plan: QueryPlan, lowerer: Lowerer, compiling: Compiling
+) -> DataFrame:
+    """Return the DataFrame of a physical plan, and compile its programs."""
     from millstream.spark.errors.error_chain import FAILURES
 
     try:
-        return lowerer.lower(request.plan)
+        physical = lowerer.bind(plan)
+        frame = lowerer.to.frame(physical)
     except FAILURES as error:
         raise request.explain(error) from None
+    compile_all(stages_of(physical), compiling)
+    return frame
 
 
-def compile_all(pipelines: Sequence[Pipeline], compiling: Compiling) -> None:
-    """Compile what stages run."""
+def compile_all(stages: Sequence[Stage], compiling: Compiling) -> None:
+    """Compile the kernels and programs of stages."""
     from millstream.stage.precompile_stages import warm_up
     from millstream.stage.program_discovery import compile_programs, programs
 
-    if pipelines:
+    if stages:
         warm_up()
-    compile_programs(programs(pipelines), compiling)
+    compile_programs(programs([stage.kernels for stage in stages]), compiling)
 
 
-def explain_error(error: BaseException, source: Source, span: Span) -> MillstreamError:
-    """An error in our words, at its place in the text or else at all of it."""
+def explain_error(
+    error: BaseException, source: Source, span: Span, declared: Place | None = None
+) -> MillstreamError:
+    """Translate an error, with its place in the text or else the place of the whole text.
+
+    A mistake in the declaration of a source has the place of the declaration.
+    """
     from millstream.spark.errors.error_chain import translate
     from millstream.spark.session.session import log_with_details
 
     if isinstance(error, MillstreamError) and error.place is not None:
         return error
     text = source.text[span[0] : span[1] + 1]
-    translated = translate(error, text=text, log=log_with_details)
+    translated = translate(error, text=text, log=log_with_details, declared=declared)
     inner = translated.span
     inside = inner is not None and not isinstance(error, MillstreamError)
     translated.span = (span[0] + inner[0], span[0] + inner[1]) if inside and inner else inner or span
@@ -143,17 +161,18 @@ def explain_error(error: BaseException, source: Source, span: Span) -> Millstrea
 
 
 class MakeLowerer(Protocol):
-    """Makes what turns the plans of queries into DataFrames."""
+    """Factory of lowerers."""
 
     def __call__(self, *request: QueryRequest, control: ControlStream | None = None) -> Lowerer: ...
 
 
 @dataclass(frozen=True)
 class QueryStarter:
-    """Starts queries on a session; ``lowerer`` makes what turns their plans into DataFrames."""
+    """Starts queries on a session; ``lowerer`` makes the translator of their plans to DataFrames."""
 
     spark: SparkSession
     lowerer: MakeLowerer
+    planner: Callable[[QueryRequest], QueryPlan]
     checkpoint: Path | None
     views: ViewRegistry
     ports: PortListeners
@@ -162,24 +181,34 @@ class QueryStarter:
     compiling: Compiling = ignore_message
 
     def start_all(self, requests: Sequence[QueryRequest]) -> list[RunningQuery]:
-        """Start queries, those together that can share what they read."""
+        """Start queries; those that can share a scan run as one Spark query."""
         from millstream.spark.session.session import tuned
 
         started: dict[int, RunningQuery] = {}
         try:
             with tuned(self.spark):
-                for group in _groups(requests):
+                plans = [self._planned(one) for one in requests]
+                for group in share_groups([_shared(*one) for one in zip(requests, plans, strict=True)]):
                     if len(group) == 1:
-                        started[group[0]] = self._start(requests[group[0]])
-                    else:
-                        started |= zip(group, self._start_group([requests[i] for i in group]), strict=True)
+                        started[group[0]] = self._start(requests[group[0]], plans[group[0]])
+                        continue
+                    members = self._start_group([requests[i] for i in group], [plans[i] for i in group])
+                    started |= zip(group, members, strict=True)
         except MillstreamError:
             for query in started.values():
                 query.close()
             raise
         return [started[i] for i in range(len(requests))]
 
-    def _start(self, request: QueryRequest) -> RunningQuery:
+    def _planned(self, request: QueryRequest) -> QueryPlan:
+        from millstream.spark.errors.error_chain import FAILURES
+
+        try:
+            return self.planner(request)
+        except FAILURES as error:
+            raise request.explain(error) from None
+
+    def _start(self, request: QueryRequest, plan: QueryPlan) -> RunningQuery:
         from millstream.spark.errors.error_chain import FAILURES
         from millstream.spark.host.control_stream import ControlStream
         from millstream.spark.sources.hidden_columns import shown
@@ -191,16 +220,17 @@ class QueryStarter:
             self.views.wait_for_ends(request.plan)
         with self.views.entering:
             lowerer = self.lowerer(request, control=control)
-            frame = lower_query(request, lowerer, self.compiling)
+            frame = translate_plan(request, plan, lowerer, self.compiling)
+        stages = stages_of(plan.physical)
         if sink is not None and checkpoint.is_new:
             check_sink(sink, self.spark)
         continues = checkpoint.durable and not checkpoint.is_new
         ports = self.ports.behind(lowerer.metrics.values())
         if checkpoint.durable:
-            identity = _identity(request, lowerer.stages.pipelines, self.functions)
+            identity = _identity(request, plan, self.functions)
             checkpoint.claim(request.name, identity, self._partitions(), ports)
         metrics = {metric: stream.name for metric, stream in lowerer.metrics.items()}
-        counter = ProgressCounter(metrics, lowerer.stages.reports)
+        counter = ProgressCounter(metrics, lowerer.to.stages.reports)
         try:
             current = _current(frame, request, checkpoint, counter)
             log = None
@@ -217,20 +247,20 @@ class QueryStarter:
         running = RunningQuery(request.name, log, request.explain, counter, checkpoint, current)
         if sink is not None and frame.isStreaming:
             self._clean(sink, checkpoint, running, now=continues)
-        _remember_to_remove(lowerer.stages.tokens)
-        running.on_end(lambda: _forget(lowerer.stages.tokens))
+        _remember_to_remove(lowerer.to.stages.tokens)
+        running.on_end(lambda: _forget(lowerer.to.stages.tokens))
         self._clean_behind(checkpoint, running, ports)
         if frame.isStreaming:
-            conductor = None
-            if control is not None and lowerer.stages.pipelines:
-                conductor = self._conductor(
-                    lowerer.stages.pipelines, lowerer.metrics.values(), control, counter, request.bounded
+            heartbeats = None
+            if control is not None and stages:
+                heartbeats = self._heartbeats(
+                    stages, lowerer.metrics.values(), control, counter, request.bounded
                 )
             running.start_stream(
                 frame if sink is None else shown(frame),
                 request.bounded,
                 lambda frame: stream_writer(frame, _required(sink)),
-                conductor,
+                heartbeats,
             )
         elif sink is None:
             running.start_batch(lambda: self._complete(request, frame).toArrow())
@@ -240,7 +270,7 @@ class QueryStarter:
         return running
 
     def _clean_behind(self, checkpoint: Checkpoint, running: RunningQuery, ports: Sequence[int]) -> None:
-        """Let files be removed when the query has read them; one that will not go on needs none any more."""
+        """Register input files for removal once read; a query that will not continue keeps none."""
         spark, control = Path(checkpoint.spark), Path(checkpoint.control)
         self.ports.read_by(ports, spark)
         if checkpoint.visible:
@@ -250,13 +280,13 @@ class QueryStarter:
             running.on_end(lambda: self.cleaner.drop(spark))
 
     def _clean(self, sink: Sink, checkpoint: Checkpoint, running: RunningQuery, *, now: bool) -> None:
-        """Remove what killed batches left in a sink: before a query goes on, and when it has ended."""
+        """Remove files that killed batches left in a sink, before a query continues and after its end."""
         from millstream.spark.errors.error_chain import FAILURES
 
         since = checkpoint.since
 
         def clean() -> None:
-            # Leftovers are no reason for a failure; the next run tries again.
+            # Leftover files are no reason to fail; the next run tries again.
             with contextlib.suppress(*FAILURES):
                 remove_leftovers(sink, self.spark, since)
 
@@ -265,7 +295,7 @@ class QueryStarter:
         running.on_end(clean)
 
     def _complete(self, request: QueryRequest, frame: DataFrame) -> DataFrame:
-        """A query over tables, when the views among them are what they are to be read as."""
+        """Lower a query over tables again after the views that it reads have ended."""
         unfinished = self.views.unfinished(self.views.read_by(request.plan))
         if not unfinished:
             return frame
@@ -274,72 +304,59 @@ class QueryStarter:
         with self.views.entering:
             return lower_query(request, self.lowerer(request), self.compiling)
 
-    def _start_group(self, requests: Sequence[QueryRequest]) -> list[RunningQuery]:
+    def _start_group(
+        self, requests: Sequence[QueryRequest], plans: Sequence[QueryPlan]
+    ) -> list[RunningQuery]:
         from millstream.spark.errors.error_chain import FAILURES
         from millstream.spark.host.control_stream import ControlStream
-        from millstream.spark.lowering.shared_scan import can_share, share_scan
-        from millstream.spark.planning.stage_builder import StageRequest, empty_result
+        from millstream.spark.lowering.shared_scan import share_scan
 
         checkpoint = self._checkpoint_of(*(one.name for one in requests))
         control = ControlStream(self.spark, checkpoint.control)
-        first = self.lowerer(*requests, control=control)
-        wanted: list[StageRequest] = []
-        frames: list[DataFrame] = []
-        for one in requests:
-            mine: list[StageRequest] = []
-
-            def stand_in(request: StageRequest, mine: list[StageRequest] = mine) -> DataFrame:
-                mine.append(request)
-                return empty_result(request)
-
-            frames.append(lower_without_compiling(one, first.standing_in(stand_in)))
-            if not can_share(mine):
-                checkpoint.remove()
-                return [self._start(one) for one in requests]
-            wanted += mine
-        ports = self.ports.behind(first.metrics.values())
+        lowerer = self.lowerer(*requests, control=control)
+        try:
+            shared = share([lowerer.bind(plan) for plan in plans])
+            whole = share_scan(shared, lowerer.to)
+        except FAILURES as error:
+            raise requests[0].explain(error) from None
+        ports = self.ports.behind(lowerer.metrics.values())
         if checkpoint.durable:
             identity = Identity.together(
-                _identity(one, [want.pipeline], self.functions)
-                for one, want in zip(requests, wanted, strict=True)
+                _identity(one, plan, self.functions) for one, plan in zip(requests, plans, strict=True)
             )
             checkpoint.claim(", ".join(one.name for one in requests), identity, self._partitions(), ports)
-        whole = share_scan(wanted, control.frame)
-        compile_all([bundle.wanted.pipeline for bundle in whole.bundles], self.compiling)
+        stages = [one.stage for one in shared.stages]
+        compile_all(stages, self.compiling)
         bounded = all(one.bounded for one in requests)
-        metrics = {metric: stream.name for metric, stream in first.metrics.items()}
+        metrics = {metric: stream.name for metric, stream in lowerer.metrics.items()}
         members: list[Member] = []
-        for tag, (one, frame) in enumerate(zip(requests, frames, strict=True)):
-            counter = ProgressCounter(metrics, whole.reports[tag : tag + 1])
-            kept = checkpoint.results / one.name if checkpoint.results else None
-            log = _log(frame, kept, checkpoint.done, streaming=True)
+        for i, one in enumerate(requests):
+            counter = ProgressCounter(metrics, whole.reports[i : i + 1])
+            directory = checkpoint.results / one.name if checkpoint.results else None
+            log = _log(whole.empty[i], directory, checkpoint.done, streaming=True)
             running = RunningQuery(one.name, log, one.explain, counter)
-
-            def finish(results: DataFrame, plan: nodes.Node = one.plan) -> DataFrame:
-                return first.standing_in(lambda want: results).lower(plan)
-
-            members.append(Member(running, finish))
+            members.append(Member(running, whole.results[i]))
         _remember_to_remove(whole.tokens)
         members[-1].query.on_end(lambda: _forget(list(whole.tokens)))
         self._clean_behind(checkpoint, members[-1].query, ports)
-        conductor = self._conductor(
-            [want.pipeline for want in wanted],
-            first.metrics.values(),
+        heartbeats = self._heartbeats(
+            stages,
+            lowerer.metrics.values(),
             control,
             members[0].query.counter,
             bounded,
         )
         try:
-            SharedQuery(whole, members, checkpoint).start(conductor, bounded=bounded)
+            SharedQuery(whole, members, checkpoint).start(heartbeats, bounded=bounded)
         except FAILURES as error:
             raise requests[0].explain(error) from None
         for member in members:
             self.ports.watch(ports, member.query)
         return [member.query for member in members]
 
-    def _conductor(
+    def _heartbeats(
         self,
-        pipelines: Iterable[Pipeline],
+        stages: Iterable[Stage],
         streams: Iterable[Stream],
         control: ControlStream,
         counter: ProgressCounter,
@@ -347,7 +364,7 @@ class QueryStarter:
     ) -> HeartbeatSender:
         from millstream.spark.sources.file_paths import described
 
-        read = {source.name for pipeline in pipelines for source in pipeline.inputs if source.name}
+        read = {one.source.name for stage in stages for one in stage.sources if one.source.name}
         beats = []
         ending = {}
         for stream in streams:
@@ -375,28 +392,18 @@ class QueryStarter:
     def _checkpoint_of(self, *names: str) -> Checkpoint:
         if self.checkpoint is None:
             return Checkpoint.temporary()
-        # The name of a directory may mean one on another file system to Spark.
+        # Spark may resolve the path on another file system.
         files = self.spark._jsc.hadoopConfiguration().get("fs.defaultFS")
-        return Checkpoint.kept(self.checkpoint, *names, visible=str(files).startswith("file:"))
+        return Checkpoint.for_queries(self.checkpoint, *names, visible=str(files).startswith("file:"))
 
 
-def _groups(requests: Sequence[QueryRequest]) -> list[list[int]]:
-    """Queries by number; those that have a stream in common, directly or through others, together."""
-    groups: list[tuple[set[str], list[int]]] = []
-    for i, one in enumerate(requests):
-        alone = one.sink is not None or one.form is not build
-        streams = set() if alone else shareable(one.plan)
-        mine = [group for group in groups if group[0] & streams]
-        together = (
-            streams.union(*(g[0] for g in mine)),
-            sorted([i, *(n for g in mine for n in g[1])]),
-        )
-        groups = [group for group in groups if group not in mine] + [together]
-    return sorted(members for _, members in groups)
+def _shared(request: QueryRequest, plan: QueryPlan) -> PhysicalNode | None:
+    """Return the plan of a query that may share a scan: its rows go to no sink, and no result is kept."""
+    return plan.physical if request.sink is None and request.form is build else None
 
 
 def _slack(promises: Iterable[Promise]) -> int:
-    """How far tuples may be behind a heartbeat."""
+    """Return the permitted delay of tuples behind a heartbeat."""
     for promise in promises:
         if isinstance(promise, SlackPromise) and isinstance(promise.amount, Duration):
             return promise.amount.microseconds
@@ -404,7 +411,7 @@ def _slack(promises: Iterable[Promise]) -> int:
 
 
 def _schema(frame: DataFrame, *, streaming: bool) -> pa.Schema:
-    """What comes, known before the first row does, so that an empty result has a header too."""
+    """Return the schema of results before the first row, so that an empty result has a header too."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
     from millstream.spark.sources.hidden_columns import ROW
@@ -422,11 +429,11 @@ def _log(
     streaming: bool,
     materialized: MaterializedResult | None = None,
 ) -> ResultLog:
-    """Where rows are kept; those that are ``materialized`` of a result are not all that come."""
+    """Create the result log; with a materialized result it stores only rows derived from its changes."""
     from millstream.spark.sources.hidden_columns import hidden, sort_keys
 
     schema = _schema(frame, streaming=streaming)
-    schema = schema if materialized is None else materialized.told(schema.empty_table()).schema
+    schema = schema if materialized is None else materialized.stream_rows(schema.empty_table()).schema
     return ResultLog(
         schema, keys=sort_keys(schema.names), hidden=hidden(schema.names), kept_in=directory, done=done
     )
@@ -435,8 +442,8 @@ def _log(
 def _current(
     frame: DataFrame, request: QueryRequest, checkpoint: Checkpoint, counter: ProgressCounter
 ) -> MaterializedResult | None:
-    """What keeps the current result, where somebody may ask for it."""
-    from millstream.kernels.relational.incremental_relation import ID, ID2, OP
+    """Create the materialized result of a query that has one."""
+    from millstream.kernels.column_names import ID, ID2, OP
     from millstream.spark.sources.hidden_columns import TIME, hidden, sort_keys
 
     if OP not in frame.columns:
@@ -457,21 +464,19 @@ def _current(
 
 def _identity(
     request: QueryRequest,
-    pipelines: Iterable[Pipeline],
+    physical: QueryPlan,
     functions: Callable[[str], ScalarFunction | None],
 ) -> Identity:
-    """Return what a query is, for its checkpoint: its plan, and what the user's code in it does."""
-    from millstream.stage.program_discovery import programs
-
+    """Return the identity of a query for its checkpoint: its plan and the user's code in it."""
     plan = described(request.plan, exact_names=request.sink is not None)
-    modes = modes_described(programs(list(pipelines)))
+    modes = modes_described(physical.programs)
     called = {function_described(function) for function in functions_in(plan, functions)}
     text = request.source.text[request.span[0] : request.span[1] + 1]
     return Identity((text,), (*plan, *modes, *sorted(called)))
 
 
 def _remember_to_remove(tokens: Iterable[str]) -> None:
-    """Let the next process remove what this one leaves in shared memory if it is killed."""
+    """Register shared memory for removal by the next process, in case this one is killed."""
     from millstream.stage.shard_cache import place
 
     for token in tokens:
@@ -479,7 +484,7 @@ def _remember_to_remove(tokens: Iterable[str]) -> None:
 
 
 def _forget(tokens: list[str]) -> None:
-    """Release what an ended query has left in shared memory and in the JVM."""
+    """Release an ended query's shared memory and its objects in the JVM."""
     from millstream.spark.host.query_cleanup import query_ended
     from millstream.stage.shard_cache import forget
 

@@ -12,28 +12,28 @@ from millstream.runtime.queries.query_progress import Progress, most
 FindRelation = Callable[[str], Relation | None]
 
 _MANY = 0.5
-"""Share of late tuples from which on the order of the input is doubted."""
+"""Share of late tuples above which the warning questions the order of the input."""
 
 
 @dataclass(frozen=True)
 class RejectedTuples:
-    """Late and bad tuples of the streams that some queries read; queries of one stream see the same tuples.
+    """Late and bad tuples of the streams that some queries read; queries over one stream see the same tuples.
 
-    ``relation`` finds streams of the catalog by name.
+    ``relation`` looks up streams of the catalog by name.
     """
 
     progress: tuple[Progress, ...]
     relation: FindRelation
 
     def all_bad(self) -> list[str]:
-        """Name the streams that had records, none of which could be read."""
+        """Return the streams of which every record was bad."""
         rows, bad = self._most("rows"), self._most("bad")
         return [stream for stream, count in bad.items() if count >= rows.get(stream, 0)]
 
     def warnings(self, *, unclaimed: bool = False, shown: Collection[str] = ()) -> list[str]:
-        """Describe what was rejected; with ``unclaimed`` only where no clause of the stream provides for it.
+        """Describe rejected tuples; with ``unclaimed`` only those of streams without a clause for them.
 
-        Of streams in ``shown`` no example of a bad record is given.
+        For streams in ``shown`` the example of a bad record is omitted.
         """
         return [*self._about_bad(unclaimed, shown), *self._about_late(unclaimed)]
 
@@ -45,7 +45,7 @@ class RejectedTuples:
                 reason, record = progress.bad_records[stream]
                 return diagnosis(record, reason, entry)
             if entry is not None and progress.bad.get(stream):
-                # A format that cannot have unreadable records: packing counts the tuples without a time.
+                # Formats that cannot have unreadable records: packing counts the tuples without a time.
                 return f"column '{entry.timestamp.column}': {NO_TIMESTAMP}" if entry.timestamp.column else ""
         return ""
 
@@ -56,13 +56,13 @@ class RejectedTuples:
         rows = self._most("rows")
         for stream, count in self._most("bad").items():
             entry = self._stream(stream)
-            kept = entry is not None and entry.bad_into is not None
-            if kept and unclaimed:
+            has_clause = entry is not None and entry.bad_into is not None
+            if has_clause and unclaimed:
                 continue
-            of_all = ", all that there were" if count >= rows.get(stream, 0) else ""
-            advice = "" if kept else " (BAD INTO makes a stream of them)"
-            known = stream in shown or (kept and not of_all)
-            example = "" if known else self.example(stream)
+            of_all = ", all of its records" if count >= rows.get(stream, 0) else ""
+            advice = "" if has_clause else " (BAD INTO makes a stream of them)"
+            is_shown = stream in shown or (has_clause and not of_all)
+            example = "" if is_shown else self.example(stream)
             below = f"\n  {example}" if example else ""
             yield f"{count} bad {_plural('record', count)} in stream {stream}{of_all}{advice}{below}"
 
@@ -94,7 +94,7 @@ class RejectedTuples:
 
 
 def _claimed(entry: Stream) -> str:
-    """Where the late tuples of a stream went, by its clauses."""
+    """Describe the destination of a stream's late tuples."""
     if entry.late_into:
         return f" (now in {entry.late_into})"
     generous = any(isinstance(promise, SlackPromise) and promise.generous for promise in entry.promises)

@@ -1,4 +1,4 @@
-"""A query that runs: its results, its progress, its end."""
+"""A running query: its results, its progress, its end."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 Explain = Callable[[BaseException], MillstreamError]
-"""Turns an exception of Spark's into an error with a place in the script."""
+"""Turns an exception of Spark into an error with a place in the script."""
 
 _POLL_SECONDS = 0.2
 _SETTLE_SECONDS = 10.0
 
 
 class RunningQuery:
-    """A query and what becomes of it.
+    """A started query.
 
-    Made by :meth:`millstream.Mill.start` and :meth:`millstream.Mill.execute`. Results can be read while the
-    query runs; a query over files ends by itself, any other when it is stopped.
+    Returned by :meth:`millstream.Mill.start` and :meth:`millstream.Mill.execute`. Results can be read while
+    the query runs; a query over files ends by itself, any other when it is stopped.
     """
 
     def __init__(
@@ -62,13 +62,13 @@ class RunningQuery:
         self._streaming: StreamingQuery | None = None
         self._rows_written = 0
         self._taken = -1, 0
-        """The last micro-batch whose results are here, and how many rows there were before."""
+        """The last micro-batch collected, and the number of rows before it."""
 
         self._checkpoint = checkpoint or Checkpoint.temporary()
-        self._conductor: HeartbeatSender | None = None
+        self._heartbeats: HeartbeatSender | None = None
         self._on_end: list[Callable[[], None]] = []
         self._called_over: Any = None
-        """The connection over which the JVM hands in micro-batches."""
+        """The connection over which the JVM passes micro-batches."""
 
         self._stop_alone: Callable[[], bool] | None = None
         self._failure: Callable[[], BaseException | None] = lambda: None
@@ -83,14 +83,14 @@ class RunningQuery:
         sink: Callable[[DataFrame], DataStreamWriter],
         heartbeats: HeartbeatSender | None = None,
     ) -> None:
-        """Run a streaming DataFrame into a sink, or where its rows are kept here.
+        """Run a streaming DataFrame into a sink, or into the log and the materialized result.
 
-        With a conductor it is that who ends the query, when all windows have been closed.
+        With ``heartbeats``, their sender ends the query when all windows have closed.
         """
         from millstream.spark.errors.error_chain import FAILURES
 
         self.is_bounded = bounded
-        self._conductor = heartbeats
+        self._heartbeats = heartbeats
         try:
             taken = self.log is not None or self.current is not None
             writer = frame.writeStream.foreachBatch(self._collect) if taken else sink(frame)
@@ -118,7 +118,7 @@ class RunningQuery:
         bounded: bool,
         stop: Callable[[], bool],
     ) -> None:
-        """Be one of several that a query of Spark's is run for; ``stop`` tells whether it ends with this."""
+        """Run as a member of a shared Spark query; ``stop`` returns whether that ends with this one."""
         self._failure = lambda: heartbeats.failure
         self.is_bounded = bounded
         self._streaming = streaming
@@ -126,11 +126,11 @@ class RunningQuery:
         threading.Thread(target=self._watch, name=f"millstream-{self.name}", daemon=True).start()
 
     def take(self, frame: DataFrame, batch_id: int) -> None:
-        """Results of a micro-batch."""
+        """Collect the results of a micro-batch."""
         self._collect(frame, batch_id)
 
     def warn_with(self, relation: FindRelation) -> None:
-        """Warn, once and at the end, about late and bad tuples that no clause of their stream claims."""
+        """Warn once, at the end, about late and bad tuples of streams without a clause for them."""
         self._relation = relation
 
     def _warn(self) -> None:
@@ -139,15 +139,15 @@ class RunningQuery:
             self._relation = relation
             return
         for warning in RejectedTuples((self.progress,), relation).warnings(unclaimed=True):
-            # At the caller's line, which calls a method that calls this one.
+            # The warning names the line of the caller of the public method.
             warnings.warn(warning, RejectedTuplesWarning, stacklevel=3)
 
     def on_end(self, act: Callable[[], None]) -> None:
-        """Do something when the query has ended, however it has."""
+        """Call ``act`` when the query has ended, with or without an error."""
         self._on_end.append(act)
 
     def fail(self, error: MillstreamError) -> None:
-        """End the query with an error of what it reads."""
+        """End the query with an error of its input."""
         self._error = self._error or self._explain(error)
         if self._streaming is not None:
             with contextlib.suppress(Exception):
@@ -162,7 +162,7 @@ class RunningQuery:
             result = run()
             if self.log is not None:
                 self.log.append(0, result)
-        except Exception as error:  # noqa: BLE001 (whatever it is, it is the query's end)
+        except Exception as error:  # noqa: BLE001 (any exception ends the query)
             self._finish(error)
         else:
             self._finish(None)
@@ -178,9 +178,9 @@ class RunningQuery:
             if self.current is not None:
                 self.current.apply(batch_id, table)
             if self.log is not None:
-                self.log.append(batch_id, table if self.current is None else self.current.told(table))
+                self.log.append(batch_id, table if self.current is None else self.current.stream_rows(table))
         except Exception as error:
-            # Out of foreachBatch only the text of an exception comes back.
+            # foreachBatch returns only the text of an exception.
             self._error = self._error or self._explain(error)
             raise
 
@@ -192,12 +192,12 @@ class RunningQuery:
             while query.isActive and not self._ended.is_set():
                 self.counter.update(query)
                 time.sleep(_POLL_SECONDS)
-            # Raises what ended the query, if it did not end well.
+            # Raises the error that ended the query, if any.
             if not query.isActive:
                 query.awaitTermination()
             error = self._failure()
             self.counter.update(query)
-        except Exception as raised:  # noqa: BLE001 (whatever it is, it is the query's end)
+        except Exception as raised:  # noqa: BLE001 (any exception ends the query)
             error = raised
         self._finish(error)
 
@@ -211,8 +211,8 @@ class RunningQuery:
             self._error = self._explain(error)
         if self.log is not None:
             self.log.finish(self._error)
-        if self._conductor is not None:
-            self._conductor.stop()
+        if self._heartbeats is not None:
+            self._heartbeats.stop()
         self._release_connection()
         for act in self._on_end:
             act()
@@ -230,7 +230,7 @@ class RunningQuery:
     # ------------------------------------------------------------ for users
 
     def results(self) -> Iterator[Row]:
-        """Rows as they come, until the query ends; its error is raised then."""
+        """Yield rows as they come, until the query ends; then raise its error."""
         from pyspark.sql import Row
 
         for table in self.arrow():
@@ -240,15 +240,15 @@ class RunningQuery:
         self._warn()
 
     def arrow(self) -> Iterator[pa.Table]:
-        """Results as Arrow tables, as they come."""
+        """Return an iterator over results as Arrow tables, as they come."""
         if self.log is None:
             raise self._no_rows()
         return self.log.follow()
 
     def collect(self) -> pa.Table:
-        """Wait for the end of the query, and give its whole result in order.
+        """Wait for the end of the query and return its whole result in order.
 
-        That is the order of timestamps and, where these are equal, of arrival.
+        Rows are ordered by timestamp and, where timestamps are equal, by arrival.
         """
         import pyarrow as pa
 
@@ -258,14 +258,14 @@ class RunningQuery:
         return pa.concat_tables([self.schema.empty_table(), *self.log.read()])
 
     def snapshot(self) -> pa.Table:
-        """The current result, as it is at one instant: all changes of the micro-batches that have ended.
+        """Return the current result: all changes of the micro-batches that have ended, at one instant.
 
-        Views have it, and queries that were started with ``snapshot=True``. Once the input has ended, it is
-        the result at the instant of the newest tuple. Raises the query's error.
+        Views have one, and queries started with ``snapshot=True``. Once the input has ended, it is the result
+        at the instant of the newest tuple. Raises the query's error.
         """
         if self.current is None:
             raise MillstreamError(
-                f"the current result of '{self.name}' is not kept",
+                f"the current result of '{self.name}' is not materialized",
                 hint="start it with mill.start(query, snapshot=True), or CREATE VIEW",
             )
         if self._error is not None:
@@ -274,7 +274,7 @@ class RunningQuery:
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of the results."""
+        """Return the columns of the results."""
         if self.log is None and self.current is not None:
             return self.current.schema
         schema = self.log.schema if self.log is not None else None
@@ -284,11 +284,13 @@ class RunningQuery:
 
     def _no_rows(self) -> MillstreamError:
         if self.current is not None:
-            return MillstreamError(f"view '{self.name}' has a current result and no rows", hint="snapshot()")
+            return MillstreamError(
+                f"view '{self.name}' has only a current result, no stream of rows", hint="snapshot()"
+            )
         return MillstreamError(f"the results of '{self.name}' go to its sink")
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait for the end of the query; False if it is still running after ``timeout`` seconds.
+        """Wait for the end of the query; return False if it still runs after ``timeout`` seconds.
 
         Raises the query's error.
         """
@@ -299,7 +301,7 @@ class RunningQuery:
         return ended
 
     def stop(self) -> None:
-        """End the query after what it is doing now."""
+        """End the query after its current micro-batch."""
         self._settle()
         if self._stop_alone is not None and not self._ended.is_set():
             if not self._stop_alone():
@@ -311,22 +313,22 @@ class RunningQuery:
         self._warn()
 
     def _settle(self) -> None:
-        """Let a micro-batch end whose rows have been shown: Spark counts what came in only then."""
+        """Wait for the end of a micro-batch whose rows have been shown: Spark counts its input only then."""
         patience = time.monotonic() + _SETTLE_SECONDS
         while self._taken[0] > self.counter.progress.last_batch and time.monotonic() < patience:
             if self._ended.wait(_POLL_SECONDS):
                 return
 
     def close(self) -> None:
-        """Stop, and forget the results."""
+        """Stop the query and delete its results."""
         self.stop()
         if self.log is not None:
             self.log.close()
 
     def abandon(self) -> None:
-        """Be over without waiting for anything: the JVM is gone."""
-        if self._conductor is not None:
-            self._conductor.stop()
+        """Mark the query as ended without waiting, after its JVM was killed."""
+        if self._heartbeats is not None:
+            self._heartbeats.stop()
         self._ended.set()
 
     @property
@@ -335,17 +337,17 @@ class RunningQuery:
 
     @property
     def seconds(self) -> float:
-        """How long the query has been running, or did run."""
+        """The running time so far, or of the whole run."""
         return (self._ended_at or time.monotonic()) - self._started_at
 
     @property
     def error(self) -> MillstreamError | None:
-        """What ended the query, if it did not end well."""
+        """The error that ended the query, if any."""
         return self._error
 
     @property
     def progress(self) -> Progress:
-        """How far the query has come: what came in, and what came out of it."""
+        """The counts of input and output so far."""
         counted = self.counter.progress
         rows_out = self.log.rows if self.log is not None else self._rows_written
         if self.log is not None and self.is_active and self._taken[0] > counted.last_batch:
@@ -356,7 +358,7 @@ class RunningQuery:
 
     @property
     def state(self) -> str:
-        """Whether it is running, has ended or has failed."""
+        """``running``, ``ended`` or ``failed``."""
         return "running" if self.is_active else ("failed" if self._error else "ended")
 
     def __repr__(self) -> str:
@@ -364,7 +366,7 @@ class RunningQuery:
 
 
 def _python_values(name: str, column: pa.ChunkedArray) -> list[Any]:
-    """A column of a result for Python."""
+    """Convert a column of a result to Python values."""
     try:
         values: list[Any] = column.to_pylist()
     except (OverflowError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""Queries that read the same streams run as one Spark query, so that every stream is read once."""
+"""Queries over the same streams, run as one Spark query so that every stream is read once."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Member:
-    """A query of a group, and how its result is made of what its stage gives."""
+    """A query of a group; ``finish`` computes its result from the rows of all stages."""
 
     query: RunningQuery
     finish: Callable[[DataFrame], DataFrame]
 
 
 class SharedQuery:
-    """Some queries with one Spark query behind them, which ends with the last of them."""
+    """Several queries with one Spark query, which ends with the last of them."""
 
     def __init__(self, shared: SharedScan, members: Sequence[Member], checkpoint: Checkpoint) -> None:
         self._shared = shared
         self._members = list(members)
         self._checkpoint = checkpoint
-        self._wanted = set(range(len(members)))
+        self._active = set(range(len(members)))
         self._streaming: StreamingQuery | None = None
         self._lock = threading.Lock()
 
@@ -57,16 +57,16 @@ class SharedQuery:
         batch.persist()
         try:
             for tag, member in enumerate(self._members):
-                if tag in self._wanted:
-                    member.query.take(member.finish(self._shared.results(batch, tag)), batch_id)
+                if tag in self._active:
+                    member.query.take(member.finish(batch), batch_id)
         finally:
             batch.unpersist()
 
     def _stop(self, tag: int) -> bool:
-        """A query is to end; True if that ends all, so that Spark's query has to be waited for."""
+        """Stop one query; return True if it was the last, so that Spark's query ends too."""
         with self._lock:
-            self._wanted.discard(tag)
-            last = not self._wanted
+            self._active.discard(tag)
+            last = not self._active
         if last and self._streaming is not None:
             with contextlib.suppress(Exception):
                 self._streaming.stop()

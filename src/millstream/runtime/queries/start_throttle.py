@@ -1,7 +1,7 @@
-"""Queries begin a few at a time.
+"""Limit on queries that start at the same time.
 
-When a query begins, Spark starts a Python process for each of its stages and gives it ten seconds. If all
-queries of a long script begin at once on a small machine, some processes are not there in time.
+When a query starts, Spark starts a Python process for each of its stages and waits ten seconds for it. If all
+queries of a long script start at once on a small machine, some processes miss that limit.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 _AT_ONCE = max(2, (os.cpu_count() or 1) // 2)
 _PATIENCE_SECONDS = 20.0
-"""A query that takes longer to begin does not keep the others waiting."""
+"""Time after which a slow query no longer holds up the others."""
 
 _IDLE = ("Waiting for data to arrive", "Waiting for next trigger")
 
 
 class StartThrottle:
-    """Those queries that have been started and not yet finished a batch."""
+    """Starts queries while fewer than ``at_once`` others are before the end of their first batch."""
 
     def __init__(self, at_once: int = _AT_ONCE, clock: Callable[[], float] = time.monotonic) -> None:
         self._at_once = at_once
@@ -36,7 +36,7 @@ class StartThrottle:
         self._beginning: list[tuple[StreamingQuery, float]] = []
 
     def start(self, writer: DataStreamWriter) -> StreamingQuery:
-        """Start a query when it is its turn."""
+        """Start a query as soon as the limit permits."""
         with self._lock:
             while len(self._still()) >= self._at_once:
                 time.sleep(0.1)
@@ -58,7 +58,7 @@ def _has_begun(query: StreamingQuery) -> bool:
     try:
         return not query.isActive or query.lastProgress is not None or query.status["message"] in _IDLE
     except (OSError, Py4JError):
-        return True  # its JVM is gone
+        return True  # the JVM has ended
 
 
 BEGINNINGS = StartThrottle()

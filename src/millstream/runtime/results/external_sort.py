@@ -1,7 +1,7 @@
-"""Rows in order, when there are more of them than fit into memory.
+"""External sort: rows in order, when they do not fit into memory.
 
-Order is SQL's: by the first key, then the second, ...; NULL before everything else, NaN after it, and
-rows with equal keys stay as they came. Only the keys are ever held all at once.
+The order is SQL's: by the first key, then the second, ...; NULL before everything else, NaN after it, and
+rows with equal keys keep their order. Only the keys are in memory all at once.
 """
 
 from __future__ import annotations
@@ -12,19 +12,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from millstream.kernels.core.sort_keys import sort_key
+
 Load = Callable[[], pa.Table]
-"""Fetches a part of the rows, from memory or from a file."""
+"""Loads a part of the rows, from memory or from a file."""
 
 
 def sort(table: pa.Table, keys: Sequence[str]) -> pa.Table:
-    """A table with its rows in the order of the keys."""
+    """Return a table with its rows in the order of the keys."""
     if not keys or in_order(table.select(keys)):
         return table
     return table.take(argsort(table.select(keys)))
 
 
 def in_order(keys: pa.Table) -> bool:
-    """Whether rows with these keys are in order already.
+    """Return whether rows with these keys are in order.
 
     >>> in_order(pa.table({"t": [None, 1, 1, 2], "k": ["b", "b", "c", "a"]}))
     True
@@ -36,7 +38,7 @@ def in_order(keys: pa.Table) -> bool:
     allowed: pa.ChunkedArray | pa.Scalar = pa.scalar(True)
     for column in reversed(_encode(keys)):
         before, after = column.slice(0, len(column) - 1), column.slice(1)
-        # NULL here means that a flag before has decided, or else that both are NULL.
+        # NULL here means that a flag before has decided, or that both are NULL.
         larger = pc.fill_null(pc.less(before, after), False)
         equal = pc.fill_null(pc.equal(before, after), True)
         allowed = pc.or_(larger, pc.and_(equal, allowed))
@@ -44,7 +46,7 @@ def in_order(keys: pa.Table) -> bool:
 
 
 def argsort(keys: pa.Table) -> pa.Array:
-    """The numbers of the rows in the order of their keys; stable."""
+    """Return the numbers of the rows in the order of their keys; stable."""
     columns = _encode(keys)
     if not columns:
         return pa.array(np.arange(keys.num_rows, dtype=np.uint64))
@@ -54,32 +56,32 @@ def argsort(keys: pa.Table) -> pa.Array:
 
 
 def gather(parts: Sequence[Load], sizes: Sequence[int], order: pa.Array, rows: int) -> Iterator[pa.Table]:
-    """The rows of all parts in the given order, so many at a time.
+    """Yield the rows of all parts in the order of ``order``, ``rows`` at a time.
 
-    `order` has the numbers of rows counted over all parts, whose sizes are given. Parts are loaded when
-    they are needed: where the input was nearly in order, one or two for each piece of output.
+    ``order`` has the numbers of rows, counted over all parts, whose lengths are ``sizes``. Parts are loaded
+    when they are needed: one or two for each piece of output if the input was nearly in order.
     """
     starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     numbers = order.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
     for first in range(0, len(numbers), rows):
-        wanted = numbers[first : first + rows]
-        part = np.searchsorted(starts, wanted, side="right") - 1
-        # Row by row would be slow: take what is wanted of each part, then put the pieces in order.
+        chunk = numbers[first : first + rows]
+        part = np.searchsorted(starts, chunk, side="right") - 1
+        # Row by row would be slow: take the rows of each part at once, then put the pieces in order.
         by_part = np.argsort(part, kind="stable")
         bounds = np.flatnonzero(np.diff(part[by_part])) + 1
         pieces = []
         for group in np.split(by_part, bounds):
             number = int(part[group[0]])
-            pieces.append(parts[number]().take(pa.array(wanted[group] - starts[number])))
-        place = np.empty(len(wanted), dtype=np.int64)
-        place[by_part] = np.arange(len(wanted))
+            pieces.append(parts[number]().take(pa.array(chunk[group] - starts[number])))
+        place = np.empty(len(chunk), dtype=np.int64)
+        place[by_part] = np.arange(len(chunk))
         yield (
             pieces[0] if len(pieces) == 1 else pa.concat_tables(pieces).combine_chunks().take(pa.array(place))
         )
 
 
 def _encode(keys: pa.Table) -> list[pa.ChunkedArray]:
-    """Columns in which Arrow's own order is the one wanted."""
+    """Return columns whose Arrow order is the order of the keys."""
     return [encoded for column in keys.itercolumns() for encoded in _encode_column(column)]
 
 
@@ -91,7 +93,7 @@ def _encode_column(column: pa.ChunkedArray) -> list[pa.ChunkedArray]:
         return _encode_column(column.cast(kind.value_type))
     flags: list[pa.ChunkedArray] = []
     if column.null_count:
-        # false comes before true, and so NULL before the rest.
+        # False sorts before true, and so NULL before the rest.
         flags.append(column.is_valid())
     if pa.types.is_floating(kind):
         # Arrow would put NaN beside NULL; in SQL it is larger than any number.
@@ -101,8 +103,10 @@ def _encode_column(column: pa.ChunkedArray) -> list[pa.ChunkedArray]:
         return [*flags, column]
     if pa.types.is_struct(kind):
         return [*flags, *(encoded for child in column.flatten() for encoded in _encode_column(child))]
-    if pa.types.is_nested(kind) or pa.types.is_interval(kind):
-        # Arrow cannot sort these. Any order will do as long as it is always the same.
+    if pa.types.is_nested(kind):
+        return [*flags, pa.chunked_array([sort_key(column)])]
+    if pa.types.is_interval(kind):
+        # Arrow cannot sort these types. Any deterministic order will do.
         texts = [None if value is None else repr(value) for value in column.to_pylist()]
         return [*flags, pa.chunked_array([pa.array(texts, pa.string())])]
     return [*flags, column]

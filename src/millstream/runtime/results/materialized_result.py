@@ -1,9 +1,8 @@
-"""The current result of a query, kept beside it: rows that have entered and not left, at one instant.
+"""The materialized result of a query: its current rows at one instant.
 
-A micro-batch brings changes, each with what its row is found by again. They are applied all together or not
-at all, so that whoever looks sees the result as it is at one instant. A batch that Spark repeats is not
-applied twice. With a directory, changes are written down before they are applied, and now and then the whole
-result.
+A micro-batch brings changes, each with the identity of its row. They are applied atomically, so that a reader
+sees the result at one instant, and a batch that Spark repeats is applied once. With a directory, changes are
+written to files before they are applied, and from time to time the whole result.
 """
 
 from __future__ import annotations
@@ -23,22 +22,22 @@ from millstream.runtime.checkpoints.checkpoint_files import CheckpointFiles
 from millstream.runtime.results import external_sort
 
 _FEW = 1000
-"""Rows that are not worth being tidied up."""
+"""Number of stale rows below which the stored rows are not compacted."""
 
 _UNTIL = b"until"
-"""Key of the metadata of a file: the newest tuple when it was written."""
+"""Metadata key of a file: the newest tuple when it was written."""
 
 Identity = tuple[int, int]
 Newest = Callable[[], pa.Scalar | None]
-"""The instant behind which nothing is shown, or None where there is no such instant."""
+"""Returns the instant after which changes are held back, or None."""
 
 
 class MaterializedResult:
-    """The rows of a result that are there now, in the order in which they entered.
+    """The current rows of a result, in the order of their insertion.
 
-    ``keys`` give the order of changes, the most important one first, and the first of them is the instant.
-    ``marks`` are the columns that say whether a row enters (a positive number) or leaves, and by which two
-    numbers it is found. Columns in ``hidden`` are not shown. ``rows`` is what a stream of changes is to be.
+    ``keys`` are the columns that order changes, the most important one first; the first of them is the
+    instant. ``marks`` are the column with the kind of change (positive for an insertion) and the two of the
+    row's identity. Columns in ``hidden`` are not shown. ``rows`` is the kind of stream made of the changes.
 
     >>> schema = pa.schema([("x", "string"), ("t", "int64"), ("op", "int8"), ("i", "int64"), ("j", "int64")])
     >>> result = MaterializedResult(schema, ["t"], ("op", "i", "j"), hidden=["t", "op", "i", "j"])
@@ -68,15 +67,15 @@ class MaterializedResult:
         self._newest = newest
         self._lock = threading.Lock()
         self._places: dict[Identity, int] = {}
-        """Where each row that is there stands among the stored ones."""
+        """Position of each current row among the stored ones."""
 
         self._stored: list[pa.Table] = []
         self._stored_rows = 0
         self._waiting = schema.empty_table()
-        """Changes at instants after the newest tuple: they count when a newer one has come."""
+        """Changes at instants after the newest tuple, held back until a newer tuple arrives."""
 
         self._until: pa.Scalar | None = None
-        """The instant of the newest tuple, as far as it is known."""
+        """The instant of the newest tuple, if known."""
 
         self._batch = -1
         self._followers: list[Callable[[pa.Table], None]] = []
@@ -84,7 +83,7 @@ class MaterializedResult:
         if self._book is not None:
             for batch_id, table, until in self._book.read():
                 self._until = None if until is None else latest([until], table[self._keys[0]].type)
-                # A column without a name has its text for one, which may be written differently now.
+                # A column without an alias is named by its text, which may be spelt differently now.
                 self._advance(table.rename_columns(schema.names))
                 self._batch = batch_id
 
@@ -97,7 +96,7 @@ class MaterializedResult:
         return len(self._places)
 
     def apply(self, batch_id: int, table: pa.Table) -> None:
-        """Let the changes of a micro-batch happen, unless they have happened before."""
+        """Apply the changes of a micro-batch, unless it is a repetition."""
         table = table.cast(self._schema) if table.schema != self._schema else table
         newest = None if self._newest is None else self._newest()
         with self._lock:
@@ -118,18 +117,18 @@ class MaterializedResult:
                 take(self.snapshot())
 
     def follow(self, take: Callable[[pa.Table], None]) -> None:
-        """Give somebody the result as it is now, and after every batch that changes it."""
+        """Call ``take`` with the current result, and after every batch that changes it."""
         take(self.snapshot())
         self._followers.append(take)
 
     def snapshot(self) -> pa.Table:
-        """All rows that are there, in the order in which they entered."""
+        """Return all current rows, in the order of their insertion."""
         with self._lock:
             present = self._present()
         return self._show(present)
 
-    def told(self, changes: pa.Table) -> pa.Table:
-        """Changes of a batch as the rows of a query: what enters, what leaves, or both with a sign."""
+    def stream_rows(self, changes: pa.Table) -> pa.Table:
+        """Return the changes of a batch as rows of the query: insertions, deletions, or both with a sign."""
         enters = pc.greater(changes[self._marks[0]], 0)
         if self._rows != CHANGES:
             changes = changes.filter(enters if self._rows == ISTREAM else pc.invert(enters))
@@ -139,9 +138,9 @@ class MaterializedResult:
         return changes.select([i for i, name in enumerate(changes.column_names) if name not in self._marks])
 
     def _advance(self, table: pa.Table) -> bool:
-        """Take the changes up to the newest tuple, and tell whether there were any.
+        """Apply the changes up to the newest tuple, and return whether there were any.
 
-        After that instant rows only expire: at the end of the input these changes never count.
+        After that instant rows only expire: at the end of the input those changes are never applied.
         """
         due = pa.concat_tables([self._waiting, table])
         if self._until is not None:
@@ -171,7 +170,7 @@ class MaterializedResult:
         return pa.concat_tables(self._stored).take(pa.array(rows)).combine_chunks()
 
     def _tidy(self) -> None:
-        """Forget rows that have left."""
+        """Drop the stored rows that have been deleted."""
         present = self._present()
         self._places, self._stored, self._stored_rows = {}, [], 0
         self._take(present)
@@ -182,7 +181,7 @@ class MaterializedResult:
 
 
 def latest(times: Iterable[str], kind: pa.DataType) -> pa.Scalar | None:
-    """The latest of times that are written as texts, as a value of a type.
+    """Return the latest of times that are written as texts, as a value of a type.
 
     >>> latest(["2026-01-01T10:00:00", "2026-01-01T09:00:00"], pa.timestamp("us")).as_py().hour
     10
@@ -198,7 +197,7 @@ def latest(times: Iterable[str], kind: pa.DataType) -> pa.Scalar | None:
 
 
 class _ChangeFiles:
-    """A directory with the changes of each batch, and now and then (``whole``) all rows instead of them."""
+    """A directory with the changes of each batch, and from time to time all rows (``whole``) instead."""
 
     def __init__(self, directory: Path, done: int | None) -> None:
         self._files = CheckpointFiles(directory, done)
@@ -206,9 +205,9 @@ class _ChangeFiles:
         """Rows of changes since all rows were written."""
 
     def read(self) -> Iterator[tuple[int, pa.Table, str | None]]:
-        """The files of earlier runs: the last whole result, and changes after it, with the newest tuple."""
+        """Yield the last whole result of earlier runs and the changes after it, with the newest tuple."""
         files = self._files.paths
-        # Of one batch the whole result, which has its changes in it, comes last: "changes" < "whole".
+        # For one batch the whole result, which includes its changes, sorts last: "changes" < "whole".
         whole = max((i for i, path in enumerate(files) if _is_whole(path)), default=0)
         for path in itertools.islice(files, whole, None):
             with pa.memory_map(str(path)) as source:
@@ -230,12 +229,12 @@ class _ChangeFiles:
 
 
 def _as_of(table: pa.Table, newest: pa.Scalar | None) -> pa.Table:
-    """A table with a note of the newest tuple."""
+    """Return a table with the newest tuple in its metadata."""
     return table if newest is None else table.replace_schema_metadata({_UNTIL: _written(newest)})
 
 
 def _written(time: pa.Scalar) -> str:
-    """A time as a text that ``latest`` understands."""
+    """Return a time as a text that ``latest`` can parse."""
     return time_texts(pa.array([time]))[0] if is_time(time.type) else str(time.as_py())
 
 

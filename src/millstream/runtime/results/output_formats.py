@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 _ROWS = 65_536
 _BYTES = 2**28
-"""How much is formatted at once: enough to be fast, and far below Arrow's limit of 2 GB of text."""
+"""Size of a formatted piece: enough to be fast, and far below Arrow's limit of 2 GB of text."""
 
 
 class ByteSink(Protocol):
-    """Something that bytes are written to."""
+    """A target for bytes."""
 
     def write(self, piece: bytes, /) -> object: ...
 
@@ -41,23 +41,23 @@ class ByteSink(Protocol):
 
 
 def encode(tables: Iterable[pa.Table], schema: pa.Schema, form: str) -> Iterator[bytes]:
-    """The text of tables in one of `FORMATS`, as UTF-8 in pieces; the schema is for the header.
+    """Yield tables as UTF-8 text in one of `FORMATS`, in pieces; the schema is for the header.
 
-    Whole lines make a piece, and the header comes with the first rows, or at the end if there are none.
+    A piece consists of whole lines. The header precedes the first rows, or ends the output if there are none.
     """
     return FORMATS[form](_pieces(tables), schema)
 
 
 def write(tables: Iterable[pa.Table], schema: pa.Schema, form: str, sink: ByteSink) -> None:
-    """Write tables to a stream, such as `sys.stdout.buffer`; each table is flushed when it is written."""
+    """Write tables to a stream, such as `sys.stdout.buffer`, and flush it after each."""
     for piece in encode(tables, schema, form):
         sink.write(piece)
         sink.flush()
 
 
 def write_file(tables: Iterable[pa.Table], schema: pa.Schema, form: str, path: Path) -> None:
-    """Write tables to a file, which is there when it is complete and not before."""
-    # In the same directory, because a rename cannot go from one disk to another.
+    """Write tables to a file atomically."""
+    # In the same directory, because a rename cannot cross file systems.
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -156,7 +156,7 @@ def _is_ascii(cells: pa.Array) -> bool:
 
 
 def _width(text: str) -> int:
-    """How many columns of a terminal a text takes: Chinese characters take two, accents none."""
+    """Return the width of a text in a terminal: Chinese characters take two columns, accents none."""
     if text.isascii():
         return len(text)
     wide = sum(unicodedata.east_asian_width(character) in "WF" for character in text)
@@ -167,7 +167,7 @@ def _pieces(tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
     for table in tables:
         if table.num_rows:
             rows = max(1, min(_ROWS, _BYTES * table.num_rows // max(1, table.nbytes)))
-            # A table may have empty chunks, and Arrow keeps no texts for an empty column.
+            # A table may have empty chunks, and Arrow has no text buffer for an empty column.
             yield from (batch for batch in table.to_batches(max_chunksize=rows) if batch.num_rows)
 
 
@@ -176,9 +176,9 @@ def _join(columns: list[pa.Array], between: str) -> pa.Array:
 
 
 def _lines(column: pa.Array) -> bytes:
-    """All texts of a column, a line each."""
+    """Return all texts of a column as lines."""
     lines = pc.binary_join_element_wise(column, "\n", "")
-    # Arrow keeps the texts of a column one after the other: that is the file.
+    # Arrow stores the texts of a column contiguously, so its buffer is the content of the file.
     return bytes(lines.buffers()[2])
 
 
@@ -187,4 +187,4 @@ FORMATS: dict[str, Callable[[Iterable[pa.RecordBatch], pa.Schema], Iterator[byte
     "csv": _csv,
     "json": _json,
 }
-"""The formats by name."""
+"""Encoders by the name of their format."""

@@ -1,8 +1,8 @@
-"""The results of one query: written by the query's batches, read while it runs or when it has ended.
+"""The result log of one query: written by its batches, read while it runs or when it has ended.
 
-A log is a list of Arrow tables, one for each micro-batch. A batch that Spark runs again replaces
-itself, so that results are there exactly once. Beyond a small amount of memory they are in files, which
-are mapped and not read when they are needed.
+A log is a list of Arrow tables, one for each micro-batch. A batch that Spark runs again replaces its table,
+so that results are stored exactly once. Beyond a small amount of memory, tables are stored in files, which
+are mapped into memory to be read.
 """
 
 from __future__ import annotations
@@ -28,19 +28,18 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 MEMORY_LIMIT = 32 * 2**20
-"""Bytes of results that a log keeps in memory."""
+"""Bytes of results that a log stores in memory."""
 
 CHUNK_ROWS = 65_536
-"""How many rows at a time are read back."""
+"""Number of rows in a table that is read back."""
 
 
 class ResultLog:
     """The results of a query, in the order of its batches and of `keys` within each.
 
-    `keys` name the columns that give the order of rows, the most important one first. Columns in
-    `hidden` are there for that only, and are not shown to readers. With `kept_in` results are written to
-    that directory batch by batch, and those of an earlier run are there again; `done` is the last batch
-    that Spark will not run again.
+    `keys` are the columns that order the rows, the most important one first. Columns in `hidden` serve only
+    that purpose and are not shown. With `kept_in` results are written to that directory batch by batch, and
+    the results of an earlier run are read from it; `done` is the last batch that Spark will not run again.
 
     >>> log = ResultLog(keys=["t"], hidden=["t"])
     >>> log.append(0, pa.table({"t": [2, 1], "x": ["b", "a"]}))
@@ -80,17 +79,17 @@ class ResultLog:
 
     @property
     def schema(self) -> pa.Schema | None:
-        """What readers get; unknown until the first batch unless it was given."""
+        """The schema for readers; unknown until the first batch unless it was passed."""
         return None if self._schema is None else self._show(self._schema.empty_table()).schema
 
     @property
     def rows(self) -> int:
-        """How many rows there have been so far, with those that are forgotten."""
+        """Return the number of rows so far, including dropped ones."""
         with self._changed:
             return self._forgotten + sum(part.rows for part in self._parts.values())
 
     def append(self, batch_id: int, table: pa.Table) -> None:
-        """Add the results of a micro-batch, or replace them if the batch is a repeated one."""
+        """Add the results of a micro-batch, or replace them if the batch is a repetition."""
         if self._schema is None:
             self._schema = table.schema
         if table.schema != self._schema:
@@ -103,7 +102,7 @@ class ResultLog:
             self._changed.notify_all()
 
     def finish(self, error: BaseException | None = None) -> None:
-        """The query has ended, with an error or without; the first call counts."""
+        """Mark the log as complete, with the query's error if it failed; the first call counts."""
         with self._changed:
             if not self._ended:
                 self._ended = True
@@ -111,10 +110,10 @@ class ResultLog:
             self._changed.notify_all()
 
     def follow(self, *, forget: bool = False) -> Iterator[pa.Table]:
-        """The results as they come, batch by batch, until the query has ended.
+        """Yield the results as they come, batch by batch, until the query has ended.
 
-        Raises the query's error after the last batch before it. With `forget`, a batch is dropped as
-        soon as it has been handed out, so that an endless query does not fill the disk.
+        Raises the query's error after the last batch before it. With `forget`, a batch is dropped as soon as
+        it has been yielded, so that an unbounded query does not fill the disk.
         """
         last = -1
         while (batch_id := self._wait_for_batch(after=last)) is not None:
@@ -125,16 +124,16 @@ class ResultLog:
                     self._remove(batch_id)
                     self._forgotten += part.rows
             table = self._show(part.load())
-            # While it is being used, nothing but the table should keep a forgotten batch.
+            # Only the table may keep a dropped batch in memory while it is used.
             del part
             yield table
             if forget and self._kept is not None:
-                # Not before: what was not handed out is there again after a restart.
+                # Not before: a batch that was not yielded is available again after a restart.
                 self._kept.drop(batch_id)
         self._raise()
 
     def read(self) -> Iterator[pa.Table]:
-        """All results in the order of the keys, once the query has ended; raises the query's error."""
+        """Yield all results in the order of the keys, once the query has ended; raises the query's error."""
         with self._changed:
             self._changed.wait_for(lambda: self._ended)
         self._raise()
@@ -147,14 +146,14 @@ class ResultLog:
             return
         keys = pa.concat_tables(part.load().select(self._keys) for part in parts)
         order = external_sort.argsort(keys)
-        # The keys are as large as all the rest of this takes: let them go.
+        # The keys are as large as all other data of this function.
         del keys
         loads = [functools.cache(part.load) for part in parts]
         for table in external_sort.gather(loads, [part.rows for part in parts], order, CHUNK_ROWS):
             yield self._show(table)
 
     def close(self) -> None:
-        """Drop the results and their files."""
+        """Delete the results and their files."""
         with self._changed:
             self._parts.clear()
             self._batch_ids.clear()
@@ -171,9 +170,9 @@ class ResultLog:
         self.close()
 
     def _wait_for_batch(self, after: int) -> int | None:
-        """The next batch, or None if the query has ended without one.
+        """Return the next batch, or None if the query has ended without one.
 
-        A repeated batch that was handed out before has the same rows again, and is no new one.
+        A repeated batch that was yielded before has the same rows, and is not yielded again.
         """
         with self._changed:
             while True:
@@ -195,7 +194,7 @@ class ResultLog:
             self._in_memory[batch_id] = table
             self._bytes = bytes_after
         else:
-            # One file for all that has piled up: a file for each small batch would be too many.
+            # One file for all batches in memory: a file for each small batch would be too many.
             assert self._schema is not None
             self._parts.update(self._spool.write(self._schema, {**self._in_memory, batch_id: table}))
             self._in_memory.clear()
@@ -210,7 +209,7 @@ class ResultLog:
             self._bytes -= _size(table)
 
     def _in_order(self, parts: Sequence[_Part]) -> bool:
-        """Whether the parts can be read one after the other. Each of them is in order by itself."""
+        """Return whether the parts are in order one after the other; each is in order by itself."""
         if not self._keys:
             return True
         last: pa.Table | None = None
@@ -232,14 +231,14 @@ class ResultLog:
 
 @dataclass(frozen=True)
 class _Part:
-    """The results of a batch: a table in memory, or some record batches of a file."""
+    """The results of a batch: a table in memory, or record batches of a file."""
 
     rows: int
     table: pa.Table | None = None
     file: _File | None = None
     numbers: range = range(0)
     names: tuple[str, ...] | None = None
-    """Of the columns, if they are not to be those in the file."""
+    """Names of the columns, if they differ from those in the file."""
 
     def load(self) -> pa.Table:
         if self.table is not None:
@@ -251,7 +250,7 @@ class _Part:
 
 
 class _File:
-    """A file of record batches, which goes when no part needs it any more unless it is to stay."""
+    """A file of record batches; unless ``stays``, it is removed when no part needs it any more."""
 
     def __init__(self, path: Path, *, stays: bool = False) -> None:
         self.reader = pa.ipc.open_file(pa.memory_map(str(path)))
@@ -261,7 +260,7 @@ class _File:
 
 
 class _Spool:
-    """A directory for the files of a log, made when it is needed and gone when the log is."""
+    """A directory for the files of a log, created when it is needed and removed with the log."""
 
     def __init__(self, above: Path | None) -> None:
         self._above = above
@@ -270,7 +269,7 @@ class _Spool:
         self._files = 0
 
     def write(self, schema: pa.Schema, tables: dict[int, pa.Table]) -> dict[int, _Part]:
-        """Write tables into a new file, and say where each of them is; all or nothing."""
+        """Write tables atomically into a new file and return the position of each."""
         unfinished: Path | None = None
         try:
             path = self._new_path()
@@ -308,10 +307,10 @@ class _Spool:
 
 
 class _DurableFiles:
-    """A directory with a file for every batch, which stays.
+    """A directory with a permanent file for every batch.
 
-    A column without a name of its own has its text for one, and that may be written differently now than when
-    the file was made: columns have the names of the present ``schema``.
+    A column without an alias is named by its text, which may be spelt differently than when the file was
+    written: columns get the names of the present ``schema``.
     """
 
     def __init__(self, directory: Path, done: int | None, schema: pa.Schema | None) -> None:
@@ -319,7 +318,7 @@ class _DurableFiles:
         self._names = None if schema is None else tuple(schema.names)
 
     def parts(self) -> dict[int, _Part]:
-        """What earlier runs have left."""
+        """Return the results of earlier runs."""
         return {int(path.stem): self._part(path) for path in self._files.paths}
 
     def write(self, batch_id: int, table: pa.Table) -> _Part:
@@ -341,5 +340,5 @@ def _name(batch_id: int) -> str:
 
 
 def _size(table: pa.Table) -> int:
-    # A table of a few rows costs more than its rows.
+    # A table of a few rows takes more memory than its rows.
     return int(table.nbytes + 1024 * table.num_columns)

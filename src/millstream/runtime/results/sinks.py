@@ -1,4 +1,4 @@
-"""Sinks: where INSERT INTO puts its rows."""
+"""Sinks of INSERT INTO."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def write_batch(frame: DataFrame, sink: Sink) -> None:
 def remove_leftovers(sink: Sink, spark: SparkSession, since: float) -> None:
     """Remove part files that killed batches have left: readers that ignore Spark's list fail on them.
 
-    Only files that were made ``since`` the query first started are its own. With the option ``retention``
-    Spark takes old files off its list, so that nothing tells them from leftovers.
+    Files made ``since`` the query first started are its own. With the option ``retention`` Spark takes old
+    files off its list, so they cannot be distinguished from leftovers.
     """
     from millstream.spark.sources.file_paths import remove_uncommitted
 
@@ -35,10 +35,10 @@ def remove_leftovers(sink: Sink, spark: SparkSession, since: float) -> None:
 
 
 def check_sink(sink: Sink, spark: SparkSession) -> None:
-    """Refuse a directory that has something in it.
+    """Refuse a directory that is not empty.
 
-    Spark keeps a list of finished batches in the directory of a file sink, and would take the first
-    batches of a new run for repeated ones: it would write nothing, and say nothing.
+    Spark stores a list of finished batches in the directory of a file sink, and would take the first batches
+    of a new run for repetitions: it would write nothing and report nothing.
     """
     from millstream.spark.sources.file_paths import is_occupied
 
@@ -55,7 +55,7 @@ def check_sink(sink: Sink, spark: SparkSession) -> None:
 
 
 def write_once(sink: Sink, written: set[str], statement: AnalysedStatement) -> None:
-    """Two queries cannot write into one directory: each would take the other's files for its own."""
+    """Refuse a second query into one directory: each would take the other's files for its own."""
     if sink.format.lower() in FILE_FORMATS and sink.name.lower() in written:
         raise AnalysisError(
             f"two queries write into sink '{sink.name}'",

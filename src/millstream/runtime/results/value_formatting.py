@@ -37,7 +37,7 @@ _MICROSECONDS_OF_DAY = 86_400_000_000
 
 
 def texts(column: pa.Array) -> pa.Array:
-    """The text of each value; NULL stays NULL.
+    """Return the text of each value; NULL stays NULL.
 
     >>> texts(pa.array([1.0, None, 1e-05])).to_pylist()
     ['1.0', None, '1e-05']
@@ -65,7 +65,7 @@ def texts(column: pa.Array) -> pa.Array:
 
 
 def json_texts(column: pa.Array) -> pa.Array:
-    """The JSON of each value; NULL stays NULL at the top, and is null inside others.
+    """Return the JSON of each value; NULL stays NULL at the top, and is null inside others.
 
     >>> json_texts(pa.array([{"a": "x", "b": [1.5, None]}])).to_pylist()
     ['{"a":"x","b":[1.5,null]}']
@@ -74,7 +74,7 @@ def json_texts(column: pa.Array) -> pa.Array:
     if pa.types.is_dictionary(kind):
         return json_texts(column.cast(kind.value_type))
     if pa.types.is_struct(kind):
-        # flatten() knows that the fields of a NULL are NULL.
+        # flatten() makes the fields of a NULL struct NULL.
         children = [json_texts(child) for child in column.flatten()]
         names = [kind.field(i).name for i in range(kind.num_fields)]
         return pc.if_else(column.is_valid(), json_objects(names, children, len(column)), None)
@@ -94,7 +94,7 @@ def json_texts(column: pa.Array) -> pa.Array:
 
 
 def json_objects(names: list[str], columns: list[pa.Array], rows: int) -> pa.Array:
-    """A JSON object for each row, made of columns that are JSON already."""
+    """Return a JSON object for each row, made of columns that are JSON already."""
     if not columns:
         return pa.array(["{}"] * rows, pa.string())
     pieces: list[pa.Array | str] = []
@@ -105,30 +105,30 @@ def json_objects(names: list[str], columns: list[pa.Array], rows: int) -> pa.Arr
 
 
 def is_verbatim(kind: pa.DataType) -> bool:
-    """Whether texts of this type are never empty, and have nothing in them that must be quoted."""
+    """Return whether texts of this type are never empty and never need quotes."""
     return bool(pa.types.is_primitive(kind) or pa.types.is_decimal(kind) or pa.types.is_null(kind))
 
 
 def _times(column: pa.Array) -> pa.Array:
-    """Timestamps without a zone, or dates; what Arrow cannot write is written as Spark does."""
-    found = column.cast(pa.string())
+    """Return timestamps without a zone, or dates; those beyond Arrow's range are written as Spark does."""
+    text = column.cast(pa.string())
     far = is_far(column)
     if not far.any():
-        return found
+        return text
     mask = pa.array(far)
-    return pc.replace_with_mask(found, mask, pa.array(time_texts(column.filter(mask)), pa.string()))
+    return pc.replace_with_mask(text, mask, pa.array(time_texts(column.filter(mask)), pa.string()))
 
 
 def _floats(column: pa.Array) -> pa.Array:
-    """Arrow's texts are the shortest too; where it writes 1, 0.00001 or 1e+15, Python has other forms."""
+    """Return floats as Python's repr writes them; Arrow writes 1, 0.00001 and 1e+15 differently."""
     column = column.cast(pa.float32()) if pa.types.is_float16(column.type) else column
-    found = column.cast(pa.string())
+    text = column.cast(pa.string())
     size = pc.abs(column)
     small = pc.and_(pc.less(size, 1e-4), pc.greater(size, 0))
-    unusual = pc.or_(small, pc.match_substring_regex(found, "[a-z]"))
+    unusual = pc.or_(small, pc.match_substring_regex(text, "[a-z]"))
     whole = pc.and_not(pc.equal(pc.floor(column), column), unusual)
-    found = pc.if_else(whole, _concatenate(found, ".0"), found)
-    return _patch(found, unusual, _unusual_float)
+    text = pc.if_else(whole, _concatenate(text, ".0"), text)
+    return _patch(text, unusual, _unusual_float)
 
 
 def _unusual_float(text: str) -> str:
@@ -137,9 +137,9 @@ def _unusual_float(text: str) -> str:
 
 
 def _decimals(column: pa.Array) -> pa.Array:
-    found = column.cast(pa.string())
+    text = column.cast(pa.string())
     # Arrow writes very small decimals with an exponent.
-    return _patch(found, pc.match_substring(found, "E"), lambda text: format(Decimal(text), "f"))
+    return _patch(text, pc.match_substring(text, "E"), lambda text: format(Decimal(text), "f"))
 
 
 def _durations(column: pa.Array) -> pa.Array:
@@ -160,7 +160,7 @@ def _durations(column: pa.Array) -> pa.Array:
 
 
 def _without_zeros(column: pa.Array) -> pa.Array:
-    """Times of the day without the end of their fractions that says nothing."""
+    """Remove trailing zeros from the fractions of times."""
     trimmed = pc.ascii_rtrim(pc.ascii_rtrim(column, "0"), ".")
     return pc.if_else(pc.match_substring(column, "."), trimmed, column)
 
@@ -172,7 +172,7 @@ def _json_strings(column: pa.Array) -> pa.Array:
 
 
 def _joined(column: pa.Array, children: pa.Array, brackets: str) -> pa.Array:
-    """The children of each array or map, between brackets."""
+    """Join the children of each array or map, between brackets."""
     parts = children.to_pylist()
     offsets = column.offsets.to_pylist()
     valid = column.is_valid().to_pylist()
@@ -190,13 +190,13 @@ def _or_null(column: pa.Array) -> pa.Array:
 
 
 def _concatenate(*pieces: pa.Array | str) -> pa.Array:
-    """Texts one after the other; NULL if one of them is."""
-    # The last argument is what to put between them.
+    """Concatenate texts; NULL if one of them is NULL."""
+    # The last argument is the separator.
     return pc.binary_join_element_wise(*pieces, "")
 
 
 def _patch(column: pa.Array, where: pa.Array, correct: Callable[[str], str]) -> pa.Array:
-    """A column of texts with some of them corrected, one by one."""
+    """Correct some texts of a column, one by one."""
     where = pc.fill_null(where, False)
     wrong = column.filter(where)
     return pc.replace_with_mask(column, where, _each(wrong, correct)) if len(wrong) else column

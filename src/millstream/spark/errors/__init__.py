@@ -1,1 +1,1 @@
-"""Errors of Spark in the words of Millstream."""
+"""Translation of Spark's errors."""

@@ -1,9 +1,9 @@
-"""Spark's exceptions in the words of Millstream: what went wrong and what to do, without stack traces.
+"""Translation of Spark's exceptions to a message and a hint, without stack traces.
 
-An exception of Spark is a chain: a query failed because a batch failed because a task failed because
-a division did. Spark names its errors by *condition* (`DIVIDE_BY_ZERO`) and gives their parameters, so
-the chain is read from its far end for the first link that is known in `spark/errors/error_messages.py`; what
-is not known there is shortened by general rules.
+An exception of Spark is a chain: a query failed because a batch failed because a task failed because a
+division did. Spark names its errors by *condition* (`DIVIDE_BY_ZERO`) with parameters, so the chain is
+searched from its end for the first link that is known in `spark/errors/error_messages.py`; unknown ones are
+shortened by general rules.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.captured import CapturedException
 
 from millstream import errors
-from millstream.errors import ExecutionError, MillstreamError
-from millstream.spark.errors.error_messages import Failure, explain
+from millstream.errors import ExecutionError, MillstreamError, Place
+from millstream.spark.errors.error_messages import Failure, explain, is_about_declaration
 from millstream.spark.session import jvm
 
 if TYPE_CHECKING:
@@ -29,26 +29,30 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FAILURES = (MillstreamError, PySparkException, Py4JError, OSError, ValueError)
-"""What may come out of Spark, or out of our own code that talks to it."""
+"""Exceptions of Spark, or of Millstream's code that calls it."""
 
 _NAMES_AND_THE_REST = re.compile(r"(?:`([^`]+)`\.)?`([^`]+)`|([^`]+)")
 
 _LONGEST_CHAIN = 20
-"""Java allows a chain of causes to be a circle."""
+"""Limit on the length of a chain: Java allows a chain of causes to be a circle."""
 
 
 def translate(
-    error: BaseException, *, text: str | None = None, log: Callable[[], Path | None] | None = None
+    error: BaseException,
+    *,
+    text: str | None = None,
+    log: Callable[[], Path | None] | None = None,
+    declared: Place | None = None,
 ) -> MillstreamError:
-    """What to tell a person about an exception that came out of Spark.
+    """Translate an exception of Spark to an error of Millstream.
 
-    With the `text` that was given to Spark, the error's span is a place in that text; without it, the
-    span is what Spark says, which is relative to the expression or statement that Spark was given. If
-    nothing better can be advised, the hint names the `log`, which is asked for only then and is
-    None where Spark writes its log elsewhere.
+    With the `text` that Spark was given, the error's span is a place in that text; without it, the span is
+    Spark's, relative to the expression or statement. Without another hint, the hint names the `log`, which is
+    called only then and returns None if Spark writes its log elsewhere. A mistake in columns or options has
+    the place where the source is ``declared``, if that is known.
 
-    An exception in foreachBatch arrives here as text only, if it is taken from the query: catch it
-    inside the function and translate it there.
+    The query only has the text of an exception in foreachBatch: catch it inside the function and translate it
+    there.
     """
     if isinstance(error, MillstreamError):
         return error
@@ -60,14 +64,17 @@ def translate(
     if hint is None and log is not None:
         hint = f"details are in {log() or 'the log of the Spark session'}"
     spans = [failure.span for failure in chain if failure.span is not None]
-    return ExecutionError(message, hint=hint, span=spans[-1] if spans else None)
+    explained = ExecutionError(message, hint=hint, span=spans[-1] if spans else None)
+    if declared is not None and is_about_declaration(chain):
+        explained.place = declared
+    return explained
 
 
 def _placed(failure: Failure, text: str) -> Failure:
-    """A failure with its place in the text, and in the words of the text.
+    """Return a failure with its place in the text, and in the words of the text.
 
-    Spark's own offsets count from the start of what it was given, which is often a single expression; and
-    there the columns have their full names in backquotes.
+    Spark's own offsets count from the start of its input, which is often a single expression; there, columns
+    have their full names in backquotes.
     """
     if failure.span is None or not failure.fragment:
         return failure
@@ -78,15 +85,15 @@ def _placed(failure: Failure, text: str) -> Failure:
         f"(?:{re.escape(relation)}\\s*\\.\\s*)?`?{re.escape(column)}`?" if column else re.escape(other)
         for relation, column, other in _NAMES_AND_THE_REST.findall(failure.fragment)
     )
-    found = list(re.finditer(pattern, text, re.IGNORECASE))
-    # Only what is there once leaves no doubt which part it is.
-    if len(found) != 1:
+    matches = list(re.finditer(pattern, text, re.IGNORECASE))
+    # Only a unique occurrence is certain to be the right one.
+    if len(matches) != 1:
         return replace(failure, span=None)
-    return failure.at((found[0].start(), found[0].end() - 1), found[0][0])
+    return failure.at((matches[0].start(), matches[0].end() - 1), matches[0][0])
 
 
 def _chain(error: BaseException) -> Iterator[Failure]:
-    """The failures that led to an exception, from the one reported to the one that began it all."""
+    """Yield the failures of an exception, from the reported one to the first cause."""
     if isinstance(error, Py4JJavaError):
         yield from _java_chain(error.java_exception)
     elif isinstance(error, CapturedException):
@@ -121,7 +128,7 @@ def _java_chain(throwable: JavaObject) -> Iterator[Failure]:
             if throwable is None:
                 return
     except Py4JError as lost:
-        # The JVM that holds the exception is gone, and that is the news.
+        # The JVM that holds the exception has died, and that is the error to report.
         yield Failure("JvmDied" if jvm.is_dying() else type(lost).__name__, str(lost))
 
 
@@ -139,14 +146,14 @@ def _java_failure(throwable: JavaObject) -> Failure:
         dict(utilities.getMessageParameters(throwable)),
     )
     for context in utilities.getQueryContext(throwable):
-        # The contexts of expressions made by calls know a line of Python only.
+        # The contexts of expressions made by calls contain only a line of Python.
         if context.contextType().toString() == "SQL":
             return failure.at((context.startIndex(), context.stopIndex()), context.fragment())
     return failure
 
 
 def _python_failures(failure: Failure) -> Iterator[Failure]:
-    """What a Python worker, or a function called by Spark, has raised: all there is of it is text."""
+    """Yield the exceptions of a Python worker, or of a function called by Spark, parsed from text."""
     trace = failure.parameters.get("traceback", failure.text)
     lines = trace.strip().splitlines()
     frames = [i for i, line in enumerate(lines) if line.startswith('  File "')]
@@ -179,7 +186,7 @@ def _condition(text: str) -> str | None:
 
 
 def _own_error(name: str, text: str) -> MillstreamError | None:
-    """Millstream's own error again, if that is what was raised in another process."""
+    """Recreate an error of Millstream that was raised in another process."""
     module, _, short = name.rpartition(".")
     kind = getattr(errors, short, None) if module == errors.__name__ else None
     if kind is None or not issubclass(kind, MillstreamError):

@@ -1,4 +1,4 @@
-"""What the failures of Spark mean to the person whose query it was: a table, and rules for the rest."""
+"""Messages and hints for the failures of Spark: a table, and rules for the rest."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ Explanation = tuple[str, str | None]
 """A message and a hint."""
 
 LONGEST_TEXT = 300
-"""What is longer than this is data or a plan, and is cut."""
+"""Longer texts are data or a plan, and are cut."""
 
 _LONGEST_TRACE = 4000
-"""The user's own traceback is shown as it is, unless it is very long."""
+"""The user's own traceback is shown in full, unless it is longer."""
 
 _SPARK = ".".join(pyspark.__version__.split(".")[:2])
 _PACKAGES = {
@@ -32,14 +32,14 @@ _PACKAGES = {
     "hudi": f"org.apache.hudi:hudi-spark{_SPARK}-bundle_2.13:<its version>",
     "mongodb": "org.mongodb.spark:mongo-spark-connector_2.13:<its version>",
 }
-"""The formats that Spark can be extended with, and the Maven packages that bring them."""
+"""Formats that Spark can be extended with, and the Maven packages that provide them."""
 
 _BUILT_IN = ("csv", "json", "parquet", "orc", "text", "xml", "rate", "socket", "jdbc", "console", "noop")
 
 
 @dataclass(frozen=True)
 class Failure:
-    """One exception of a chain, as far as it matters."""
+    """The relevant parts of one exception of a chain."""
 
     name: str
     """The class of the exception, or the symbol of an operating system error."""
@@ -55,26 +55,26 @@ class Failure:
         return replace(self, span=span, fragment=fragment)
 
     def get(self, parameter: str) -> str:
-        """A parameter as people would write it: Spark quotes names, types and settings."""
+        """Return a parameter without Spark's quotes around names, types and settings."""
         return _local(self.parameters.get(parameter, "").strip('`"'))
 
     def fill(self, pattern: str) -> str:
-        """A pattern with parameters in the place of their names in braces."""
+        """Replace names in braces by parameters."""
         return re.sub(r"\{(\w+)\}", lambda name: _cut(self.get(name[1])), pattern)
 
 
 def explain(chain: Sequence[Failure]) -> Explanation:
-    """What a chain of failures comes down to; the first failure is the one reported."""
+    """Return the message and hint for a chain of failures; the first failure is the reported one."""
     for failure in reversed(chain):
         explanation = _known(failure)
         if explanation is not None:
             return explanation
     named = [i for i, f in enumerate(chain) if f.condition and f.text and f.condition not in _WRAPPERS]
     if not named:
-        told = [failure for failure in chain if failure.text]
-        return (_plain(told[-1].text), None) if told else (_short_name(chain[-1].name), None)
+        with_text = [failure for failure in chain if failure.text]
+        return (_plain(with_text[-1].text), None) if with_text else (_short_name(chain[-1].name), None)
     message, hint = _essence(chain[named[-1]])
-    # What was below the last named failure often says why it happened.
+    # The failures below the last named one often give the reason.
     reasons = [failure.text for failure in chain[named[-1] + 1 :] if failure.text]
     return (f"{message}: {_cut(reasons[-1])}" if reasons else message), hint
 
@@ -93,13 +93,13 @@ def _known(failure: Failure) -> Explanation | None:
 
 
 def _essence(failure: Failure) -> Explanation:
-    """Spark's own words without their wrapping: the first sentence, and the advice if there is any.
+    """Return the first sentence of Spark's message, and its advice if there is any.
 
     >>> _essence(Failure("", "[DIVIDE_BY_ZERO] Division by zero. Use `try_divide`. SQLSTATE: 22012"))
     ('division by zero', 'use `try_divide`')
     """
     text = re.sub(r"^\s*\[[\w.]+\] ", "", failure.text)
-    # What follows is the query, the plan or a stack trace.
+    # The rest is the query, the plan or a stack trace.
     text = re.split(r"\s*(?:SQLSTATE: |\n== |\n\tat )", text, maxsplit=1)[0]
     sentences = re.split(r"(?<=[.?])\s+(?=[A-Z])", text.strip())
     advice = [s for s in sentences[1:] if s.startswith(("Use ", "Did you mean", "Please ", "Consider "))]
@@ -114,8 +114,13 @@ def _essence(failure: Failure) -> Explanation:
     return message, _plain(advice[0]) if advice else None
 
 
+def is_about_declaration(chain: Sequence[Failure]) -> bool:
+    """Whether the cause is how a source was declared, and not what a query does with it."""
+    return any(words in failure.text for failure in chain for words in _OF_DECLARATIONS)
+
+
 def _plain(sentence: str) -> str:
-    """A sentence as a part of one of ours: without a capital and a full stop."""
+    """Return a sentence without a capital and a full stop, to be part of another."""
     sentence = _cut(sentence).rstrip(".")
     return sentence[0].lower() + sentence[1:] if sentence[1:2].islower() else sentence
 
@@ -135,8 +140,8 @@ def _unknown_format(failure: Failure) -> Explanation:
     if package:
         hint = f"it is an extension: start Millstream with --set spark.jars.packages={package}"
     else:
-        known = (*_BUILT_IN, *_PACKAGES)
-        hint = did_you_mean(name, known) or f"Spark itself has {', '.join(_BUILT_IN)}"
+        formats = (*_BUILT_IN, *_PACKAGES)
+        hint = did_you_mean(name, formats) or f"Spark itself has {', '.join(_BUILT_IN)}"
     return f"there is no data source '{name}'", hint
 
 
@@ -153,17 +158,17 @@ def _unknown_column(failure: Failure) -> Explanation:
 
 
 def _wrong_header(failure: Failure) -> Explanation:
-    found = dict(re.findall(r"^\s*(Header|Schema|CSV file): (.*)$", failure.text, re.MULTILINE))
-    if len(found) < 3:
+    parts = dict(re.findall(r"^\s*(Header|Schema|CSV file): (.*)$", failure.text, re.MULTILINE))
+    if len(parts) < 3:
         return _essence(failure)
     return (
-        f"{_local(found['CSV file'])} has the header ({found['Header']}), and not ({found['Schema']})",
+        f"{_local(parts['CSV file'])} has the header ({parts['Header']}), and not ({parts['Schema']})",
         "correct the names or their order in the schema, or drop the option header if there is none",
     )
 
 
 def _header_of_other_length(failure: Failure) -> Explanation:
-    """Spark gives the numbers of columns only; the names are in the file."""
+    """Explain a header of another length; Spark gives the numbers of columns only, the file has the names."""
     numbers = re.search(r"Header length: (\d+), schema size: (\d+)", failure.text)
     file = re.search(r"CSV file: (.*)$", failure.text, re.MULTILINE)
     if numbers is None or file is None:
@@ -177,7 +182,7 @@ def _header_of_other_length(failure: Failure) -> Explanation:
 
 
 def _first_line(path: str) -> str:
-    """The first line of a file that can be read here."""
+    """Return the first line of a file, if it can be read here."""
     try:
         with Path(path).open(encoding="utf-8", errors="replace") as file:
             line = file.readline(LONGEST_TEXT)
@@ -195,7 +200,7 @@ def _bad_record(failure: Failure) -> Explanation:
 
 def _python(failure: Failure) -> Explanation | None:
     where = failure.parameters.get("where")
-    # Without a place it is Spark's wrapper around what the Python worker said.
+    # Without a place it is Spark's wrapper around the message of the Python worker.
     if where is None:
         return None
     name = _short_name(failure.name)
@@ -263,7 +268,7 @@ def _week_in_pattern(failure: Failure) -> Explanation:
 
 
 def _message(pattern: str, hint: str | None = None) -> Callable[[Failure], Explanation]:
-    """An explanation that needs the failure's parameters only."""
+    """Return an explanation that needs the failure's parameters only."""
 
     def explanation(failure: Failure) -> Explanation:
         return failure.fill(pattern), hint
@@ -272,18 +277,18 @@ def _message(pattern: str, hint: str | None = None) -> Callable[[Failure], Expla
 
 
 def _advise(hint: str) -> Callable[[Failure], Explanation]:
-    """An explanation by the failure's own text."""
+    """Return an explanation with the failure's own text."""
     return lambda failure: (_cut(failure.text), hint)
 
 
 def _path(text: str) -> str:
-    """The path that a message of Java begins with: `/a/b (No such file or directory)`."""
-    found = re.search(r"(?:File |^)(\S+?)(?: does not exist| \(|$)", text, re.MULTILINE)
-    return _local(found[1] if found else text)
+    """Return the path at the beginning of a Java message: `/a/b (No such file or directory)`."""
+    match = re.search(r"(?:File |^)(\S+?)(?: does not exist| \(|$)", text, re.MULTILINE)
+    return _local(match[1] if match else text)
 
 
 def _local(text: str) -> str:
-    """Paths as people write them: `file:///a` and `file:/a` are `/a`."""
+    """Shorten paths: `file:///a` and `file:/a` are `/a`."""
     return re.sub(r"\bfile:/+", "/", text)
 
 
@@ -326,7 +331,7 @@ _WORDS: Mapping[str, Callable[[Failure], Explanation]] = {
     "All week-based patterns are unsupported": _week_in_pattern,
     "No space left on device": _advise("free some space on that disk"),
     "Disk quota exceeded": _advise("free some space, or ask for a larger quota"),
-    "Permission denied": _advise("check who owns the file or directory, and who may use it"),
+    "Permission denied": _advise("check the owner and the permissions of the file or directory"),
     "Read-only file system": _advise("choose a directory that can be written to"),
     "Too many open files": _advise("raise the limit with ulimit -n"),
     "Mkdirs failed to create": _advise("check that the directory above it exists and can be written to"),
@@ -335,14 +340,24 @@ _WORDS: Mapping[str, Callable[[Failure], Explanation]] = {
         "most often memory ran out: use smaller batches or fewer cores",
     ),
 }
-"""What has no condition: above all what the operating system says, which Java passes on as text only."""
+"""Failures without a condition: mostly errors of the operating system, which Java passes on as text only."""
+
+_OF_DECLARATIONS = (
+    "CSV header does not conform to the schema",
+    "column in CSV header is not equal to number of fields",
+    "All week-based patterns are unsupported",
+    "Unknown pattern letter",
+    "Illegal pattern character",
+    "Fail to recognize",
+)
+"""Words for mistakes in columns and options of a source, wherever that is read."""
 
 _SENTENCES: Mapping[str, str] = {
     "ARITHMETIC_OVERFLOW": "arithmetic overflow",
     "CAST_INVALID_INPUT": "{expression} of type {sourceType} cannot be cast to {targetType}",
     "CAST_OVERFLOW": "{value} of type {sourceType} overflows {targetType}",
 }
-"""Better words than Spark's."""
+"""Sentences that replace Spark's."""
 
 _WRAPPERS = frozenset({"STREAM_FAILED", "FOREACH_BATCH_USER_FUNCTION_ERROR", "PYTHON_EXCEPTION"})
-"""Conditions that only say that there is another one below."""
+"""Conditions of wrappers around another failure."""

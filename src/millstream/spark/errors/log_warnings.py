@@ -1,4 +1,4 @@
-"""Warnings of Spark that are wanted as data: they are only to be had from its log."""
+"""Warnings that Spark reports only in its log, written to a file."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 
 def divert(spark: SparkSession, pattern: str, path: Path) -> None:
-    """Write messages of Spark's log that match a pattern to a file of their own, too, a line each."""
+    """Copy messages of Spark's log that match a pattern to a file, a line each."""
     jvm = spark._jvm
     assert jvm is not None
     log4j = jvm.org.apache.logging.log4j

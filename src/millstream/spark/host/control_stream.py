@@ -1,7 +1,7 @@
-"""The control stream of a query: heartbeats and the end of its input, as input like any other.
+"""The control stream of a query: heartbeats and ends of input, read like any other input.
 
-It is a directory of small files beside the checkpoint. What is said there is written down before it is used,
-and Spark reads it again when it repeats a batch.
+It is a directory of small files beside the checkpoint. Messages are written before they are used, and Spark
+reads them again when it repeats a batch.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from millstream.stage.input_progress import ENDED, HEARTBEAT
+from millstream.stage.blob import ENDED, HEARTBEAT
 
 
 class ControlStream:
-    """Says things to the stages of a running query."""
+    """Sends messages to the stages of a running query."""
 
     def __init__(self, spark: SparkSession, directory: str) -> None:
         jvm = spark._jvm
@@ -31,24 +31,24 @@ class ControlStream:
 
     @property
     def frame(self) -> DataFrame:
-        """What is said, as a stream."""
-        # A heartbeat is small; that it is there matters more than how long the list is.
+        """The messages as a stream."""
+        # Spark must notice new files at once, so it caches no list of files.
         reader = self._spark.readStream.format("text").option("maxCachedFiles", "0")
         return reader.load(self._directory.toString())
 
     def heartbeat(self, source: str, reached: int, on: str | None = None) -> None:
-        """Nothing of this stream older than ``reached`` is still to come, by timestamp or by an attribute."""
+        """Send that no tuple before ``reached``, by timestamp or by attribute ``on``, is still to come."""
         self._say([{"source": source, "kind": HEARTBEAT, "time": reached, "on": on}])
 
     def end(self, sources: list[str]) -> None:
-        """Nothing of these streams is still to come."""
+        """Send that no tuple of these streams is still to come."""
         self._say([{"source": source, "kind": ENDED} for source in sources])
 
     def _say(self, marks: list[dict[str, Any]]) -> None:
-        # Files that have been read are removed. Spark would take a second one of the same name for the first.
+        # Read files are removed, so numbers must not repeat: Spark would take a new file for the old one.
         self._number = max(time.time_ns() // 1_000_000, self._number + 1)
         name = f"{self._number:015}.txt"
-        # Spark does not look at names that begin with a dot, and a rename is seen whole or not at all.
+        # Spark ignores names that begin with a dot, and a rename is atomic.
         unfinished = self._paths(self._directory, f".{name}")
         out = self._files.create(unfinished, True)
         try:

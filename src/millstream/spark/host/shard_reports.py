@@ -1,7 +1,7 @@
-"""What shards report to the driver: how far they have come, what was late, where the time went.
+"""Reports of shards to the driver: progress, late tuples, timings.
 
-Reports travel by accumulators, not among the results: looking at every result for reports would cost more
-than a small micro-batch has to do otherwise. Nothing that is imported here is heavy (processor.py says why).
+Reports travel in accumulators, not among the results: filtering every result for reports would cost more than
+a small micro-batch. No heavy module is imported here (see stateful_processor.py).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Report = dict[str, Any]
 
 
 class _Appended(AccumulatorParam[Any]):
-    """Workers append to lists, the driver to what it takes from at the other end."""
+    """Accumulator of lists: workers append reports, and the driver collects them in a queue."""
 
     def zero(self, value: Any) -> list[Report]:
         return []
@@ -28,14 +28,14 @@ class _Appended(AccumulatorParam[Any]):
 
 
 class ShardReports:
-    """The reports of one stage that have come to the driver and were not taken yet."""
+    """The reports of one stage that have reached the driver and were not taken yet."""
 
     def __init__(self, context: SparkContext) -> None:
         self._arrived: deque[Report] = deque()
         self.accumulator: Accumulator[Any] = context.accumulator(self._arrived, _Appended())
-        """For the workers."""
+        """Accumulator for the workers."""
 
     def take(self) -> Iterator[Report]:
-        """All that have come; Spark has those of a micro-batch here before it calls the batch done."""
+        """Yield all reports; those of a micro-batch arrive before Spark reports the batch as done."""
         while self._arrived:
             yield self._arrived.popleft()

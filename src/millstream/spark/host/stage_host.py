@@ -1,4 +1,4 @@
-"""Stages on Spark: rows are packed for the shards, and the shards run with their state in Spark's store."""
+"""Stages on Spark: rows are packed for the shards, whose state is in Spark's store."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from millstream.program.spark_text_hash import SEED, murmur_long
 from millstream.spark.host.shard_reports import ShardReports
 from millstream.spark.host.stateful_processor import ShardProcessor
 from millstream.spark.host.worker_gc import settle
-from millstream.stage.input_progress import ENDED, Blob
+from millstream.stage.blob import ENDED, Blob
 from millstream.stage.packer import PACKED, PACKED_DDL, Packer, note, pack
 from millstream.stage.pipeline import Pipeline
 from millstream.stage.shard import Shard, result_schema, tagged_schema
@@ -22,10 +23,10 @@ from millstream.stage.shard import Shard, result_schema, tagged_schema
 
 @dataclass(frozen=True)
 class Stage:
-    """A pipeline and where its shards are.
+    """A pipeline and its shards.
 
-    ``shards`` are ids that Spark puts into partitions of their own; ``token`` names this run of the query.
-    What they ``report`` comes back to the driver, for each query that the stage works for.
+    ``shards`` are ids that Spark's hash puts into different partitions; ``token`` identifies this run of the
+    query. ``reports`` collect the reports of the shards on the driver, for each query that shares the stage.
     """
 
     pipeline: Pipeline
@@ -34,28 +35,28 @@ class Stage:
     reports: tuple[ShardReports, ...] = ()
 
     def shard(self, number: int) -> Shard:
-        """A new one, that has seen nothing."""
+        """Return a new shard without state."""
         return Shard(self.pipeline, str(number), len(self.shards))
 
 
 def shard_ids(count: int, partitions: int, taken: Collection[int] = ()) -> tuple[int, ...]:
-    """New ids such that Spark's hash puts each into a partition of its own, as far as there are enough.
+    """Return ids that Spark's hash puts into different partitions, as far as there are enough partitions.
 
     >>> len(set(shard_ids(8, 8)))
     8
     """
-    found: dict[int, int] = {}
+    ids: dict[int, int] = {}
     at = 0
-    while len(found) < min(count, partitions):
+    while len(ids) < min(count, partitions):
         if at not in taken:
-            found.setdefault(_spark_hash(at) % partitions, at)
+            ids.setdefault(murmur_long(at, SEED) % partitions, at)
         at += 1
-    return tuple(sorted(found.values()))
+    return tuple(sorted(ids.values()))
 
 
 @dataclass(frozen=True)
 class Route:
-    """Where the rows of a frame go: an input of a stage, and the prefix of the columns meant for it."""
+    """Destination of the rows of a frame: an input of a stage, and the prefix of the columns for it."""
 
     stage: Stage
     number: int = 0
@@ -63,7 +64,7 @@ class Route:
 
 
 def stage_stream(stage: Stage, inputs: list[DataFrame], control: DataFrame | None) -> DataFrame:
-    """The results of a stage over streams."""
+    """Return the results of a stage over streams."""
     routed = [(frame, (Route(stage, i),)) for i, frame in enumerate(inputs)]
     return stage_streams((stage,), routed, control)
 
@@ -73,14 +74,14 @@ def stage_streams(
     inputs: Sequence[tuple[DataFrame, tuple[Route, ...]]],
     control: DataFrame | None,
 ) -> DataFrame:
-    """The results of several stages that share what they read, as one.
+    """Return the results of several stages that share their inputs, as one frame.
 
-    Where there are several, each has columns of its own, and a tag tells whose row it is.
+    With several stages, each has columns of its own, and a tag identifies the stage of a row.
     """
     packed = [frame.mapInArrow(_Pack(routes), PACKED_DDL) for frame, routes in inputs]
     if control is not None:
-        # First, because Spark asks its sources for news in this order: tuples that were there before a
-        # heartbeat was written are then never missed by the batch that reads the heartbeat.
+        # First, because Spark polls its sources in this order: the batch that reads a heartbeat then includes
+        # all tuples that were there before the heartbeat was written.
         packed.insert(0, control.mapInArrow(_PackControl(stages), PACKED_DDL))
     together = packed[0]
     for other in packed[1:]:
@@ -97,13 +98,13 @@ def stage_streams(
 
 
 def stage_table(stage: Stage, inputs: list[DataFrame]) -> DataFrame:
-    """The results of a stage over tables: the same kernels, told everything at once."""
+    """Return the results of a stage over tables: the same kernels with the whole input in one batch."""
     together: DataFrame | None = None
     for i, frame in enumerate(inputs):
         packed = frame.mapInArrow(_Pack((Route(stage, i),)), PACKED_DDL)
         together = packed if together is None else together.union(packed)
     assert together is not None
-    count = len(inputs)  # Spark ships what the function names, and a DataFrame cannot be shipped
+    count = len(inputs)  # Spark pickles the names that the function uses, and a DataFrame cannot be pickled
 
     def run(table: pa.Table) -> pa.Table:
         shard = stage.shard(0)
@@ -121,7 +122,7 @@ def _ends(inputs: int) -> Iterator[Blob]:
 
 
 class _Pack:
-    """Runs in every task that reads an input."""
+    """Packs rows in every task that reads an input."""
 
     def __init__(self, routes: tuple[Route, ...]) -> None:
         self._routes = [
@@ -138,7 +139,7 @@ class _Pack:
 
 
 class _PackControl:
-    """Heartbeats and the end of streams, for all inputs that read them and all their shards."""
+    """Packs heartbeats and ends of streams for all inputs that read them and all their shards."""
 
     def __init__(self, stages: tuple[Stage, ...]) -> None:
         self._stages = [(stage.pipeline.inputs, stage.shards) for stage in stages]
@@ -162,20 +163,3 @@ class _PackControl:
 def _blobs(table: pa.Table) -> Iterator[Blob]:
     for row in table.select(["head", "tuples", "all"]).to_pylist():
         yield Blob.of(row["head"], row["tuples"], row["all"])
-
-
-def _spark_hash(number: int) -> int:
-    """Spark's ``hash`` of a BIGINT (Murmur3 with seed 42), which decides about its partition."""
-
-    def mix(k: int, h: int) -> int:
-        k = (k * 0xCC9E2D51) & 0xFFFFFFFF
-        k = ((k << 15) | (k >> 17)) & 0xFFFFFFFF
-        h ^= (k * 0x1B873593) & 0xFFFFFFFF
-        h = ((h << 13) | (h >> 19)) & 0xFFFFFFFF
-        return (h * 5 + 0xE6546B64) & 0xFFFFFFFF
-
-    h = mix((number >> 32) & 0xFFFFFFFF, mix(number & 0xFFFFFFFF, 42)) ^ 8
-    h = ((h ^ (h >> 16)) * 0x85EBCA6B) & 0xFFFFFFFF
-    h = ((h ^ (h >> 13)) * 0xC2B2AE35) & 0xFFFFFFFF
-    h ^= h >> 16
-    return h - (1 << 32) if h >= 1 << 31 else h

@@ -1,4 +1,4 @@
-"""The one StatefulProcessor: it finds the shard, runs it, and writes down what has changed.
+"""The stateful processor: it loads the shard, runs it, and writes its changed state.
 
 Spark starts a Python process for every query only to ask a processor for its state variables. So nothing
 heavy is imported here before there are rows: the stage stays pickled until then.
@@ -27,14 +27,14 @@ _NAME = StructType([StructField("name", StringType())])
 _DATA = StructType([StructField("data", BinaryType())])
 
 _META = ""
-"""The name of what is not a chunk: what a shard knows besides them."""
+"""Key of the shard's metadata; all other keys are state chunks."""
 
 ROWS_AT_ONCE = 1 << 17
-"""How many results are handed to Spark at a time."""
+"""Number of results that are passed to Spark at a time."""
 
 
 class ShardProcessor(StatefulProcessor):
-    """Hosts the shards of some stages, which come pickled, with accumulators for the reports of each."""
+    """Hosts the shards of some pickled stages, with accumulators for the reports of each."""
 
     def __init__(self, stages: bytes, reports: tuple[tuple[Accumulator[Any], ...], ...]) -> None:
         self._pickled = stages
@@ -47,7 +47,7 @@ class ShardProcessor(StatefulProcessor):
         self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any
     ) -> Iterator[pd.DataFrame]:
         from millstream.spark.host.worker_gc import settle
-        from millstream.stage.input_progress import Blob
+        from millstream.stage.blob import Blob
         from millstream.stage.shard import tagged, tagged_schema
         from millstream.stage.shard_cache import remember
 
@@ -61,19 +61,19 @@ class ShardProcessor(StatefulProcessor):
         ]
         began = time.perf_counter()
         shard = self._find(stage, int(key[0]), name)
-        found = time.perf_counter()
+        loaded = time.perf_counter()
         result, report = shard.process(blobs)
         done = time.perf_counter()
         self._write(shard)
         remember(stage.token, name, shard)
-        report["state_ms"] = round((time.perf_counter() - done + found - began) * 1000, 3)
+        report["state_ms"] = round((time.perf_counter() - done + loaded - began) * 1000, 3)
         for reports in self._reports[tag]:
             reports.add([report])
         table = shard.table(result, report)
         if len(stages) > 1:
             table = tagged(table, tag, tagged_schema([stage.pipeline for stage in stages]))
         for start in range(0, table.num_rows, ROWS_AT_ONCE):
-            # Spark wants every column in one piece.
+            # Spark requires every column in one chunk.
             piece = table.slice(start, ROWS_AT_ONCE).combine_chunks()
             yield _frame(piece)
         settle()
@@ -82,7 +82,7 @@ class ShardProcessor(StatefulProcessor):
         pass
 
     def _find(self, stage: Stage, number: int, name: str) -> Shard:
-        """The shard as the state store has it, from memory if it is there."""
+        """Return the shard with the state in the store, from the shard cache if it is there."""
         from millstream.stage.shard import version_of
         from millstream.stage.shard_cache import recall
 
@@ -106,9 +106,9 @@ class ShardProcessor(StatefulProcessor):
 
 
 def _frame(table: pa.Table) -> pd.DataFrame:
-    """A table for Spark: columns as they are, but lists, structs and maps as objects.
+    """Convert a table for Spark; lists, structs and maps become Python objects.
 
-    Those it takes apart itself, one by one, and it knows no other NULL in them than Python's.
+    Spark converts those one by one itself, and accepts only Python's None as NULL in them.
     """
     import pandas as pd
     import pyarrow as pa

@@ -1,7 +1,7 @@
-"""What Spark remembers of its Unix sockets for ever, and a query that runs for months had better forget.
+"""Clean-up of the JVM's list of Unix sockets, which otherwise grows as long as a query runs.
 
-For each stateful task Spark asks the JVM to remove the file of a socket when the JVM ends, though it is gone
-with the task. The JVM keeps a list of such files, which would grow by some hundred bytes a micro-batch.
+For each stateful task Spark asks the JVM to remove the file of a socket when the JVM ends, though the file is
+removed with the task. The JVM's list of such files would grow by some hundred bytes a micro-batch.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ EVERY_SECONDS = 600.0
 
 
 def forget_old_sockets(context: SparkContext) -> None:
-    """Take the files of sockets that are gone out of the JVM's list of files to remove.
+    """Remove the files of closed sockets from the JVM's list of files to delete.
 
-    The list is replaced and not changed: Spark may add to it in this very moment, and what then is added to
-    the old one only is a file that somebody else removes.
+    The list is replaced and not changed: Spark may add to it concurrently, and an entry that is lost is of a
+    file that the task itself removes.
     """
     jvm = context._jvm
     assert jvm is not None
     field = jvm.java.lang.Class.forName("java.io.DeleteOnExitHook").getDeclaredField("files")
     field.setAccessible(True)
-    kept = jvm.java.util.LinkedHashSet()
+    remaining = jvm.java.util.LinkedHashSet()
     for path in field.get(None).toArray():
         if not path.endswith(".sock") or Path(path).exists():
-            kept.add(path)
-    field.set(None, kept)
+            remaining.add(path)
+    field.set(None, remaining)
 
 
 def keep_forgetting(context: SparkContext) -> None:
-    """Do so from time to time, for as long as there is the context."""
+    """Call ``forget_old_sockets`` periodically while the context exists."""
 
     def run() -> None:
         pause = threading.Event()
@@ -41,6 +41,6 @@ def keep_forgetting(context: SparkContext) -> None:
             try:
                 forget_old_sockets(context)
             except Py4JError:
-                return  # this JVM does not let us: a little memory is not worth a query
+                return  # the JVM forbids access: a little memory is not worth a query
 
     threading.Thread(target=run, daemon=True, name="millstream-sockets").start()

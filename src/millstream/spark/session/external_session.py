@@ -1,4 +1,4 @@
-"""Spark sessions of the caller's: what is checked when one is connected, and settings for what runs in it."""
+"""The caller's Spark sessions: checks on connecting, and settings for queries."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ print("%d.%d" % sys.version_info[:2], *(name for name in needed if not importlib
 def check_session(spark: SparkSession) -> None:
     """Refuse a session whose Python workers cannot run Millstream, before the first query fails on it.
 
-    Only workers on this machine can be asked without running a job.
+    Only workers on this machine can be checked without running a job.
     """
     context = spark.sparkContext
     if not (context.master or "").startswith("local"):
         return
     workers = context.pythonExec
-    found = shutil.which(workers)
-    # Not by what links lead to: the Python of a virtual environment is a link to one with other packages.
-    if found is not None and Path(found).absolute() == Path(sys.executable).absolute():
+    python = shutil.which(workers)
+    # Links are not resolved: the Python of a virtual environment is a link to one with other packages.
+    if python is not None and Path(python).absolute() == Path(sys.executable).absolute():
         return
     hint = f"set PYSPARK_PYTHON={sys.executable} before the session is made"
-    if found is None:
+    if python is None:
         raise ExecutionError(
             f"the session's Python workers are '{workers}', which cannot be found", hint=hint
         )
-    probe = subprocess.run([found, "-c", _PROBE], capture_output=True, text=True, timeout=30, check=False)
+    probe = subprocess.run([python, "-c", _PROBE], capture_output=True, text=True, timeout=30, check=False)
     version, *missing = probe.stdout.split() or ["?"]
     here = f"{sys.version_info.major}.{sys.version_info.minor}"
     if version != here:

@@ -1,4 +1,4 @@
-"""The life and death of the JVM that embedded Spark runs in."""
+"""The JVM process of embedded Spark: detection of its end, and killing."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 _DYING_SECONDS = 3.0
-"""Connections of a process that is being killed may break a little before the process is gone."""
+"""Seconds to wait for the end of a JVM whose connections broke: they may break before it is gone."""
 
 
 def has_died() -> bool:
-    """Whether there was a JVM, and it has ended."""
+    """Return whether a JVM was started and has ended."""
     process = getattr(SparkContext._gateway, "proc", None)
     return process is not None and process.poll() is not None
 
 
 def is_dying() -> bool:
-    """Explain a connection to the JVM that broke."""
+    """Return whether the JVM has ended or ends shortly, which explains a broken connection."""
     process = getattr(SparkContext._gateway, "proc", None)
     if process is None:
         return False
@@ -32,7 +32,7 @@ def is_dying() -> bool:
 
 
 def kill() -> None:
-    """End the JVM at once, also one that is still starting, and forget it."""
+    """Kill the JVM at once, even while it starts, and reset PySpark."""
     for pid in _started():
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
@@ -41,7 +41,7 @@ def kill() -> None:
 
 
 def forget() -> None:
-    """Let PySpark start another JVM when Spark is next needed: it would call the dead one for ever."""
+    """Reset PySpark, which would otherwise call the dead JVM for ever instead of starting another."""
     context = SparkContext._active_spark_context
     server = getattr(context, "_accumulatorServer", None)
     if context is not None:
@@ -60,15 +60,15 @@ def forget() -> None:
 
 
 def _started() -> list[int]:
-    """The JVM among the children of this process; while it starts, PySpark has no handle on it."""
+    """Return the JVM among the children of this process; while it starts, PySpark has no handle on it."""
     process = getattr(SparkContext._gateway, "proc", None)
     if process is not None:
         return [process.pid] if process.poll() is None else []
-    found = []
+    pids = []
     for directory in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             stat = (directory / "stat").read_text()
             parent = int(stat[stat.rindex(")") + 2 :].split()[1])
             if parent == os.getpid() and b"pyspark-shell" in (directory / "cmdline").read_bytes():
-                found.append(int(directory.name))
-    return found
+                pids.append(int(directory.name))
+    return pids

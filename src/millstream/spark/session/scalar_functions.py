@@ -1,4 +1,4 @@
-"""The user's scalar functions in Spark: SQL ones as SQL functions, Python ones as Arrow-optimized UDFs."""
+"""User-defined scalar functions in Spark: SQL functions, and Python functions as Arrow-optimized UDFs."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def register_function(function: ScalarFunction, spark: SparkSession) -> None:
     if function.python is not None:
         python = load_python(function.python)
         udf = F.udf(python, to_spark_type(function.returns), useArrow=True)
-        # Spark gives a Python function whatever it is called with. An SQL function around it makes sure
-        # that arguments come as the types that were declared.
+        # Spark passes arguments of any type to a Python function. An SQL function around it casts them to the
+        # declared types.
         inner = f"__ms_python_{function.name}"
         spark.udf.register(inner, udf)
         arguments = ", ".join(f"`{p.name}`" for p in function.parameters)
@@ -35,8 +35,8 @@ def register_function(function: ScalarFunction, spark: SparkSession) -> None:
 
 
 def load_python(name: str) -> Callable[..., Any]:
-    """The function that ``package.module:attribute`` names."""
-    found = load(name)
-    if not callable(found):
+    """Return the function that ``package.module:attribute`` names."""
+    function = load(name)
+    if not callable(function):
         raise ExecutionError(f"'{name}' is not callable")
-    return found  # type: ignore[no-any-return]
+    return function  # type: ignore[no-any-return]

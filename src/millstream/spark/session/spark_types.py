@@ -1,9 +1,11 @@
-"""The types of ESL as Spark's own objects, and back."""
+"""Conversion of types between ESL and Spark."""
 
 from __future__ import annotations
 
+from pyspark.sql import Column
 from pyspark.sql import types as spark
 
+from millstream.kernels.windows.time_codec import OUTERMOST
 from millstream.types import Field, Kind, Type
 
 _SIMPLE: dict[Kind, spark.DataType] = {
@@ -25,8 +27,8 @@ _SIMPLE: dict[Kind, spark.DataType] = {
     Kind.NULL: spark.NullType(),
 }
 
-# By class: CHAR(n), VARCHAR(n) and strings with a collation are strings, and an interval is one
-# whatever its fields.
+# By class: CHAR(n), VARCHAR(n) and strings with a collation are strings, and the fields of an interval do not
+# matter.
 _KINDS: tuple[tuple[type[spark.DataType], Kind], ...] = (
     (spark.CharType, Kind.STRING),
     (spark.VarcharType, Kind.STRING),
@@ -35,7 +37,7 @@ _KINDS: tuple[tuple[type[spark.DataType], Kind], ...] = (
 
 
 def to_spark_type(of: Type) -> spark.DataType:
-    """The Spark type of an ESL type; every element and field may be NULL.
+    """Return the Spark type of an ESL type; every element and field may be NULL.
 
     >>> to_spark_type(Type(Kind.ARRAY, element=Type(Kind.INT))).simpleString()
     'array<int>'
@@ -55,7 +57,7 @@ def to_spark_type(of: Type) -> spark.DataType:
 
 
 def from_spark_type(of: spark.DataType) -> Type:
-    """The ESL type of a Spark type; UNKNOWN for what ESL has no name for, as user-defined types.
+    """Return the ESL type of a Spark type; UNKNOWN for types that ESL has no name for, as user-defined ones.
 
     >>> str(from_spark_type(spark.DecimalType(10, 2)))
     'decimal(10,2)'
@@ -69,9 +71,14 @@ def from_spark_type(of: spark.DataType) -> Type:
             return Type(Kind.MAP, key=from_spark_type(of.keyType), element=from_spark_type(of.valueType))
         case spark.StructType():
             return Type(Kind.STRUCT, fields=fields_of(of))
-    return Type(next((kind for known, kind in _KINDS if isinstance(of, known)), Kind.UNKNOWN))
+    return Type(next((kind for class_, kind in _KINDS if isinstance(of, class_)), Kind.UNKNOWN))
 
 
 def fields_of(schema: spark.StructType) -> tuple[Field, ...]:
-    """The columns of a DataFrame's schema."""
+    """Return the columns of a DataFrame's schema."""
     return tuple(Field(column.name, from_spark_type(column.dataType)) for column in schema.fields)
+
+
+def is_outermost(value: Column) -> Column:
+    """Whether a BIGINT is the smallest or the largest one, which stand for no time and for the end of all."""
+    return (value == OUTERMOST[0]) | (value == OUTERMOST[1])

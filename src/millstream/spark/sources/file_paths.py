@@ -1,4 +1,4 @@
-"""Paths as Spark sees them: on whatever file system their scheme names."""
+"""Paths on any file system that Spark supports."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pyspark.sql import SparkSession
 from millstream.errors import ExecutionError
 
 _MANY = 1000
-"""Files that are not looked at one by one: asking for each takes a while."""
+"""Number of files above which they are not checked one by one."""
 _GLOB = frozenset("*?[{")
 _GLOB_OR_CLOSING = _GLOB | frozenset("]}")
 
 
 def streamable(path: str, spark: SparkSession, what: str) -> str:
-    """A path that a stream can be read from: a directory, a glob, or a single file in disguise.
+    """Return a path that Spark can stream from: a directory, a glob, or a single file as a glob.
 
     Spark streams directories and globs only, so the last letter of a file's name becomes a set of one letter.
     """
@@ -23,7 +23,7 @@ def streamable(path: str, spark: SparkSession, what: str) -> str:
     if _GLOB & set(path):
         if not files.exists(target):
             return path
-        # The name of something that is there, and no pattern.
+        # The name of an existing file, not a pattern.
         path = "".join(f"\\{c}" if c in _GLOB_OR_CLOSING else c for c in path)
     if not files.exists(target):
         raise ExecutionError(f"{what} reads '{path}', which does not exist", hint=_where(path))
@@ -31,20 +31,20 @@ def streamable(path: str, spark: SparkSession, what: str) -> str:
 
 
 def described(path: str, spark: SparkSession) -> str:
-    """How Spark names the source that streams files from this path, in the progress of a query."""
+    """Return Spark's name, in the progress of a query, for the source that streams files from this path."""
     target, files = _locate(streamable(path, spark, "a stream"), spark)
     return f"FileStreamSource[{files.makeQualified(target).toString()}]"
 
 
 def arrive_together(path: str, spark: SparkSession) -> bool:
-    """Whether some files have the same modification time, so that only their names tell their order.
+    """Return whether files may have the same modification time, so that only their names give their order.
 
-    Where there are further directories it is not looked into: it may be.
+    Subdirectories are not searched: then it may be.
     """
     target, files = _locate(path, spark)
-    found = [files.getFileStatus(target)] if files.exists(target) else list(files.globStatus(target) or ())
+    statuses = [files.getFileStatus(target)] if files.exists(target) else list(files.globStatus(target) or ())
     times: list[int] = []
-    for status in found:
+    for status in statuses:
         entries = files.listStatus(status.getPath()) if status.isDirectory() else [status]
         if len(entries) > _MANY:
             return True
@@ -56,11 +56,11 @@ def arrive_together(path: str, spark: SparkSession) -> bool:
 
 
 def state_of(path: str, spark: SparkSession) -> frozenset[tuple[str, int, int]]:
-    """The files at a path with their sizes and times; while these are the same, so is what they hold."""
+    """Return the files at a path with sizes and times, which change when the content does."""
     target, files = _locate(path, spark)
-    found = [files.getFileStatus(target)] if files.exists(target) else list(files.globStatus(target) or ())
+    statuses = [files.getFileStatus(target)] if files.exists(target) else list(files.globStatus(target) or ())
     state: set[tuple[str, int, int]] = set()
-    for status in found:
+    for status in statuses:
         entries = files.listFiles(status.getPath(), True)
         while entries.hasNext():
             entry = entries.next()
@@ -69,7 +69,7 @@ def state_of(path: str, spark: SparkSession) -> frozenset[tuple[str, int, int]]:
 
 
 def remove_uncommitted(path: str, spark: SparkSession, since: float) -> None:
-    """Remove the part files of a sink that are on no list of finished batches, as far as they are new enough.
+    """Remove new part files of a sink that are on no list of finished batches.
 
     A directory without such a list may belong to others: there, only empty files are removed.
     """
@@ -94,7 +94,7 @@ def remove_uncommitted(path: str, spark: SparkSession, since: float) -> None:
 
 
 def is_occupied(path: str, spark: SparkSession) -> bool:
-    """Whether there is a file, or a directory with something in it."""
+    """Return whether there is a file, or a directory that is not empty."""
     target, files = _locate(path, spark)
     if not files.exists(target):
         return False

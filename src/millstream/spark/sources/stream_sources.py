@@ -1,8 +1,8 @@
 """Streams and tables of the catalog as DataFrames.
 
-A stream's DataFrame has, beside its columns, hidden ones that every operator passes on: the timestamp and
-the order of arrival (semantics, section 1). What cannot be read in the schema never gets that far: it is a
-bad record, counted, and a stream of its own.
+A stream's DataFrame has, beside its columns, hidden ones that every operator passes on: the timestamp and the
+order of arrival (semantics, section 1). A record that cannot be read in the schema is a bad record: it is
+counted, and goes into a stream of its own.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from millstream.catalog.entries import (
     NO_TIMESTAMP,
     NOT_FINITE,
     NOT_IN_SCHEMA,
+    OUTERMOST,
     OrderedPerPromise,
     Port,
     Promise,
@@ -31,7 +32,8 @@ from millstream.catalog.entries import (
     TimestampKind,
 )
 from millstream.errors import ExecutionError
-from millstream.spark.session.spark_types import to_spark_type
+from millstream.physical.sources import CHECKED_FORMATS, LINE_FORMATS, NATIVE_COLUMNS, is_untimed
+from millstream.spark.session.spark_types import is_outermost, to_spark_type
 from millstream.spark.sources.file_paths import arrive_together, streamable
 from millstream.spark.sources.hidden_columns import (
     FILE,
@@ -52,37 +54,23 @@ BAD = "__ms_bad"
 _EXCERPT = 500
 """Characters of a bad record that are reported."""
 
-# Formats whose rows are texts or come with columns of the source's own.
-NATIVE_COLUMNS = {
-    "text": {"value"},
-    "socket": {"value", "timestamp"},
-    "rate": {"timestamp", "value"},
-    "rate-micro-batch": {"timestamp", "value"},
-    "kafka": {"key", "value", "topic", "partition", "offset", "timestamp", "timestamptype", "headers"},
-}
 OUR_OPTIONS = frozenset({"valueformat", "follow", "partitions"})
 """Options that Spark does not know."""
-_LINE_FORMATS = frozenset({"text", "socket", "kafka"})
-_CHECKED_FORMATS = frozenset({"csv", "json", "xml"})
-"""Formats whose reader tells which records it could not read."""
-
 _LIMITS = ("maxFilesPerTrigger", "maxBytesPerTrigger")
 
 ReadPort = Callable[[int], DataFrame]
-"""The lines that arrive at a port, as files of (arrival TIMESTAMP, line STRING)."""
+"""Reads the lines that arrive at a port, as files of (arrival TIMESTAMP, line STRING)."""
 
 
 @dataclass(frozen=True)
 class SourceFrames:
-    """A stream as it was read: the tuples, and what was no tuple.
+    """The frames of a stream: its tuples, and its bad records.
 
-    Where only the time of a row can be bad, such rows are still among the good ones (``untimed``): whoever
-    packs these sorts them out, and counts them. That is cheaper than to let Spark look at every row.
+    Where only the time of a row can be bad (``is_untimed``), such rows are still among the good ones.
     """
 
     good: DataFrame
     bad: DataFrame
-    untimed: bool = False
 
 
 def read_stream(
@@ -94,29 +82,28 @@ def read_stream(
 
 
 def classify(raw: DataFrame, stream: Stream, metrics: str | None = None) -> SourceFrames:
-    """Part the tuples from the bad records, and give the tuples their timestamp."""
+    """Separate tuples from bad records, and add the timestamp to the tuples."""
     timestamp = stream.timestamp
     frame = raw if BAD in raw.columns else raw.withColumn(BAD, F.lit(None).cast("string"))
     if SEGMENT not in frame.columns:
-        # Without files the order of arrival is that in which Spark numbers the pieces that it reads.
+        # Without files, the order of arrival is the order in which Spark numbers its partitions.
         frame = frame.withColumn(SEGMENT, F.spark_partition_id().cast("bigint"))
     time = _column(timestamp.column) if timestamp.column else F.lit(None).cast("timestamp")
     frame = _with_promises(frame.withColumn(TIME, time), stream)
     reason = F.when(F.col(BAD).isNotNull(), NOT_IN_SCHEMA)
     if timestamp.kind is TimestampKind.EXTERNAL:
-        # A promise without a time is the last word of its sub-stream.
+        # A promise without a time is the last of its sub-stream.
         data = F.col(KEEP) if KEEP in frame.columns else F.lit(True)
         reason = reason.when(F.col(TIME).isNull() & data, NO_TIMESTAMP)
         if isinstance(frame.schema[TIME].dataType, T.DoubleType | T.FloatType):
             is_infinite = F.abs(F.col(TIME)) == float("inf")
             reason = reason.when((F.isnan(TIME) | is_infinite) & data, NOT_FINITE)
+        if isinstance(frame.schema[TIME].dataType, T.LongType):
+            outermost = is_outermost(_column(timestamp.column or "")) & data
+            reason = F.when(F.col(BAD).isNull() & outermost, OUTERMOST).otherwise(reason)
+            frame = frame.withColumn(TIME, F.when(~outermost, F.col(TIME)))
     is_bad = reason.isNotNull()
-    untimed = (
-        timestamp.kind is TimestampKind.EXTERNAL
-        and BAD not in raw.columns
-        and KEEP not in frame.columns
-        and not isinstance(frame.schema[TIME].dataType, T.DoubleType | T.FloatType)
-    )
+    untimed = is_untimed(stream)
     uncounted = frame
     names = [f.name for f in stream.schema]
     as_text = F.coalesce(F.col(BAD), F.to_json(F.struct(*map(_column, names))))
@@ -125,32 +112,31 @@ def classify(raw: DataFrame, stream: Stream, metrics: str | None = None) -> Sour
             metrics,
             F.count(F.lit(1)).alias("rows"),
             F.count_if(is_bad).alias("bad"),
-            # An example for the warning, the same one however the input is divided into tasks.
+            # An example for the warning, independent of the division of the input into tasks.
             F.min(F.when(is_bad, F.concat(reason, F.lit("\n"), F.substring(as_text, 1, _EXCERPT)))).alias(
                 "bad_record"
             ),
-            # Spark reads only the columns that somebody needs, and a record would be bad or not as the
-            # query happens to ask for the column that cannot be read. This asks for them all.
+            # Spark reads only the columns that the query needs, so that a record would be bad or not
+            # depending on the query. This reads them all.
             *([F.max(_fingerprint(raw)).alias("fingerprint")] if BAD in raw.columns else []),
             _zoned(F.max(F.when(~is_bad, F.col(TIME))), frame.schema[TIME].dataType).alias("newest"),
         )
-    kept = [name for name in hidden(frame.columns) if name != BAD]
-    # A bad record has no place in time, but it has come in some order.
-    arrival = [_column(name) for name in kept if name in (PARTITION, SEGMENT, FILE)]
+    hidden_names = [name for name in hidden(frame.columns) if name != BAD]
+    # A bad record has no timestamp, but an order of arrival.
+    arrival = [_column(name) for name in hidden_names if name in (PARTITION, SEGMENT, FILE)]
     return SourceFrames(
-        good=(uncounted if untimed else frame.where(~is_bad)).select(*map(_column, (*names, *kept))),
+        good=(uncounted if untimed else frame.where(~is_bad)).select(*map(_column, (*names, *hidden_names))),
         bad=frame.where(is_bad).select(
             as_text.alias("record"),
             reason.alias("reason"),
             F.lit(None).cast("timestamp").alias(TIME),
             *arrival,
         ),
-        untimed=untimed,
     )
 
 
 def _with_promises(frame: DataFrame, stream: Stream) -> DataFrame:
-    """Which tuples are promises, and which sub-stream each belongs to, for each promised attribute."""
+    """Mark the tuples that are promises, and their sub-streams, for each promised attribute."""
     frame = _with_clauses(frame, stream.own_promises, "")
     for number, (attribute, promises) in enumerate(stream.promises_on_others.items()):
         name = next(field.name for field in stream.schema if field.name.lower() == attribute)
@@ -179,9 +165,9 @@ def _with_clauses(frame: DataFrame, promises: Iterable[Promise], suffix: str) ->
 
 
 def _zoned(time: Column, kind: T.DataType) -> Column:
-    """A time for a report as text, because Python may not be able to hold it.
+    """Return a time for a report as text, because Python may not be able to represent it.
 
-    Spark would write a timestamp in the zone of the JVM, and without saying which.
+    Spark would write a timestamp in the zone of the JVM, without naming it.
     """
     if isinstance(kind, T.DateType | T.TimestampNTZType):
         return time.cast("string")
@@ -189,7 +175,7 @@ def _zoned(time: Column, kind: T.DataType) -> Column:
 
 
 def _fingerprint(frame: DataFrame) -> Column:
-    """Something that cannot be computed without reading every column; maps cannot be hashed."""
+    """Return a value that depends on every column; maps cannot be hashed."""
     return F.xxhash64(
         *(
             F.size(_column(f.name)) if _has_map(f.dataType) else _column(f.name)
@@ -212,7 +198,7 @@ def _has_map(kind: T.DataType) -> bool:
 
 
 def numbered(batch: DataFrame) -> DataFrame:
-    """The rows of a micro-batch with their number in order of reading, which only a batch can have."""
+    """Number the rows of a micro-batch in the order of reading; streams cannot be numbered."""
     return batch.withColumn(ROW, F.monotonically_increasing_id())
 
 
@@ -225,7 +211,7 @@ def read_table(table: Table, spark: SparkSession) -> DataFrame:
 
 
 def _raw(stream: Stream, spark: SparkSession, read_port: ReadPort) -> DataFrame:
-    """The stream's columns as far as the source has them, with ``BAD`` where the reader tells."""
+    """Return the stream's columns that the source has, and ``BAD`` if the reader marks bad records."""
     internal = stream.timestamp.column if stream.timestamp.kind is TimestampKind.INTERNAL else None
     declared = tuple(f for f in stream.schema if f.name != internal)
     match stream.origin:
@@ -240,7 +226,7 @@ def _raw(stream: Stream, spark: SparkSession, read_port: ReadPort) -> DataFrame:
                 f"stream '{stream.name}' was declared without a source",
                 hint="add USING format OPTIONS (...) or SOURCE 'port4445' to its CREATE STREAM",
             )
-    # Spark writes the time of a micro-batch down before running it, and uses it again in a replay.
+    # Spark stores the time of a micro-batch before running it, and uses it again in a replay.
     return frame.withColumn(internal, F.current_timestamp()) if internal else frame
 
 
@@ -257,7 +243,7 @@ def _read(reader: Reader, declared: tuple[Field, ...], spark: SparkSession, name
     native = NATIVE_COLUMNS.get(format_)
     if native is None:
         schema = _struct(declared)
-        if format_ in _CHECKED_FORMATS:
+        if format_ in CHECKED_FORMATS:
             source = source.option("mode", "PERMISSIVE").option("columnNameOfCorruptRecord", BAD)
             schema = T.StructType([*schema.fields, T.StructField(BAD, T.StringType())])
         frame = source.schema(schema).load()
@@ -265,31 +251,33 @@ def _read(reader: Reader, declared: tuple[Field, ...], spark: SparkSession, name
     frame = source.load()
     if format_ in FILE_FORMATS:
         frame = _with_arrival(frame, by_name=by_name)
-    if format_ in _LINE_FORMATS and not {f.name.lower() for f in declared} <= native:
+    if format_ in LINE_FORMATS and not {f.name.lower() for f in declared} <= native:
         if format_ == "kafka":
             frame = frame.select("value", _topic_partition())
         return parse_lines(frame, "value", declared, reader.option("valueFormat"))
-    kept = [_column(name) for name in hidden(frame.columns)]
+    hidden_columns = [_column(name) for name in hidden(frame.columns)]
     if format_ == "kafka":
-        kept.append(_topic_partition())
-    return frame.select(*(_column(f.name).cast(to_spark_type(f.type)).alias(f.name) for f in declared), *kept)
+        hidden_columns.append(_topic_partition())
+    return frame.select(
+        *(_column(f.name).cast(to_spark_type(f.type)).alias(f.name) for f in declared), *hidden_columns
+    )
 
 
 def _bytes_at_once(spark: SparkSession) -> int:
-    """What all cores read in one go. Spark would read all there is, and a shard holds its part in memory."""
+    """Return the bytes that all cores read at once: shards hold a micro-batch in memory."""
     cores = spark.sparkContext.defaultParallelism
     return cores * _bytes(spark.conf.get("spark.sql.files.maxPartitionBytes"))
 
 
 def _topic_partition() -> Column:
-    """The source partition of a tuple from Kafka; partitions of different topics are different ones."""
+    """Return the source partition of a tuple from Kafka; partitions of different topics differ."""
     return F.expr("pmod(hash(topic), 128) * 4096 + partition").cast("int").alias(PARTITION)
 
 
 def parse_lines(
     frame: DataFrame, line: str, declared: tuple[Field, ...], form: str | None = None
 ) -> DataFrame:
-    """Lines of JSON or CSV as columns; without a form, what begins with a brace is JSON."""
+    """Parse lines of JSON or CSV into columns; without a form, lines that begin with a brace are JSON."""
     schema = T.StructType([*_struct(declared).fields, T.StructField(BAD, T.StringType())])
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": BAD}
     text = _column(line).cast("string")
@@ -309,10 +297,10 @@ def parse_lines(
 
 
 def _with_arrival(frame: DataFrame, *, by_name: bool) -> DataFrame:
-    """Files arrive in the order of modification time and name; of a large file Spark reads pieces.
+    """Add the order of arrival: files by modification time and name, and pieces of a large file.
 
-    Time and piece are one number, because every column more is felt: pieces begin at multiples of a size
-    that is at least the smaller of these two. Names are needed only where times do not tell files apart.
+    Time and piece are one number, because every further column costs time: pieces begin at multiples of a
+    size that is at least the smaller of these two. Names are needed only if times do not distinguish files.
     """
     conf = frame.sparkSession.conf
     sizes = ("spark.sql.files.maxPartitionBytes", "spark.sql.files.openCostInBytes")
@@ -325,7 +313,7 @@ def _with_arrival(frame: DataFrame, *, by_name: bool) -> DataFrame:
 
 
 def _bytes(size: str | None) -> int:
-    """A size as Spark writes it: 128MB, 4194304b."""
+    """Parse a size as Spark writes it: 128MB, 4194304b."""
     digits = (size or "").rstrip("bB")
     units = {"k": 10, "m": 20, "g": 30, "t": 40}
     shift = units.get(digits[-1:].lower(), 0)
@@ -333,9 +321,9 @@ def _bytes(size: str | None) -> int:
 
 
 def _options(reader: Reader) -> dict[str, str]:
-    """The user's options, and better defaults for csv than Spark's.
+    """Return the user's options, with better defaults for csv than Spark's.
 
-    A quote inside quotes is doubled, as everybody writes it, we too. A header that does not fit the schema is
+    A quote inside quotes is doubled, as usual, also in our output. A header that does not fit the schema is
     an error instead of mixed-up columns.
     """
     options = {key: value for key, value in reader.options if key.lower() not in OUR_OPTIONS}

@@ -1,8 +1,8 @@
-"""Relations that change while a stream is read: every micro-batch meets one version of them.
+"""Relations that change while a stream is read: every micro-batch reads one version of them.
 
-A version is a file. Which one a micro-batch meets is settled by whoever asks first in it, and written down:
-all tasks of the batch, and the batch itself if Spark repeats it, read the same. Spark would list the files of
-a table once for a query, and read whatever is in them by then.
+A version is a file. The first task of a micro-batch chooses and records the version: all tasks of the batch,
+and the batch itself if Spark repeats it, read the same. Spark would list the files of a table once for a
+query, and read their later content.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pyspark.sql.types import StructType
 Batches = Iterator[pa.RecordBatch]
 
 _BATCH, _QUERY = "streaming.sql.batchId", "sql.streaming.queryId"
-"""What Spark tells the tasks of a micro-batch."""
+"""Local properties that Spark sets for the tasks of a micro-batch."""
 
 
 class Versions:
@@ -36,7 +36,7 @@ class Versions:
         self._count = 0
 
     def publish(self, table: pa.Table) -> None:
-        """Make this the version that micro-batches meet from now on."""
+        """Publish the version that micro-batches read from now on."""
         with self._publishing:
             self._count += 1
             name = f"{self._count:012}.arrow"
@@ -51,7 +51,7 @@ class Versions:
             self._tidy(name)
 
     def read(self, query: str | None, batch: str | None) -> Batches:
-        """The version that a micro-batch of a query meets."""
+        """Yield the version that a micro-batch of a query reads."""
         name = self._current.read_text() if query is None or batch is None else self._settled(query, batch)
         with pa.memory_map(str(self.directory / name)) as source:
             yield from pa.ipc.open_file(source).read_all().to_batches()
@@ -61,14 +61,14 @@ class Versions:
         if not note.exists():
             mine = self._met / f".{query}.{batch}.{os.getpid()}.{threading.get_ident()}"
             mine.write_text(self._current.read_text())
-            # A link is there whole or not at all, and only the first one is.
+            # Creating a link is atomic, and only the first one succeeds.
             with contextlib.suppress(FileExistsError):
                 os.link(mine, note)
             mine.unlink()
         return note.read_text()
 
     def _tidy(self, current: str) -> None:
-        """Forget versions that no micro-batch can meet any more: that of each query's last one stays."""
+        """Remove versions that no micro-batch can read any more; that of each query's last batch stays."""
         last: dict[str, int] = {}
         notes = [path for path in self._met.iterdir() if not path.name.startswith(".")]
         for note in notes:
@@ -87,7 +87,7 @@ class Versions:
 
 
 def live_frame(versions: Versions, schema: StructType, spark: SparkSession) -> DataFrame:
-    """A relation that is read anew in every micro-batch."""
+    """Return a relation that is read again in every micro-batch."""
     return spark.range(1, numPartitions=1).mapInArrow(_reader(str(versions.directory)), schema)
 
 
@@ -96,9 +96,9 @@ def _reader(directory: str) -> Callable[[Batches], Batches]:
         for _ in batches:
             pass
         task = TaskContext.get()
-        told = (
+        query_and_batch = (
             (None, None) if task is None else (task.getLocalProperty(_QUERY), task.getLocalProperty(_BATCH))
         )
-        return Versions(Path(directory)).read(*told)
+        return Versions(Path(directory)).read(*query_and_batch)
 
     return read

@@ -62,7 +62,7 @@ def _map_entries(call: Call) -> Type:
 
 
 def struct_of(call: Call) -> Type:
-    """Of ``struct(...)`` and ``(a, b)``: named after columns and aliases, else col1, col2, ..."""
+    """Type ``struct(...)`` and ``(a, b)``: fields are named after columns and aliases, else col1, col2."""
     if any(argument.is_star for argument in call.arguments):
         return UNKNOWN
     named = exp.Column | exp.Alias | exp.Dot

@@ -8,9 +8,8 @@ from typing import NoReturn
 
 from sqlglot import exp
 
+from millstream.analysis.error_collector import error_at
 from millstream.analysis.types import coercion
-from millstream.errors import AnalysisError
-from millstream.syntax.spans import span_of
 from millstream.types import Kind, Type, decimal
 
 
@@ -26,7 +25,7 @@ class Call:
     """The type of a lambda's body, given those of its parameters."""
 
     def fail(self, message: str, hint: str | None = None) -> NoReturn:
-        raise AnalysisError(message, span=span_of(self.node), hint=hint)
+        raise error_at(self.node, message, hint=hint)
 
     def common(self, types: Sequence[Type]) -> Type:
         found = coercion.common_type_of(types)
@@ -43,7 +42,7 @@ _SUFFIXED = (exp.DType.BIGINT, exp.DType.SMALLINT)
 
 
 def literal_integer(node: exp.Expr) -> int | None:
-    """The value of an integer as it is written, with its sign.
+    """Return the value of an integer as it is written, with its sign.
 
     >>> literal_integer(exp.Neg(this=exp.Literal.number(12)))
     -12
@@ -59,6 +58,6 @@ def literal_integer(node: exp.Expr) -> int | None:
 
 
 def beside(other: Type, type_: Type, node: exp.Expr) -> Type:
-    """The type of an operand: an integer that is written out beside a decimal counts by its digits."""
+    """Return the type of an operand: an integer that is written out beside a decimal counts by its digits."""
     value = literal_integer(node) if other.kind is Kind.DECIMAL and type_.is_integral else None
     return type_ if value is None else decimal(len(str(abs(value))), 0)

@@ -1,4 +1,4 @@
-"""From a call of a built-in function to the type of its result."""
+"""Result types of calls of built-in functions."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from millstream.analysis.error_collector import error_at
 from millstream.analysis.types.function_types import aggregate_types, collections, scalars, temporal
 from millstream.analysis.types.function_types.function_call import Call, Rule
 from millstream.analysis.types.function_types.signatures import Mismatch, concrete, match
 from millstream.catalog.functions import UNKNOWN_RESULT, BuiltinFunction
 from millstream.errors import AnalysisError
-from millstream.syntax.spans import span_of
 from millstream.types import UNKNOWN, Type
 
 _RULES: dict[str, Rule] = aggregate_types.RULES | scalars.RULES | temporal.RULES | collections.RULES
@@ -42,7 +42,7 @@ def _check_arity(function: BuiltinFunction, call: Call) -> None:
 
 def _wrong_argument(function: BuiltinFunction, call: Call, mismatch: Mismatch) -> AnalysisError:
     which = f"argument {mismatch.index + 1}" if len(call.types) > 1 else "the argument"
-    return AnalysisError(
+    return error_at(
+        call.arguments[mismatch.index],
         f"{which} of '{function.name}' must be {mismatch.wanted}, but this is {call.types[mismatch.index]}",
-        span=span_of(call.arguments[mismatch.index]),
     )

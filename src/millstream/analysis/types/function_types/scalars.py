@@ -88,7 +88,7 @@ def _cast(call: Call) -> Type:
 
 
 def concatenated(call: Call) -> Type:
-    """Of ``concat(...)`` and ``||``: arrays with arrays, binary with binary, anything else as strings."""
+    """Type ``concat(...)`` and ``||``: arrays with arrays, binary with binary, all else as strings."""
     types = call.types
     if not all(type_.is_known for type_ in types):
         return UNKNOWN

@@ -44,7 +44,7 @@ _NAMED = {
     )
 }
 
-# Families of types: who belongs to it, and what NULL becomes beside it.
+# Families of types: members, and the type that NULL takes beside them.
 _FAMILIES: dict[str, tuple[Callable[[Type], bool], Type]] = {
     "any": (lambda type_: True, NULL),
     "ordered": (coercion.can_sort, NULL),
@@ -63,7 +63,7 @@ _VARIABLES = {
 }
 
 
-class Mismatch(Exception):  # noqa: N818 (it is turned into an error by who knows the place)
+class Mismatch(Exception):  # noqa: N818 (the caller turns it into an error with a place)
     """An argument has the wrong type; ``wanted`` says in words what it should be."""
 
     def __init__(self, index: int, wanted: str) -> None:
@@ -80,7 +80,7 @@ class Match:
     variables: dict[str, Type] = field(default_factory=dict)
 
     def result(self, text: str) -> Type:
-        """The type that a result written like this stands for."""
+        """Return the type that a result written like this stands for."""
         if text.startswith("$"):
             return self.types[int(text[1:]) - 1]
         if text in _VARIABLES:
@@ -132,7 +132,7 @@ def _convert(wanted: str, given: Type, variables: dict[str, Type]) -> Type | Non
 
 
 def _forget(wanted: str, variables: dict[str, Type]) -> None:
-    """An unknown argument makes the variables of its parameter unknown."""
+    """Make the type variables of a parameter unknown, as its argument is."""
     head, parts = _split_generic(wanted)
     for name in (head, *parts):
         if name in _VARIABLES:
@@ -173,7 +173,7 @@ def _is_one(option: str, given: Type) -> bool:
 
 @cache
 def concrete(text: str) -> Type | None:
-    """The type of a text without families and variables."""
+    """Return the type of a text without families and variables."""
     if text in _NAMED:
         return _NAMED[text]
     head, parts = _split_generic(text)
@@ -193,7 +193,7 @@ def _split_generic(text: str) -> tuple[str, tuple[str, ...]]:
 
 @cache
 def _split(text: str, separator: str) -> tuple[str, ...]:
-    """The parts of a text between separators that stand outside of < > and ( )."""
+    """Return the parts of a text between separators that stand outside of < > and ( )."""
     parts, depth, start = [], 0, 0
     for position, character in enumerate(text):
         depth += (character in "<(") - (character in ">)")
@@ -204,7 +204,7 @@ def _split(text: str, separator: str) -> tuple[str, ...]:
 
 
 def _in_words(wanted: str, variables: dict[str, Type]) -> str:
-    """A parameter for people.
+    """Return a parameter for people.
 
     >>> _in_words("numeric|interval", {}), _in_words("array<T>", {}), _in_words("T", {"T": INT})
     ('numeric or interval', 'array', 'compatible with int')

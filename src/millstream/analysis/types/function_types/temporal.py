@@ -44,7 +44,7 @@ _PARTS_OF_TIMES = dict.fromkeys((*_YEARS, *_MONTHS, *_DAYS, *_CLOCK, *_CALENDAR)
 
 
 def extracted(call: Call, part: str, source: Type) -> Type:
-    """Of ``EXTRACT(part FROM source)`` and ``date_part``."""
+    """Type ``EXTRACT(part FROM source)`` and ``date_part``."""
     if not source.is_known:
         return UNKNOWN
     if not (source.is_interval or coercion.converts(source, DATE)):
@@ -63,7 +63,7 @@ def _date_part(call: Call) -> Type:
 
 
 def moved_by_units(call: Call) -> Type:
-    """Of ``dateadd(unit, n, time)`` and ``timestampadd``."""
+    """Type ``dateadd(unit, n, time)`` and ``timestampadd``."""
     amount, time = call.types
     if not coercion.converts(amount, BIGINT):
         call.fail(f"the amount must be a number, but this is {amount}")
@@ -72,7 +72,7 @@ def moved_by_units(call: Call) -> Type:
 
 
 def difference_in_units(call: Call) -> Type:
-    """Of ``datediff(unit, time, time)`` and ``timestampdiff``."""
+    """Type ``datediff(unit, time, time)`` and ``timestampdiff``."""
     _check_times(call, call.types)
     return BIGINT
 

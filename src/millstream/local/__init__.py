@@ -1,0 +1,1 @@
+"""Physical plans without Spark: one process, bounded input, no checkpoints."""

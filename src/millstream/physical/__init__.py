@@ -1,0 +1,1 @@
+"""Physical plans: stages, kernels, layouts, sharing and choices, without Spark."""

@@ -1,0 +1,1 @@
+"""Operators of logical plans as stages: one module for each kind."""

@@ -1,0 +1,52 @@
+"""Lifetimes of tuples in windows that are maintained, in the units of the timestamp."""
+
+from __future__ import annotations
+
+from millstream.analysis.types.instants import MICROSECONDS_PER_DAY
+from millstream.kernels.relational.lifetimes import Lifetime, RowLifetime, SlideInstants
+from millstream.physical.disorder import units
+from millstream.physical.operators.window_assigners import AssignerPlanner
+from millstream.plan import nodes
+from millstream.quantity import Quantity
+from millstream.types import Kind, Type
+from millstream.windows.window_spec import LandmarkWindow, NowWindow, RangeWindow, RowWindow
+
+
+def lifetime_of(side: nodes.Windowed, zone: str) -> Lifetime:
+    """Return the lifetime of tuples in a window of time."""
+    slides = slide_instants(side, zone)
+    match side.window:
+        case RangeWindow(range=size):
+            return Lifetime(_length(side, size), slides)
+        case NowWindow():
+            # The next instant of a date is the next day.
+            return Lifetime(MICROSECONDS_PER_DAY if _type(side).kind is Kind.DATE else 0)
+        case LandmarkWindow():
+            return Lifetime(None, slides)
+    raise AssertionError(f"{side.window} has passed the list of what can be maintained")
+
+
+def row_lifetime(window: RowWindow) -> RowLifetime:
+    return RowLifetime(window.range.count, window.slide.count)
+
+
+def slide_instants(side: nodes.Windowed, zone: str) -> SlideInstants | None:
+    """Return the instants at which a window of time slides, if it does."""
+    planner = AssignerPlanner(_type(side), zone)
+    match side.window:
+        case RangeWindow(slide=slide, origin=origin) if slide is not None:
+            return SlideInstants(
+                int(_length(side, slide)), 0 if origin is None else int(planner.instant(origin))
+            )
+        case LandmarkWindow(slide=slide, start=start, end=end) if slide is not None:
+            bounds = [None if bound is None else int(planner.instant(bound)) for bound in (start, end)]
+            return SlideInstants(int(_length(side, slide)), 0, *bounds)
+    return None
+
+
+def _type(side: nodes.Windowed) -> Type:
+    return side.edge.type
+
+
+def _length(side: nodes.Windowed, amount: Quantity) -> int | float:
+    return units(amount, _type(side))

@@ -1,0 +1,383 @@
+"""Results that are maintained at every instant: the stages that keep them, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+from millstream.analysis.queries.call_nodes import AggregateCall
+from millstream.analysis.queries.resolved_expression import ColumnRef, Expr, of_column
+from millstream.analysis.queries.resolved_query import Output
+from millstream.codegen.udas.uda_compiler import CONTENT
+from millstream.kernels.column_names import JOIN_KEY, JOIN_KEY2, JOIN_PARTS, JOINED, OP
+from millstream.kernels.kernel_specs import (
+    AppendOnlyGroupsSpec,
+    ChangelogSpec,
+    GroupsSpec,
+    KernelSpec,
+    ReorderSpec,
+    RowChangelogSpec,
+    RStreamSpec,
+    SetOperationsSpec,
+)
+from millstream.kernels.relational.lifetimes import SlideInstants
+from millstream.kernels.specs import (
+    AggregateSpec,
+    GroupSpec,
+    InnerJoinSpec,
+    OuterJoinSpec,
+    SemiAntiJoinSpec,
+    SetOperationSpec,
+)
+from millstream.physical import expressions as ex
+from millstream.physical.flow import Flow, FlowInput, named
+from millstream.physical.node import Choice, Column, Role
+from millstream.physical.operators.change_columns import (
+    CHANGE,
+    MARKS,
+    SIGNED,
+    VaryingRelation,
+    in_order,
+    marks_of,
+    slotted,
+    together,
+)
+from millstream.physical.operators.join_slots import JoinSlots, joined_columns
+from millstream.physical.operators.lifetimes import lifetime_of, row_lifetime, slide_instants
+from millstream.physical.operators.udas import collected, returned_columns
+from millstream.physical.operators.window import plan_calls
+from millstream.physical.stage_builder import StageBuilder, StageDraft
+from millstream.plan import nodes
+from millstream.plan.join_conditions import equal_columns, join_conditions
+from millstream.plan.maintained_relations import bounded, mentioned, merged, of_tuples
+from millstream.plan.relation_variance import CHANGES, DSTREAM, ISTREAM, RSTREAM, VIEW, WITH_ENDS, maintained
+from millstream.plan.update_patterns import grows
+from millstream.types import BIGINT, BOOLEAN, STRING, TINYINT, Field, Type, bound_type
+from millstream.windows.window_spec import RowWindow
+
+
+@dataclass
+class RelationStages:
+    """Plans one result that is maintained; ``lower`` plans everything else."""
+
+    stages: StageBuilder
+    lower: Callable[[nodes.Node], Flow]
+    root: nodes.RelationToStream
+    marked: bool
+    """Whether another stage takes the result."""
+
+    slides: tuple[SlideInstants, ...] = field(init=False)
+    _mentioned: frozenset[ColumnRef] = field(init=False)
+
+    def __post_init__(self) -> None:
+        windowed = [n for n in maintained(self.root.input) if isinstance(n, nodes.Windowed)]
+        found = [slide_instants(side, self.stages.zone) for side in windowed]
+        self.slides = tuple(dict.fromkeys(one for one in found if one is not None))
+        self._mentioned = mentioned(self.root.input)
+
+    def stream(self) -> Flow:
+        """The result as a stream."""
+        kind = self.root.kind
+        relation = self._relation(bounded(self.root.input), last=True)
+        if kind == RSTREAM and not self.slides:
+            relation = self._restated(relation)
+        flow = relation.flow
+        if relation.signed and kind in (ISTREAM, DSTREAM):
+            sign = Expr((f"`{OP}` {'>' if kind == ISTREAM else '<'} 0",), BOOLEAN)
+            flow = flow.map(lambda one: one.where([sign]))
+        if kind == CHANGES:
+            op = Output("op", Expr((f"IF(`{OP}` > 0, '+', '-')",), STRING))
+            outputs = [op, *(Output(c.name, of_column(c)) for c in self.root.input.schema)]
+            flow = flow.map(lambda one: one.project(outputs))
+        if kind == VIEW:
+            return self._kept(flow)
+        flow = flow.map(lambda one: replace(one, changes=False))
+        return flow if relation.stay is not None else flow.map(in_order)
+
+    def _kept(self, flow: Flow) -> Flow:
+        """Return changes with their marks, for a result that is kept."""
+        if not any(one.marked for one in flow.inputs):
+            return flow
+        marks = [ColumnRef("", name, type_) for name, type_ in MARKS.items()]
+        return self.stages.settled(flow, [*self.root.input.schema, *marks], marked=False)
+
+    # ------------------------------------------------------------ relations
+
+    def _relation(self, node: nodes.Node, *, last: bool = False) -> VaryingRelation:
+        """A node's rows as they vary. The ``last`` stage gives what the result is asked for."""
+        windowed = of_tuples(node)
+        if windowed is not None:
+            flow = replace(self.lower(node), window=None)
+            relation = VaryingRelation(flow, node.schema, lifetime_of(windowed, self.stages.zone))
+            as_it_is = not last or (self.root.kind == ISTREAM and not self.slides)
+            return relation if as_it_is else self._changes([relation], node.schema, last=last)
+        node = merged(node)
+        match node:
+            case nodes.Windowed():
+                return self._of_rows(node)
+            case nodes.Rename():
+                below = self._relation(node.input, last=last)
+                return replace(below, flow=below.flow.alias(node.alias), schema=node.schema)
+            case nodes.Filter():
+                below = self._relation(node.input, last=last)
+                return below.map(lambda one: one.where(node.conditions))
+            case nodes.Project():
+                below = self._relation(node.input, last=last)
+                return replace(below.map(lambda one: one.project(node.outputs)), schema=node.schema)
+            case nodes.WindowJoin(kind="inner" | "cross"):
+                return self._join(node, last=last)
+            case nodes.WindowJoin(kind="semi" | "anti") if not _asked_of_pairs(node):
+                return self._matched(node, last=last)
+            case nodes.WindowJoin():
+                return self._outer(node, last=last)
+            case nodes.Distinct():
+                return self._copies(node, [self._relation(node.input)], "UNION", all_=False, last=last)
+            case nodes.WindowSetOperation():
+                sides = [self._relation(side) for side in node.inputs]
+                if node.kind == "UNION" and node.all:
+                    return self._changes(sides, node.schema, last=last)
+                return self._copies(node, sides, node.kind, all_=node.all, last=last)
+            case nodes.WindowAggregate():
+                return self._groups(node, last=last)
+        raise AssertionError(f"{type(node).__name__} has passed the list of what can be maintained")
+
+    def _of_rows(self, node: nodes.Windowed) -> VaryingRelation:
+        """A window of rows: who leaves is known when others come."""
+        assert isinstance(node.window, RowWindow)
+        refs = self._wanted(node.input.schema)
+        names = tuple(f"c{i}" for i in range(len(refs)))
+        partition = {name.lower() for name in node.window.partition_by}
+        flow = self.lower(node.input)
+        draft = StageDraft(
+            self.stages.shipped(flow, refs),
+            keys=[of_column(c) for c in node.input.schema if c.name.lower() in partition],
+            kernels=(ReorderSpec(), RowChangelogSpec(row_lifetime(node.window), names, self.slides)),
+            added=SIGNED,
+            marked=True,
+            anew=True,
+            time=_stamp_type(flow),
+            notes=(Choice("rows", str(node.window), "a row leaves when others come"),),
+        )
+        made = named(self.stages.build(flow, draft), zip(refs, names, strict=True))
+        one = FlowInput(made, marked=True, staged=True, changes=True)
+        return VaryingRelation(Flow((one,)), tuple(refs), None, signed=True)
+
+    def _changes(
+        self, sides: Sequence[VaryingRelation], schema: nodes.Schema, *, last: bool
+    ) -> VaryingRelation:
+        """The rows of one relation or of several, as they enter and leave."""
+        fields = tuple(Field(f"c{i}", ref.type) for i, ref in enumerate(schema))
+        names = tuple(one.name for one in fields)
+        flow, shipped = together(sides, fields)
+        stays = tuple(side.stay for side in sides)
+        every = last and self.root.kind in WITH_ENDS
+        kernels: list[KernelSpec] = [ChangelogSpec(stays, names, self.slides, every)]
+        if last and self._restates:
+            kernels.append(RStreamSpec(None, names, self.slides))
+        columns = list(zip(schema, names, strict=True))
+        return self._staged(flow, _draft(shipped, len(columns), kernels), columns, last=last)
+
+    def _copies(
+        self, node: nodes.Node, sides: Sequence[VaryingRelation], kind: str, *, all_: bool, last: bool
+    ) -> VaryingRelation:
+        """DISTINCT, and set operations that count."""
+        fields = tuple(Field(f"c{i}", ref.type) for i, ref in enumerate(node.schema))
+        names = tuple(one.name for one in fields)
+        flow, shipped = together(sides, fields)
+        lasting = tuple(map(grows, node.inputs))
+        spec = SetOperationSpec(kind, all_, names, lasting)  # type: ignore[arg-type]
+        kernels: list[KernelSpec] = [SetOperationsSpec(spec, tuple(s.stay for s in sides), self.slides)]
+        kernels += self._ending(names, last=last)
+        keys = [ex.column(one.name, one.type) for one in fields]
+        columns = list(zip(node.schema, names, strict=True))
+        return self._staged(flow, _draft(shipped, len(columns), kernels, keys), columns, last=last)
+
+    def _groups(self, node: nodes.WindowAggregate, *, last: bool) -> VaryingRelation:
+        """Aggregates over what is maintained."""
+        below = self._relation(node.input)
+        keys = {k.expr.column or ColumnRef("", k.name, k.expr.type): k.expr for k in node.group_by}
+        draft = StageDraft({f"g{i}": expr for i, expr in enumerate(keys.values())}, keys=list(keys.values()))
+        specs, results, listed = plan_calls(self.stages, below.flow, node.aggregates, draft, CONTENT)
+        returned = {name: call for call, name in listed}
+        draft.added = [
+            one for result, spec in zip(results, specs, strict=True) for one in _result(result, spec)
+        ]
+        groups = tuple(draft.columns)
+        names = (*groups, *(one.name for one in draft.added))
+        spec_ = GroupSpec(groups, tuple(specs))
+        kind = AppendOnlyGroupsSpec if grows(node.input) else GroupsSpec
+        kernels: list[KernelSpec] = [kind(spec_, below.stay, self.slides)]
+        draft.kernels = [*kernels, *self._ending(names, last=last)]
+        draft.arguments |= marks_of(below)
+        columns = [*zip(keys, groups, strict=True)]
+        columns += [(call.result, f"r{i}") for i, call in enumerate(node.aggregates)]
+        return self._staged(below.flow, draft, columns, returned=returned, last=last)
+
+    # ------------------------------------------------------------ joins
+
+    def _join(self, node: nodes.WindowJoin, *, last: bool) -> VaryingRelation:
+
+        conditions = join_conditions(node.conditions, node.left, node.right)
+        sides = [
+            self._relation(nodes.filtered(side, asked))
+            for side, asked in zip(node.inputs, conditions.with_keys, strict=True)
+        ]
+        slots = JoinSlots.of(self._wanted(node.left.schema), self._wanted(node.right.schema))
+        flow, shipped, keys = slotted(sides, slots, conditions.equal)
+        ends = last and self.root.kind in WITH_ENDS
+        signed = ends or any(side.signed for side in sides)
+        stays = sides[0].stay, sides[1].stay
+        spec = InnerJoinSpec(stays, slots.results(), self.slides, signed, ends=ends)
+        names = tuple(name for _, name in slots.columns())
+        kernels: list[KernelSpec] = [spec]
+        kernels += self._ending(names, last=last)
+        columns = slots.columns()
+        draft = _draft(shipped, 0, kernels, keys, joined_columns(columns))
+        pairs = self._staged(flow, draft, columns, signed=signed, last=last)
+        return pairs.map(lambda one: one.where(conditions.rest)) if conditions.rest else pairs
+
+    def _outer(self, node: nodes.WindowJoin, *, last: bool) -> VaryingRelation:
+        """Pairs first, and then the rows that are in none of them."""
+        equal, rest = equal_columns(node.conditions, node.left, node.right)
+        sides = [self._relation(node.left), self._relation(node.right)]
+        slots = JoinSlots.of(self._wanted(node.left.schema), self._wanted(node.right.schema))
+        flow, shipped, keys = slotted(sides, slots, equal, apart=True)
+        spec = InnerJoinSpec(
+            (sides[0].stay, sides[1].stay), slots.results(), self.slides, signed=True, parts=True
+        )
+        columns = slots.columns()
+        keyed = [_mark(name) for name in (JOIN_KEY, JOIN_KEY2)] if keys else []
+        parts = [_mark(name) for name in JOIN_PARTS]
+        added = [*joined_columns(columns), *keyed, *parts]
+        made = self._staged(flow, _draft(shipped, 0, [spec], keys, added), columns, last=False)
+        if rest:
+            # Rows pass, whatever is asked of pairs.
+            asked = [Expr((f"(`{JOINED}` <> 0 OR (", *c.parts, "))"), BOOLEAN) for c in rest]
+            made = made.map(lambda one: one.where(asked))
+        wanted = columns if node.kind not in ("semi", "anti") else columns[: len(slots.left)]
+        names = tuple(name for _, name in wanted)
+        unmatched = OuterJoinSpec(
+            names,
+            node.kind in ("left", "right", "full"),
+            {"left": -1, "full": -1, "anti": -1, "semi": 1}.get(node.kind, 0),
+            {"right": -1, "full": -1}.get(node.kind, 0),
+            lasting=all(map(grows, node.inputs)),
+            ends=last and self.root.kind in WITH_ENDS,
+        )
+        kernels: list[KernelSpec] = [unmatched]
+        kernels += self._ending(names, last=last)
+        passed = {name: of_column(ref) for ref, name in wanted}
+        marks = {one.name: ex.column(one.name, one.type) for one in parts}
+        met = [ex.column(one.name, one.type) for one in keyed]
+        draft = _draft({**passed, **marks, **marks_of(made)}, len(names), kernels, met)
+        return self._staged(made.flow, draft, wanted, last=last)
+
+    def _matched(self, node: nodes.WindowJoin, *, last: bool) -> VaryingRelation:
+        """A semi or anti join that asks nothing of pairs makes none."""
+        conditions = join_conditions(node.conditions, node.left, node.right)
+        left = nodes.filtered(node.left, conditions.left)
+        sides = [self._relation(left), self._relation(nodes.filtered(node.right, conditions.with_keys[1]))]
+        slots = JoinSlots.of(self._wanted(node.left.schema), [])
+        flow, shipped, keys = slotted(sides, slots, conditions.equal, apart=True)
+        names = tuple(slots.left.values())
+        lasting = grows(node.left), grows(node.right)
+        spec = SemiAntiJoinSpec(
+            (sides[0].stay, sides[1].stay), names, node.kind == "anti", self.slides, lasting
+        )
+        kernels: list[KernelSpec] = [spec]
+        kernels += self._ending(names, last=last)
+        draft = _draft(shipped, len(names), kernels, keys)
+        return self._staged(flow, draft, [*slots.left.items()], last=last)
+
+    # ------------------------------------------------------------ stages
+
+    def _wanted(self, schema: Iterable[ColumnRef]) -> list[ColumnRef]:
+        return [ref for ref in schema if ref in self._mentioned]
+
+    def _ending(self, names: Sequence[str], *, last: bool) -> list[KernelSpec]:
+        """A kernel that restates the result at every slide, where RSTREAM asks for that."""
+        return [RStreamSpec(None, tuple(names), self.slides)] if last and self._restates else []
+
+    @property
+    def _restates(self) -> bool:
+        """Whether all is given at every slide; where nothing slides, that is another stage's work."""
+        return self.root.kind == RSTREAM and bool(self.slides)
+
+    def _staged(
+        self,
+        flow: Flow,
+        draft: StageDraft,
+        columns: Sequence[tuple[ColumnRef, str]],
+        *,
+        last: bool,
+        returned: Mapping[str, AggregateCall] = MappingProxyType({}),
+        signed: bool = True,
+    ) -> VaryingRelation:
+        """Return the changes that a stage makes, with ``columns`` of its results."""
+        apart = last and self.root.kind == RSTREAM and not self.slides  # one more stage will restate it
+        marked = self.marked or not last or apart
+        marks = () if last and self._restates else SIGNED if signed else CHANGE
+        draft.kernels = [ReorderSpec(), *draft.kernels]
+        draft.added = [*draft.added, *marks]
+        draft.marked, draft.anew, draft.time = marked, True, _stamp_type(flow)
+        made = named(collected(self.stages.build(flow, draft), returned), columns)
+        one = FlowInput(made, marked=marked, staged=True, changes=True)
+        schema = tuple(ref for ref, _ in columns)
+        return VaryingRelation(Flow((one,)), schema, None, signed and bool(marks))
+
+    def _restated(self, relation: VaryingRelation) -> VaryingRelation:
+        """Restate all of it whenever anything changes, which only one shard that has all can do."""
+        schema = self.root.input.schema
+        names = tuple(f"c{i}" for i in range(len(schema)))
+        draft = StageDraft(
+            self.stages.shipped(relation.flow, schema),
+            marks_of(relation),
+            kernels=[ReorderSpec(), RStreamSpec(relation.stay, names)],
+            marked=self.marked,
+            anew=True,
+            time=_stamp_type(relation.flow),
+        )
+        made = named(self.stages.build(relation.flow, draft), zip(schema, names, strict=True))
+        return VaryingRelation(Flow((FlowInput(made, marked=self.marked, staged=True),)), schema)
+
+
+def _draft(
+    shipped: Mapping[str, Expr],
+    keep: int,
+    kernels: Sequence[KernelSpec],
+    keys: Sequence[Expr] = (),
+    added: Sequence[Column] = (),
+) -> StageDraft:
+    """Return a stage of which the first ``keep`` columns come out again."""
+    names = list(shipped)
+    columns = {name: shipped[name] for name in names[:keep]}
+    arguments = {name: shipped[name] for name in names[keep:]}
+    return StageDraft(columns, arguments, keys=keys, kernels=kernels, added=added)
+
+
+def _result(result: Column, spec: AggregateSpec) -> Sequence[Column]:
+    """Return the columns of an aggregate's results: of a user's aggregate, those of the rows it returns."""
+    if spec.function != "user":
+        return [result]
+    program = spec.parameters[0]
+    return returned_columns(program, [f"{spec.result}_{i}" for i in range(len(program.returns))])
+
+
+def _mark(name: str) -> Column:
+    return Column(name, TINYINT if name == JOINED else BIGINT, role=Role.MARK)
+
+
+def _stamp_type(flow: Flow) -> Type:
+    """Return the type of the instants at which rows of a flow enter and leave."""
+    return bound_type(flow.first.time_type)
+
+
+def _asked_of_pairs(node: nodes.WindowJoin) -> bool:
+    """Whether a semi or anti join asks more of pairs than that columns are equal.
+
+    What a semi join asks of one side alone can be asked before it. An anti join keeps rows of its left side
+    for which such a condition does not hold.
+    """
+    conditions = join_conditions(node.conditions, node.left, node.right)
+    return (node.kind == "anti" and bool(conditions.left)) or bool(conditions.rest)

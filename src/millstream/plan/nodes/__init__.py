@@ -1,0 +1,51 @@
+"""Logical plan nodes: immutable, typed, each with its schema derived from its inputs.
+
+A node's output columns are addressed by (relation, name), as in the expressions of its parents; the timestamp
+and the order of arrival are hidden and belong to no schema.
+"""
+
+from millstream.plan.nodes.plan_node import Node, PlanError, Schema
+from millstream.plan.nodes.scans import SparkQuery, StreamScan, TableScan
+from millstream.plan.nodes.stateful import (
+    BaseAggregate,
+    Distinct,
+    OverAggregate,
+    PatternMatch,
+    RelationToStream,
+    StreamUnion,
+    WindowAggregate,
+    Windowed,
+    WindowJoin,
+    WindowSetOperation,
+    edge_field,
+    windows_seen,
+)
+from millstream.plan.nodes.stateless import Arranged, Filter, InOrder, Project, Rename, TableJoin, filtered
+
+__all__ = [
+    "Arranged",
+    "BaseAggregate",
+    "Distinct",
+    "Filter",
+    "InOrder",
+    "Node",
+    "OverAggregate",
+    "PatternMatch",
+    "PlanError",
+    "Project",
+    "RelationToStream",
+    "Rename",
+    "Schema",
+    "SparkQuery",
+    "StreamScan",
+    "StreamUnion",
+    "TableJoin",
+    "TableScan",
+    "WindowAggregate",
+    "WindowJoin",
+    "WindowSetOperation",
+    "Windowed",
+    "edge_field",
+    "filtered",
+    "windows_seen",
+]

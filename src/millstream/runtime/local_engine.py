@@ -1,0 +1,169 @@
+"""Scripts on the local engine: one process, bounded files, no Spark and no checkpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+import pyarrow as pa
+
+from millstream.analysis.definitions.library_aggregates import stock
+from millstream.analysis.definitions.script_analyzer import analyse_script
+from millstream.analysis.definitions.statement_analyzer import (
+    AnalysedStatement,
+    Definition,
+    ExplainQuery,
+    InsertQuery,
+    RunQuery,
+    Setting,
+)
+from millstream.analysis.queries.resolved_query import Query
+from millstream.catalog import Catalog
+from millstream.catalog.entries import Relation, Sink, Stream, Table
+from millstream.errors import MillstreamError, NotExecutableError
+from millstream.local.course import Course
+from millstream.local.frame import Frame
+from millstream.local.plan_runner import run_plan
+from millstream.local.sources import FileSources
+from millstream.runtime.queries.query_progress import Progress, most
+from millstream.runtime.queries.query_starter import plan_query
+from millstream.runtime.queries.rejected_tuples import RejectedTuples
+from millstream.runtime.results import external_sort
+from millstream.runtime.script_checks import Runnable
+from millstream.runtime.show import answer, explanation
+from millstream.stage.hidden_columns import is_hidden, sort_keys
+
+
+@dataclass(frozen=True)
+class LocalQuery:
+    """A query that has been run: its name, its rows in order, and its counts."""
+
+    name: str
+    rows: pa.Table
+    progress: Progress
+
+
+@dataclass
+class LocalEngine:
+    """A catalog, and queries over it that run to the end of their input at once.
+
+    ``batches`` is the number of micro-batches that the files of a stream are spread over, ``shards`` that of
+    the shards of a stage; results depend on neither. ``tables`` are tables in memory by name in lower case.
+
+    >>> engine = LocalEngine()
+    >>> [query.name for query in engine.execute("SHOW STREAMS") if isinstance(query, LocalQuery)]
+    []
+    """
+
+    batches: int = 1
+    shards: int = 1
+    catalog: Catalog = field(default_factory=Catalog)
+    tables: Mapping[str, pa.Table] = field(default_factory=dict)
+    _names: int = 0
+
+    def __post_init__(self) -> None:
+        stock(self.catalog)
+
+    def analyse(self, text: str, name: str = "<script>") -> list[AnalysedStatement]:
+        """Check a whole script; nothing has changed if there is a mistake in it."""
+        scratch = self.catalog.copy()
+        statements = analyse_script(text, name, scratch, Runnable())
+        self.catalog = scratch
+        return statements
+
+    def execute(self, text: str, name: str = "<script>") -> list[LocalQuery | str]:
+        """Run all statements of a script; return its queries, and the answers to SHOW and its kin."""
+        return list(self.perform(self.analyse(text, name)))
+
+    def perform(self, statements: list[AnalysedStatement]) -> Iterator[LocalQuery | str]:
+        """Run analysed statements one after the other."""
+        for statement in statements:
+            try:
+                outcome = self._perform(statement)
+            except MillstreamError as error:
+                error.span = error.span or statement.span
+                raise error.locate(statement.source) from None
+            if outcome is not None:
+                yield outcome
+
+    def rejects(self, queries: list[LocalQuery]) -> RejectedTuples:
+        """Return the late tuples and bad records of queries, for warnings."""
+        return RejectedTuples(tuple(query.progress for query in queries), self.catalog.relation)
+
+    def _perform(self, statement: AnalysedStatement) -> LocalQuery | str | None:
+        match statement.meaning:
+            case RunQuery(query):
+                self._names += 1
+                return self._run(f"q{self._names}", query, statement)
+            case InsertQuery(sink):
+                _refuse_sink(sink)
+            case Definition() as definition:
+                for view, _ in definition.views:
+                    raise NotExecutableError(
+                        f"'{view}' is a view, and the local engine maintains none",
+                        hint="run without --engine local",
+                    )
+            case Setting(key=key) if key.startswith("spark."):
+                raise NotExecutableError(
+                    f"'{key}' is a setting of Spark, which the local engine does not start",
+                    hint="run without --engine local",
+                )
+            case ExplainQuery() as explain:
+                return explanation(explain)
+            case other:
+                return answer(other, self.catalog)
+        return None
+
+    def _run(self, name: str, query: Query, statement: AnalysedStatement) -> LocalQuery:
+        plan = plan_query(query, statement.source)
+        course = Course(self.batches + 1, self.shards)
+        sources = FileSources(course, self.tables)
+        found = run_plan(plan, sources, course, self._stream, self._table)
+        bad = {stream: frames.bad.count for stream, frames in sources.read.items() if frames.bad.count}
+        examples = {}
+        for stream in bad:
+            record, reason = (column[0].as_py() for column in sources.read[stream].bad.columns[:2])
+            examples[stream] = reason, record
+        rows = {stream: f.good.count + f.bad.count for stream, f in sources.read.items()}
+        late = most([{stream: count for stream, count in found.late.items() if count}])
+        table = _shown(found.frame)
+        progress = Progress(
+            rows_in=sum(rows.values()),
+            rows_out=table.num_rows,
+            bad=bad,
+            bad_records=examples,
+            late=late,
+            rows=rows,
+        )
+        return LocalQuery(name, table, progress)
+
+    def _stream(self, name: str) -> Stream | None:
+        entry = self._relation(name)
+        return entry if isinstance(entry, Stream) else None
+
+    def _table(self, name: str) -> Table | None:
+        entry = self._relation(name)
+        return entry if isinstance(entry, Table) else None
+
+    def _relation(self, name: str) -> Relation | None:
+        return self.catalog.relation(name)
+
+
+def _refuse_sink(sink: Sink) -> NoReturn:
+    raise NotExecutableError(
+        f"'{sink.name}' is a sink of Spark, and the local engine prints results only",
+        hint="leave out INSERT INTO, or run without --engine local",
+    )
+
+
+def _shown(frame: Frame) -> pa.Table:
+    """Return the rows in order, without hidden columns; two columns may have the same name."""
+    order = external_sort.argsort(pa.table([frame.hidden[k] for k in _keys(frame)], names=_keys(frame)))
+    arrays = [column.take(order) for ref, column in frame.pairs if not is_hidden(ref.name)]
+    names = [ref.name for ref in frame.refs if not is_hidden(ref.name)]
+    return pa.table(arrays, names=names)
+
+
+def _keys(frame: Frame) -> list[str]:
+    return sort_keys(frame.hidden)

@@ -1,1 +1,0 @@
-"""From plan nodes to stages: kernels, their columns and layouts."""
