@@ -37,6 +37,8 @@ class Command:
         for name, text in files.items():
             (self._directory / f"{name}.esl").write_text(text)
         self._monkeypatch.chdir(self._directory)
+        # PY_COLORS and the like make typer write escape sequences where no terminal is.
+        self._monkeypatch.setattr("typer.rich_utils.FORCE_TERMINAL", None)
         self._monkeypatch.setattr(sys, "argv", ["millstream", *arguments])
         with pytest.raises(SystemExit) as stopped:
             main()

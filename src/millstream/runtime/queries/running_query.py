@@ -59,6 +59,7 @@ class RunningQuery:
         self._started_at = time.monotonic()
         self._ended_at: float | None = None
         self._error: MillstreamError | None = None
+        self._is_stopping = False
         self._streaming: StreamingQuery | None = None
         self._rows_written = 0
         self._taken = -1, 0
@@ -181,7 +182,7 @@ class RunningQuery:
                 self.log.append(batch_id, table if self.current is None else self.current.stream_rows(table))
         except Exception as error:
             # foreachBatch returns only the text of an exception.
-            self._error = self._error or self._explain(error)
+            self._record(error)
             raise
 
     def _watch(self) -> None:
@@ -207,8 +208,8 @@ class RunningQuery:
                 self._end(error)
 
     def _end(self, error: BaseException | None) -> None:
-        if error is not None and self._error is None:
-            self._error = self._explain(error)
+        if error is not None:
+            self._record(error)
         if self.log is not None:
             self.log.finish(self._error)
         if self._heartbeats is not None:
@@ -219,6 +220,11 @@ class RunningQuery:
         self._checkpoint.remove()
         self._ended_at = time.monotonic()
         self._ended.set()
+
+    def _record(self, error: BaseException) -> None:
+        """Record the first error of the query; Spark interrupts the micro-batch of a query that is stopped."""
+        if self._error is None and not self._is_stopping:
+            self._error = self._explain(error)
 
     def _release_connection(self) -> None:
         from millstream.spark.host.query_cleanup import release_later
@@ -303,6 +309,7 @@ class RunningQuery:
     def stop(self) -> None:
         """End the query after its current micro-batch."""
         self._settle()
+        self._is_stopping = True
         if self._stop_alone is not None and not self._ended.is_set():
             if not self._stop_alone():
                 self._finish(None)
