@@ -1,10 +1,9 @@
-"""A query that is stopped in the middle of a micro-batch: Spark interrupts the batch, the query has not failed."""
+"""A query that is stopped in the middle of a micro-batch has ended, not failed."""
 
 from __future__ import annotations
 
-import threading
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -12,31 +11,37 @@ from millstream.errors import ExecutionError, MillstreamError
 from millstream.runtime.queries.query_progress import ProgressCounter
 from millstream.runtime.queries.running_query import RunningQuery
 
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from millstream.runtime.queries.heartbeats import HeartbeatSender
+
 
 class Streaming:
     """A query of Spark whose micro-batch is interrupted by ``stop``."""
 
-    lastProgress = None
-    recentProgress: tuple[Any, ...] = ()
-
     def __init__(self) -> None:
-        self._stopped = threading.Event()
-
-    @property
-    def isActive(self) -> bool:  # noqa: N802 (PySpark's name)
-        return not self._stopped.is_set()
+        self.lastProgress = None
+        self.recentProgress: tuple[Any, ...] = ()
+        self.isActive = True
 
     def stop(self) -> bool:
-        self._stopped.set()
+        self.isActive = False
         return True
 
-    def awaitTermination(self) -> None:  # noqa: N802 (PySpark's name)
+    def __getattr__(self, name: str) -> Any:
+        assert name == "awaitTermination"
         raise RuntimeError("the micro-batch was interrupted")
 
 
 def started(streaming: Streaming) -> RunningQuery:
     query = RunningQuery("q", None, lambda error: ExecutionError(str(error)), ProgressCounter({}))
-    query.watch(streaming, SimpleNamespace(failure=None), bounded=False, stop=streaming.stop)  # type: ignore[arg-type]
+    query.watch(
+        cast("StreamingQuery", streaming),
+        cast("HeartbeatSender", SimpleNamespace(failure=None)),
+        bounded=False,
+        stop=streaming.stop,
+    )
     return query
 
 

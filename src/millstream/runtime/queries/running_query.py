@@ -222,7 +222,7 @@ class RunningQuery:
         self._ended.set()
 
     def _record(self, error: BaseException) -> None:
-        """Record the first error of the query; Spark interrupts the micro-batch of a query that is stopped."""
+        """Record the first error; a stopped query has none, though Spark interrupts its micro-batch."""
         if self._error is None and not self._is_stopping:
             self._error = self._explain(error)
 
