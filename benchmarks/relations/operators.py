@@ -25,10 +25,10 @@ from millstream.kernels.core.reorder import Reorder
 from millstream.kernels.relational.append_only_groups import AppendOnlyGroups
 from millstream.kernels.relational.append_only_join import AppendOnlyJoin
 from millstream.kernels.relational.changelog import RowChangelog
+from millstream.kernels.relational.distinct_and_set_operations import SetOperation
 from millstream.kernels.relational.group_aggregate import GroupAggregate
 from millstream.kernels.relational.inner_join import InnerJoin
 from millstream.kernels.relational.lifetimes import Lifetime, RowLifetime, SlideInstants
-from millstream.kernels.relational.set_operations import SetOperation
 from millstream.kernels.specs import (
     AggregateSpec,
     AppendOnlyJoinSpec,

@@ -20,7 +20,7 @@ from millstream.kernels.specs import AggregateSpec, OverSpec, SlideSpec, WindowS
 from millstream.kernels.window_specs import (
     LandmarkWindows,
     RowWindows,
-    SessionPredicateWindows,
+    SessionOrPredicateWindows,
     SlidingWindows,
     TupleSlideWindows,
 )
@@ -74,7 +74,7 @@ KINDS: dict[str, Kind] = {
     "ROWS SLIDE": _brackets(lambda size: RowWindows(size, SLIDE)),
     "RATTR, SLIDE by tuple": _brackets(lambda size: TupleSlideWindows(size, SLIDE, by_rank=True)),
     "LANDMARK SLIDE": _brackets(lambda size: LandmarkWindows(start=0, slide=SLIDE), in_order=False),
-    "SESSION": _brackets(lambda size: SessionPredicateWindows(gap=2)),
+    "SESSION": _brackets(lambda size: SessionOrPredicateWindows(gap=2)),
     "OVER ROWS": _over(lambda size: {"rows": size - 1}),
     "OVER RANGE": _over(lambda size: {"range": size - 1}),
     "OVER ROWS SLIDE": _over(lambda size: {"rows": size - 1}, slide=SLIDE),

@@ -26,7 +26,7 @@ from oracle.errors import NotInterpreted
 from oracle.relations import Record, Relation, Windows, moment
 from oracle.values.points import within
 from oracle.windows.scheduled_windows import landmark, now, sliding
-from oracle.windows.session_predicate import predicate, session
+from oracle.windows.session_or_predicate import predicate, session
 from oracle.windows.tuple_counting import rows, tuple_slide
 from oracle.windows.window_reports import Line, Reported
 

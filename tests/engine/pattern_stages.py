@@ -17,13 +17,13 @@ from millstream.kernels.core.arrow_types import arrow_type
 from millstream.kernels.kernel_specs import KernelSpec, PatternBranch, PatternGroupSpec, ReorderSpec
 from millstream.kernels.patterns.tagged_rows import branch_name, branched_schema
 from millstream.kernels.specs import PatternSpec
-from millstream.physical.disorder import promises_of
 from millstream.physical.node import schema_of
 from millstream.physical.nodes import SearchedPattern
 from millstream.physical.operators.pattern import pattern_spec
 from millstream.physical.operators.pattern_group import group_patterns
 from millstream.physical.operators.udas import returned_columns
 from millstream.physical.programs import Programs
+from millstream.physical.promise_units import promises_of
 from millstream.plan import nodes
 from millstream.plan.pattern_parts import PatternSearch, taken_apart
 from millstream.stage.pipeline import Input, Pipeline

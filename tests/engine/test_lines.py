@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from millstream.kernels.column_names import PLACED, WHOLE
 from millstream.kernels.kernel_specs import ArrivalNumbersSpec, KernelSpec, ReorderSpec
 from millstream.kernels.specs import AggregateSpec, WindowSpec
-from millstream.kernels.window_specs import SessionPredicateWindows, SlidingWindows, TupleSlideWindows
+from millstream.kernels.window_specs import SessionOrPredicateWindows, SlidingWindows, TupleSlideWindows
 from millstream.progress.disorder_clauses import Heartbeats, Promises
 from millstream.stage.pipeline import (
     KEEP,
@@ -215,7 +215,7 @@ def test_sliding_windows_on_any_attribute(source, on, grouped, reach, slide, cut
 @settings(max_examples=80, deadline=None)
 def test_sessions_on_any_attribute(source, on, gap, cuts, seed):
     query = f"SELECT window_end, {CALLS} FROM s [SESSION GAP {gap} WATTR {on}];"
-    spec = WindowSpec(SessionPredicateWindows(gap, None, WHOLE, True), LONG, (), AGGREGATES)
+    spec = WindowSpec(SessionOrPredicateWindows(gap, None, WHOLE, True), LONG, (), AGGREGATES)
     kernels = (ReorderSpec(), spec)
     found = run(source, on, kernels, [], cuts, 1, seed, generous=False)
     same(found, answer(f"{source.declared} {query}", source.for_the_oracle).values)

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 import millstream as ms
 from millstream.physical.nodes import Output
-from millstream.physical.sharing import SharedPlan, share
+from millstream.physical.scan_sharing import SharedPlan, share
 from millstream.plan.refusals import why_not
 from oracle import Arrivals, Failure, NotInterpreted, Row, answers
 from tests.engine.on_spark import Rows, run, without_heartbeats

@@ -31,12 +31,12 @@ from millstream.kernels.specs import (
     UdaSpec,
     WindowSpec,
 )
-from millstream.physical.disorder import promises_of
 from millstream.physical.node import arrow_of, schema_of
 from millstream.physical.operators.over import OverPlanner
 from millstream.physical.operators.udas import content_spec
 from millstream.physical.operators.window_assigners import AssignerPlanner
 from millstream.physical.programs import Programs
+from millstream.physical.promise_units import promises_of
 from millstream.plan import nodes
 from millstream.plan.aggregate_strategies import constants
 from millstream.plan.builder import build

@@ -18,13 +18,13 @@ from millstream.kernels.core.reorder import Reorder
 from millstream.kernels.over.active_expiration import ActiveAggregate
 from millstream.kernels.over.over_aggregate import OverAggregate
 from millstream.kernels.precompile import compile_kernels
-from millstream.kernels.relational.union_distinct import UnionDistinct
+from millstream.kernels.relational.stream_union import StreamUnion
 from millstream.kernels.specs import AggregateSpec, Order, OverSpec, SlideSpec, WindowSpec
 from millstream.kernels.window_specs import (
     LandmarkWindows,
     NowWindows,
     RowWindows,
-    SessionPredicateWindows,
+    SessionOrPredicateWindows,
     SlidingWindows,
     TupleSlideWindows,
 )
@@ -113,13 +113,13 @@ def main() -> None:
             work([Reorder(), OverAggregate(over, slide)], batch)
         for aggregate in SPECS:
             work([Reorder(), ActiveAggregate(OverSpec(aggregate, range=3))], batch)
-        work([UnionDistinct()], batch)
+        work([StreamUnion()], batch)
         if not is_float:
             work([Reorder(), OverAggregate(over, SlideSpec(time=4, emit=3, complete="c"))], batch)
             work([WindowAggregate(panes)], batch)
         kinds = [
             RowWindows(3, 2, per=BY_KEY),
-            SessionPredicateWindows(gap=2),
+            SessionOrPredicateWindows(gap=2),
             LandmarkWindows(),
             NowWindows(is_float),
         ]

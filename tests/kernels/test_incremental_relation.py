@@ -30,13 +30,13 @@ from millstream.kernels.core.kernel import END, Frontier, Kernel, Tuples
 from millstream.kernels.core.tuple_batch import cut
 from millstream.kernels.relational.append_only_join import AppendOnlyJoin
 from millstream.kernels.relational.changelog import Changelog, RowChangelog
+from millstream.kernels.relational.distinct_and_set_operations import SetOperation
 from millstream.kernels.relational.group_aggregate import GroupAggregate
 from millstream.kernels.relational.inner_join import InnerJoin
 from millstream.kernels.relational.lifetimes import Lifetime, RowLifetime, SlideInstants
 from millstream.kernels.relational.outer_join import OuterJoin
 from millstream.kernels.relational.rstream import RStream
 from millstream.kernels.relational.semi_anti_join import SemiAntiJoin
-from millstream.kernels.relational.set_operations import SetOperation
 from millstream.kernels.specs import (
     AggregateSpec,
     AppendOnlyJoinSpec,

@@ -12,7 +12,7 @@ from millstream.kernels.window_specs import (
     LandmarkWindows,
     NowWindows,
     RowWindows,
-    SessionPredicateWindows,
+    SessionOrPredicateWindows,
     SlidingWindows,
     TupleSlideWindows,
 )
@@ -221,7 +221,7 @@ def test_everything_so_far_with_partial_results():
 
 
 def test_sessions_of_the_whole_stream():
-    aggregate = kernel(SessionPredicateWindows(gap=2))
+    aggregate = kernel(SessionOrPredicateWindows(gap=2))
     assert results(aggregate, (BIDS, Frontier(9, 0)), columns=COLUMNS) == [
         (7, 0, 1, 7, "a", 3, 13),
         (7, 0, 1, 7, "b", 1, 2),
@@ -233,7 +233,7 @@ def test_sessions_of_the_whole_stream():
 
 def test_sessions_of_each_partition():
     out = results(
-        kernel(SessionPredicateWindows(gap=2, per=BY_KEY)),
+        kernel(SessionOrPredicateWindows(gap=2, per=BY_KEY)),
         (BIDS, end(9)),
         columns="time wid window_start g total",
     )
@@ -242,7 +242,7 @@ def test_sessions_of_each_partition():
 
 def test_sessions_with_partial_results():
     out = results(
-        kernel(SessionPredicateWindows(gap=3, emit=2), group_by=()),
+        kernel(SessionOrPredicateWindows(gap=3, emit=2), group_by=()),
         (keyless(BIDS), Frontier(9, 0)),
         columns="time window_end complete total",
     )
@@ -251,7 +251,7 @@ def test_sessions_with_partial_results():
 
 def test_what_only_the_end_lets_through_makes_no_partial_results():
     out = results(
-        kernel(SessionPredicateWindows(gap=3, emit=2), group_by=()),
+        kernel(SessionOrPredicateWindows(gap=3, emit=2), group_by=()),
         (keyless(BIDS), end(9)),
         columns="time window_end complete total",
     )
@@ -277,7 +277,7 @@ def test_windows_from_a_tuple_to_another():
     for name, flag in flags.items():
         columns = columns.set_column(columns.column_names.index(name), name, flag)
     tuples = tuples.__class__(columns, tuples.time, tuples.origin, tuples.number)
-    aggregate = kernel(SessionPredicateWindows(), group_by=())
+    aggregate = kernel(SessionOrPredicateWindows(), group_by=())
     shown = "time wid window_start window_end total"
     assert results(aggregate, (tuples, Frontier(8, 0)), columns=shown) == [(4, 0, 2, 4, 14), (6, 1, 6, 6, 32)]
     assert results(aggregate, (tuples.take(tuples.time < 0), end(8)), columns=shown) == [(8, 2, 7, 8, 192)]

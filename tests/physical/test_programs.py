@@ -9,7 +9,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from millstream.codegen.patterns import pattern_compiler
 from millstream.codegen.udas import uda_compiler
 from millstream.physical.nodes import Output, stages_of
-from millstream.physical.sharing import share, share_groups
+from millstream.physical.scan_sharing import share, share_groups
 from millstream.spark.lowering.translator import Sources, Translation
 from millstream.stage.shard import tagged_schema
 from tests.physical.planning import plans_of

@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 
 from millstream.errors import ExecutionError
-from millstream.runtime.checkpoints.checkpoint import FORMAT, Checkpoint
+from millstream.runtime.checkpoints.checkpoint import Checkpoint
+from millstream.runtime.checkpoints.checkpoint_compatibility import FORMAT
 from millstream.runtime.checkpoints.query_identity import Identity
 from millstream.runtime.checkpoints.spark_checkpoint import SparkCheckpoint
 from millstream.runtime.results.materialized_result import MaterializedResult

@@ -10,7 +10,8 @@ import pytest
 
 from millstream import __version__
 from millstream.errors import ExecutionError
-from millstream.runtime.checkpoints.checkpoint import FORMAT, Checkpoint
+from millstream.runtime.checkpoints.checkpoint import Checkpoint
+from millstream.runtime.checkpoints.checkpoint_compatibility import FORMAT
 from millstream.runtime.checkpoints.query_identity import Identity
 from millstream.runtime.results.result_log import ResultLog
 

@@ -95,7 +95,7 @@ class StreamUdasSpec:
 
 
 @dataclass(frozen=True)
-class UnionDistinctSpec:
+class StreamUnionSpec:
     """The first of tuples that are equal in every column and in time."""
 
 
@@ -176,7 +176,7 @@ KernelSpec = (
     | ActiveAggregateSpec
     | ActiveUdaSpec
     | StreamUdasSpec
-    | UnionDistinctSpec
+    | StreamUnionSpec
     | PatternSpec
     | PatternGroupSpec
     | ChangelogSpec

@@ -12,14 +12,14 @@ from millstream.kernels.core.kernel import END, Frontier, Kernel, Tuples
 from millstream.kernels.core.reorder import Reorder
 from millstream.kernels.over.active_expiration import ActiveAggregate
 from millstream.kernels.over.over_aggregate import OverAggregate
-from millstream.kernels.relational.union_distinct import UnionDistinct
+from millstream.kernels.relational.stream_union import StreamUnion
 from millstream.kernels.specs import AggregateSpec, OverSpec, SlideSpec, WindowSpec
 from millstream.kernels.window_specs import (
     AssignerSpec,
     LandmarkWindows,
     NowWindows,
     RowWindows,
-    SessionPredicateWindows,
+    SessionOrPredicateWindows,
     SlidingWindows,
     TupleSlideWindows,
 )
@@ -46,7 +46,7 @@ def compile_kernels() -> None:
             ArrivalNumbers(2, WHOLE),
             WindowAggregate(replace(panes, assigner=TupleSlideWindows(3, 2, by_rank=False))),
         ],
-        [UnionDistinct()],
+        [StreamUnion()],
     ]
     for chain in kernels:
         for frontier in (Frontier(_ROWS // 2, 0), END):
@@ -66,7 +66,7 @@ def _kinds(panes: WindowSpec) -> list[WindowSpec]:
     """Windows of the other kinds; what their aggregates compile is the same."""
     kinds: list[AssignerSpec] = [
         RowWindows(3, 2, per=BY_KEY),
-        SessionPredicateWindows(gap=2, emit=1),
+        SessionOrPredicateWindows(gap=2, emit=1),
         LandmarkWindows(slide=3, emit=1),
         NowWindows(),
     ]

@@ -69,7 +69,7 @@ class RowWindows:
 
 
 @dataclass(frozen=True)
-class SessionPredicateWindows:
+class SessionOrPredicateWindows:
     """Sessions with a longest ``gap``; without one, windows between the tuples of STARTS and ENDS.
 
     Partitions are forgotten while they have no window, unless windows are to be ``numbered`` through.
@@ -97,6 +97,6 @@ AssignerSpec = (
     | LandmarkWindows
     | NowWindows
     | RowWindows
-    | SessionPredicateWindows
+    | SessionOrPredicateWindows
     | TupleSlideWindows
 )

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from millstream.analysis.queries.call_nodes import AggregateCall
 from millstream.analysis.queries.resolved_expression import ColumnRef, Expr, of_column
 from millstream.errors import NotExecutableError
-from millstream.kernels.kernel_specs import KernelSpec, ReorderSpec, TieOrderSpec, UnionDistinctSpec
+from millstream.kernels.kernel_specs import KernelSpec, ReorderSpec, StreamUnionSpec, TieOrderSpec
 from millstream.physical import expressions as ex
 from millstream.physical.flow import Flow, FlowInput, named, passed
 from millstream.physical.node import Choice, Column, Layout, PhysicalNode, Role
@@ -100,7 +100,7 @@ class StageBuilder:
         refs = tuple(schema)
         columns = self.shipped(flow, refs)
         order = (ReorderSpec(),) if marked and not latent else ()
-        kernels = (*order, UnionDistinctSpec())
+        kernels = (*order, StreamUnionSpec())
         draft = StageDraft(columns, keys=tuple(columns.values()), kernels=kernels, marked=marked)
         node = named(self.build(flow, draft), [(ref, f"c{i}") for i, ref in enumerate(refs)])
         return Flow((passed(flow, node, marked=marked),))

@@ -12,10 +12,10 @@ from millstream.catalog.entries import Reader, Stream, TimestampKind
 from millstream.kernels.column_names import KEY, KEY2
 from millstream.kernels.core.arrow_types import arrow_type
 from millstream.physical import expressions as ex
-from millstream.physical.disorder import promises_of, promises_on
 from millstream.physical.flow import FlowInput, WindowAttribute, is_latent
 from millstream.physical.node import Column, Layout, Role
 from millstream.physical.nodes import Arrival, StageInput
+from millstream.physical.promise_units import promises_of, promises_on
 from millstream.stage.pipeline import COUNTED, LINE, STAMP, TIME, Input, ProgressAttribute
 from millstream.types import BIGINT, TIMESTAMP, Kind, Type
 

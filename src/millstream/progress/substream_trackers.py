@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from millstream.jit import njit
-from millstream.progress.clause_trackers import ClauseTracker
+from millstream.progress.clause_tracker import ClauseTracker
 from millstream.progress.piece import Codes, Mask, Piece, Times
 
 

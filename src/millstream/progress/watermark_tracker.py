@@ -12,13 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from millstream.progress.clause_trackers import (
-    ClauseTracker,
-    HeartbeatTracker,
-    OrderTracker,
-    PunctuationTracker,
-    RowSlackTracker,
-)
+from millstream.progress.clause_tracker import ClauseTracker
 from millstream.progress.disorder_clauses import (
     Clause,
     Heartbeats,
@@ -30,6 +24,8 @@ from millstream.progress.disorder_clauses import (
 )
 from millstream.progress.piece import Mask, Piece, Times, Verdict, minus
 from millstream.progress.plain_data import as_data, from_data
+from millstream.progress.punctuation_trackers import HeartbeatTracker, PunctuationTracker
+from millstream.progress.slack_trackers import RowSlackTracker, SlackTracker
 from millstream.progress.substream_trackers import OrderedPerTracker, PunctuatedPerTracker, SubstreamTracker
 
 
@@ -143,7 +139,7 @@ def _tracker_of(clause: Clause, is_float: bool) -> ClauseTracker:
     lowest = -np.inf if is_float else int(np.iinfo(np.int64).min)
     match clause:
         case InOrder(slack):
-            return OrderTracker(slack, lowest)
+            return SlackTracker(slack, lowest)
         case RowSlack(rows):
             return RowSlackTracker(rows, lowest, is_float)
         case OrderedPer(idle_after):

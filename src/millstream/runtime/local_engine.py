@@ -28,7 +28,7 @@ from millstream.local.plan_runner import run_plan
 from millstream.local.sources import FileSources
 from millstream.runtime.queries.query_progress import Progress, most
 from millstream.runtime.queries.query_starter import plan_query
-from millstream.runtime.queries.rejected_tuples import RejectedTuples
+from millstream.runtime.queries.rejection_warnings import RejectionWarnings
 from millstream.runtime.results import external_sort
 from millstream.runtime.script_checks import Runnable
 from millstream.runtime.show import answer, explanation
@@ -87,9 +87,9 @@ class LocalEngine:
             if outcome is not None:
                 yield outcome
 
-    def rejects(self, queries: list[LocalQuery]) -> RejectedTuples:
+    def rejects(self, queries: list[LocalQuery]) -> RejectionWarnings:
         """Return the late tuples and bad records of queries, for warnings."""
-        return RejectedTuples(tuple(query.progress for query in queries), self.catalog.relation)
+        return RejectionWarnings(tuple(query.progress for query in queries), self.catalog.relation)
 
     def _perform(self, statement: AnalysedStatement) -> LocalQuery | str | None:
         match statement.meaning:

@@ -21,7 +21,7 @@ from millstream.catalog.entries import Sink
 from millstream.errors import ExecutionError, MillstreamError
 from millstream.runtime.connection import Mill
 from millstream.runtime.queries.query_starter import ignore_message
-from millstream.runtime.queries.rejected_tuples import RejectedTuples
+from millstream.runtime.queries.rejection_warnings import RejectionWarnings
 from millstream.runtime.queries.running_query import RunningQuery
 from millstream.runtime.results.output_formats import ByteSink, encode, write, write_file
 from millstream.stage.program_discovery import Compiling
@@ -275,12 +275,12 @@ class ScriptRun:
                 f"warning: {name} is corrupt: the rest of it was skipped ({self._corrupt_files} so far)"
             )
 
-    def _report(self, rejected: RejectedTuples) -> None:
+    def _report(self, rejected: RejectionWarnings) -> None:
         """Warn about bad records and late tuples."""
         for warning in rejected.warnings(shown=self._reported):
             self._say(f"warning: {warning}")
 
-    def _report_first(self, rejected: RejectedTuples) -> None:
+    def _report_first(self, rejected: RejectionWarnings) -> None:
         """Show the first bad record of a stream at once, because an unbounded run has no end."""
         for stream in rejected.bad_streams():
             if stream not in self._reported and (example := rejected.example(stream)):
@@ -288,8 +288,8 @@ class ScriptRun:
                 self._say(f"warning: a bad record in stream {stream}\n  {example}")
 
 
-def _rejects(queries: Sequence[RunningQuery], mill: Mill) -> RejectedTuples:
-    return RejectedTuples(tuple(query.progress for query in queries), mill.catalog.relation)
+def _rejects(queries: Sequence[RunningQuery], mill: Mill) -> RejectionWarnings:
+    return RejectionWarnings(tuple(query.progress for query in queries), mill.catalog.relation)
 
 
 def _rows(queries: Sequence[RunningQuery]) -> Iterator[pa.Table]:

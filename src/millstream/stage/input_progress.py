@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from millstream.kernels.column_names import KEY
 from millstream.kernels.core.kernel import BEGINNING, END, STREAM, Frontier, Times, Tuples
 from millstream.kernels.core.sort_keys import sort_key
-from millstream.kernels.core.tuple_batch import frontier_as_data, frontier_from_data, joined
+from millstream.kernels.core.tuple_batch import frontier_as_data, frontier_from_data
 from millstream.kernels.windows.time_codec import has_value, instants, is_float
 from millstream.progress.piece import Verdict
 from millstream.progress.plain_data import as_data, from_data
@@ -30,6 +30,7 @@ from millstream.stage.attribute_progress import (
     promises_in,
 )
 from millstream.stage.blob import ENDED, Blob, ShippedPiece
+from millstream.stage.late_tuples import JudgedTuples, all_late, spared
 from millstream.stage.packer import BEFORE, BROKEN, POSITION
 from millstream.stage.pipeline import COUNTED, NUMBER, ORIGIN, ORIGINS_PER_INPUT, TIME, Input
 
@@ -48,14 +49,6 @@ class _Partition:
     def tracker(self) -> Tracker:
         """The tracker of the windows' attribute."""
         return self.lines[0].tracker
-
-
-@dataclass
-class JudgedTuples:
-    """The tuples of one input that are in time, and the late ones."""
-
-    tuples: Tuples | None = None
-    late: Tuples | None = None
 
 
 class InputProgress:
@@ -197,8 +190,7 @@ class InputProgress:
 
         A tuple of an input that has ended is late.
         """
-        kept: list[Tuples] = []
-        late: list[Tuples] = []
+        found = JudgedTuples()
         pieces: list[ShippedPiece] = []
         marks: list[Any] = []
         for blob in blobs:
@@ -212,13 +204,13 @@ class InputProgress:
             if self._input.chained:
                 self._note(piece.newest)
             else:
-                self._judge(piece, kept, late)
+                self._judge(piece, found)
         parts = [piece.part for piece in pieces if piece.part is not None]
         if self._input.chained and parts:
-            kept.append(self._settled(parts))
+            found.in_time.append(self._settled(parts))
         for mark in marks:
             self._hear(mark)
-        return JudgedTuples(joined(kept) if kept else None, joined(late) if late else None)
+        return found
 
     def _stamped(self, piece: ShippedPiece) -> ShippedPiece:
         """Return a piece of a latent stream with an instant for each tuple: the clock, or the next instant.
@@ -237,7 +229,7 @@ class InputProgress:
         whole = None if by_piece else _with_time(_of(whole), first + np.arange(piece.rows))
         return replace(piece, newest=self._stamp, part=part, whole=whole)
 
-    def _judge(self, piece: ShippedPiece, kept: list[Tuples], late: list[Tuples]) -> None:
+    def _judge(self, piece: ShippedPiece, found: JudgedTuples) -> None:
         """Judge the next piece of a source partition."""
         if self._input.latent:
             piece = self._stamped(piece)
@@ -248,7 +240,7 @@ class InputProgress:
             if whole is not None:
                 self.late += int(self._verdict(partition, whole).late.sum())
             if part is not None:
-                verdict = self._spared(self._verdict(partition, part))
+                verdict = spared(self._verdict(partition, part), generous=self._input.promises.generous)
                 self.late += int(verdict.late.sum())
             # After a heartbeat even the newest tuple may be late.
             if piece.newest >= partition.tracker.promised and not self._ended:
@@ -259,7 +251,8 @@ class InputProgress:
             assert whole is not None
             full = judged(partition.lines, whole)
             if self._ended:
-                full = self._after_the_end(partition, whole)
+                promises = promises_in(whole, self._input.lines)
+                full = all_late(whole.num_rows, promises, self._highest(partition))
             self._note_newest(whole, full)
             # All shards judge all rows; the first one counts them.
             self.late += int(full.late.sum()) if piece.first else 0
@@ -269,8 +262,16 @@ class InputProgress:
                 if self._input.apart:
                     part = part.append_column(STREAM, pa.array(self._numbers(partition, whole)[at]))
         if part is not None and verdict is not None:
-            self._sort_out(number, partition, part, verdict, kept, late)
+            time = instants(part.column(TIME))
+            positions = np.asarray(part.column(POSITION).combine_chunks()).astype(np.int64)
+            origin = np.full(len(time), self._base + number, np.int32)
+            found.add(Tuples(self._columns(part), time, origin, positions + partition.arrived), verdict)
         partition.arrived += piece.rows
+
+    def _highest(self, partition: _Partition) -> Any:
+        """The watermark at the end of the input, as a NumPy number of the attribute."""
+        kind = np.float64 if is_float(self._input.time_type) else np.int64
+        return kind(partition.tracker.highest)
 
     def _numbers(self, partition: _Partition, rows: pa.Table) -> npt.NDArray[np.int64]:
         """Return the numbers of the sub-streams of rows."""
@@ -280,13 +281,6 @@ class InputProgress:
     def _number(self, partition: _Partition) -> None:
         for stream in partition.lines[0].codes:
             self._streams.setdefault(stream, len(self._streams))
-
-    def _after_the_end(self, partition: _Partition, whole: pa.Table) -> AttributeVerdicts:
-        promises = promises_in(whole, self._input.lines)
-        late = np.ones(whole.num_rows, np.bool_) if promises is None else ~promises
-        highest = partition.tracker.highest
-        kind = np.float64 if is_float(self._input.time_type) else np.int64
-        return AttributeVerdicts(late, np.full(len(late), highest, kind), late)
 
     def _note_newest(self, whole: pa.Table, full: AttributeVerdicts) -> None:
         """Note the newest time of tuples in time; punctuation does not count."""
@@ -306,10 +300,6 @@ class InputProgress:
             latest = [self.newest_stamp, _largest(whole.column(stamp))]
             self.newest_stamp = max((one for one in latest if one is not None), default=None)
 
-    def _spared(self, verdict: Verdict) -> AttributeVerdicts:
-        generous = self._input.promises.generous
-        return AttributeVerdicts(verdict.late, verdict.promised, verdict.late & generous)
-
     def _note(self, newest: Any) -> None:
         self.newest = newest if self.newest is None else max(self.newest, newest)
 
@@ -320,32 +310,6 @@ class InputProgress:
         if BEFORE in part.column_names:
             return partition.tracker.judge(time, newest=instants(part.column(BEFORE)))
         return partition.tracker.judge(time, broken=_mask(part.column(BROKEN)))
-
-    def _sort_out(
-        self,
-        number: int,
-        partition: _Partition,
-        part: pa.Table,
-        verdict: AttributeVerdicts,
-        kept: list[Tuples],
-        late: list[Tuples],
-    ) -> None:
-        time = instants(part.column(TIME))
-        positions = np.asarray(part.column(POSITION).combine_chunks()).astype(np.int64)
-        origin = np.full(len(time), self._base + number, np.int32)
-        tuples = Tuples(self._columns(part), time, origin, positions + partition.arrived)
-        if not verdict.late.any():
-            kept.append(tuples)
-            return
-        late.append(tuples.take(verdict.late))
-        if not verdict.spared.any():
-            kept.append(tuples.take(~verdict.late))
-            return
-        lowest = -np.inf if is_float(self._input.time_type) else np.iinfo(np.int64).min
-        hold = np.where(verdict.late, verdict.promised, lowest)
-        held = Tuples(tuples.columns, time, origin, tuples.number, hold)
-        lost = verdict.late & ~verdict.spared
-        kept.append(held.take(~lost) if lost.any() else held)
 
     def _settled(self, parts: list[pa.Table]) -> Tuples:
         """Return tuples of another stage, with ties in the order of their groups or in that of the stage."""

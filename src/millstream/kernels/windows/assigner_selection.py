@@ -8,7 +8,7 @@ from typing import Any
 from millstream.kernels import window_specs
 from millstream.kernels.windows.landmark_assigner import LandmarkAssigner, NowAssigner
 from millstream.kernels.windows.row_assigner import RowAssigner
-from millstream.kernels.windows.session_predicate_assigner import SessionPredicateAssigner
+from millstream.kernels.windows.session_or_predicate_assigner import SessionOrPredicateAssigner
 from millstream.kernels.windows.sliding_assigner import SlidingAssigner
 from millstream.kernels.windows.substream_assigner import SubstreamAssigner
 from millstream.kernels.windows.tuple_slide_assigner import TupleSlideAssigner
@@ -20,7 +20,7 @@ _ASSIGNERS: dict[type, Callable[[Any], WindowAssigner]] = {
     window_specs.LandmarkWindows: LandmarkAssigner,
     window_specs.NowWindows: NowAssigner,
     window_specs.RowWindows: RowAssigner,
-    window_specs.SessionPredicateWindows: SessionPredicateAssigner,
+    window_specs.SessionOrPredicateWindows: SessionOrPredicateAssigner,
     window_specs.TupleSlideWindows: TupleSlideAssigner,
 }
 

@@ -11,10 +11,10 @@ from millstream.kernels.column_names import SIDE
 from millstream.kernels.kernel_specs import ReorderSpec
 from millstream.kernels.specs import AppendOnlyJoinSpec
 from millstream.physical import expressions as ex
-from millstream.physical.disorder import units
 from millstream.physical.flow import Flow, named, passed
 from millstream.physical.node import Choice
 from millstream.physical.operators.join_slots import JoinSlots, joined_columns
+from millstream.physical.promise_units import units
 from millstream.physical.stage_builder import StageBuilder, StageDraft
 from millstream.plan import nodes
 from millstream.plan.join_conditions import JoinSide, WindowJoinParts

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from millstream.analysis.types.instants import MICROSECONDS_PER_DAY
 from millstream.kernels.relational.lifetimes import Lifetime, RowLifetime, SlideInstants
-from millstream.physical.disorder import units
 from millstream.physical.operators.window_assigners import AssignerPlanner
+from millstream.physical.promise_units import units
 from millstream.plan import nodes
 from millstream.quantity import Quantity
 from millstream.types import Kind, Type

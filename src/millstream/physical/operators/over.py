@@ -18,7 +18,6 @@ from millstream.kernels.kernel_specs import (
     ReorderSpec,
 )
 from millstream.kernels.specs import AggregateSpec, OverSpec, OverUdaSpec, PaneSpec, SlideSpec, UdaSpec
-from millstream.physical.disorder import units
 from millstream.physical.flow import Flow, named, passed
 from millstream.physical.node import Choice, Column, Role
 from millstream.physical.operators.udas import (
@@ -31,6 +30,7 @@ from millstream.physical.operators.udas import (
     shipped_arguments,
 )
 from millstream.physical.programs import AnyBody, Programs, over_mode
+from millstream.physical.promise_units import units
 from millstream.physical.stage_builder import StageBuilder, StageDraft
 from millstream.plan import aggregate_strategies, nodes, uda_versions
 from millstream.plan.uda_versions import UdaStrategy, UdaVersion

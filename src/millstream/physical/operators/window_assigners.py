@@ -17,14 +17,14 @@ from millstream.kernels.window_specs import (
     LandmarkWindows,
     NowWindows,
     RowWindows,
-    SessionPredicateWindows,
+    SessionOrPredicateWindows,
     SlidingWindows,
     SubstreamWindows,
     TupleSlideWindows,
 )
 from millstream.kernels.windows.double_slide_arithmetic import nearest
-from millstream.physical.disorder import units
 from millstream.physical.expressions import is_double
+from millstream.physical.promise_units import units
 from millstream.plan import nodes
 from millstream.plan.time_attributes import arrives, sources_of
 from millstream.quantity import Distance, Quantity, Rows
@@ -122,10 +122,10 @@ class AssignerPlanner:
             case LandmarkWindow():
                 return self._landmark(window)
             case SessionWindow(gap=gap):
-                runs = SessionPredicateWindows(self._units(gap), self._often(window), per, numbered)
+                runs = SessionOrPredicateWindows(self._units(gap), self._often(window), per, numbered)
                 return WindowPlacement(runs, edge, before=in_order)
             case PredicateWindow(start_when=Expr() as start_when, end_when=Expr() as end_when):
-                runs = SessionPredicateWindows(None, self._often(window), per, numbered)
+                runs = SessionOrPredicateWindows(None, self._often(window), per, numbered)
                 return WindowPlacement(
                     runs, edge, before=in_order, shipped={STARTS: start_when, ENDS: end_when}
                 )

@@ -12,19 +12,20 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from millstream import __version__
 from millstream.errors import ExecutionError
 from millstream.files import write_whole
-from millstream.runtime.checkpoints.query_identity import Identity, difference
+from millstream.runtime.checkpoints.checkpoint_compatibility import (
+    FORMAT,
+    damaged,
+    read_manifest,
+    require_compatible,
+)
+from millstream.runtime.checkpoints.query_identity import Identity
 from millstream.runtime.checkpoints.spark_checkpoint import SparkCheckpoint
 from millstream.scratch import temporary
 
-FORMAT = 7
-"""Number of the checkpoint format; a checkpoint with another number is refused."""
-
-_FROM_A_COPY = "put back a copy of the whole directory, or start with a new one"
 _MANIFEST = "query.json"
 _TOGETHER = "+"
 
@@ -63,7 +64,8 @@ class Checkpoint:
             ) from None
         checkpoint = cls(directory, durable=True, visible=visible)
         if checkpoint.is_new and not checkpoint.spark_part.is_empty:
-            raise checkpoint._damaged(
+            raise damaged(
+                directory,
                 f"{_MANIFEST} is missing, which identifies the query",
                 "put it back, or start with a new directory",
             )
@@ -133,52 +135,13 @@ class Checkpoint:
                     hint="check its permissions and the space on its disk, or choose another directory",
                 ) from None
             return
-        theirs = self._manifest()
-        if theirs["shards"] != shards:
-            raise ExecutionError(
-                f"the checkpoint in '{self.directory}' has {theirs['shards']} partitions, "
-                f"and this run would have {shards}",
-                hint=f"add --set spark.sql.shuffle.partitions={theirs['shards']}",
-            )
-        if theirs["identity"] != mine["identity"]:
-            raise ExecutionError(
-                f"query '{name}' is not the one whose checkpoint is in '{self.directory}': "
-                f"{difference(theirs, mine)}",
-                hint="what was remembered for the old query has no meaning for the new one: "
-                "start with a new directory, or run the script as it was, "
-                f"with the version that wrote the checkpoint ({theirs.get('version')})",
-            )
+        require_compatible(self.directory, name, read_manifest(path), mine)
         if self.visible:
             spark = self.spark_part
             spark.mend()
             reason = spark.damage()
             if reason is not None:
-                raise self._damaged(reason)
-
-    def _manifest(self) -> dict[str, Any]:
-        """Read the manifest, and check that its format is that of this version."""
-        try:
-            manifest = json.loads((self.directory / _MANIFEST).read_text(encoding="utf-8"))
-        except OSError as error:
-            raise self._damaged(f"{_MANIFEST} cannot be read: {error.strerror or error}") from None
-        except ValueError:
-            raise self._damaged(f"{_MANIFEST} is not JSON") from None
-        if not isinstance(manifest, dict) or "format" not in manifest:
-            raise self._damaged(f"{_MANIFEST} has no format number")
-        if manifest["format"] != FORMAT:
-            raise ExecutionError(
-                f"the checkpoint in '{self.directory}' has format {manifest['format']}, "
-                f"and this version of Millstream reads format {FORMAT}",
-                hint="start with a new directory, or run it with the version that wrote it"
-                + (f" ({manifest['version']})" if manifest.get("version") else ""),
-            )
-        expected = {"shards": int, "identity": str, "queries": list, "plan": list}
-        if not all(isinstance(manifest.get(name), type_) for name, type_ in expected.items()):
-            raise self._damaged(f"{_MANIFEST} is incomplete")
-        return manifest
-
-    def _damaged(self, reason: str, remedy: str = _FROM_A_COPY) -> ExecutionError:
-        return ExecutionError(f"the checkpoint in '{self.directory}' is damaged: {reason}", hint=remedy)
+                raise damaged(self.directory, reason)
 
     def remove(self) -> None:
         if not self.durable:

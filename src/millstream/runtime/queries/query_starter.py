@@ -25,7 +25,7 @@ from millstream.errors import MillstreamError, Place, Source, Span
 from millstream.physical.node import PhysicalNode
 from millstream.physical.nodes import Stage, stages_of
 from millstream.physical.query_plan import QueryPlan
-from millstream.physical.sharing import share, share_groups
+from millstream.physical.scan_sharing import share, share_groups
 from millstream.plan import nodes
 from millstream.plan.builder import build
 from millstream.plan.plan_identity import described, function_described, functions_in, modes_described

@@ -14,7 +14,7 @@ from millstream.errors import ExecutionError, MillstreamError, RejectedTuplesWar
 from millstream.runtime.checkpoints.checkpoint import Checkpoint
 from millstream.runtime.queries.heartbeats import HeartbeatSender
 from millstream.runtime.queries.query_progress import Progress, ProgressCounter
-from millstream.runtime.queries.rejected_tuples import FindRelation, RejectedTuples
+from millstream.runtime.queries.rejection_warnings import FindRelation, RejectionWarnings
 from millstream.runtime.queries.start_throttle import BEGINNINGS
 from millstream.runtime.results.materialized_result import MaterializedResult
 from millstream.runtime.results.result_log import ResultLog
@@ -139,7 +139,7 @@ class RunningQuery:
         if relation is None or self.is_active:
             self._relation = relation
             return
-        for warning in RejectedTuples((self.progress,), relation).warnings(unclaimed=True):
+        for warning in RejectionWarnings((self.progress,), relation).warnings(unclaimed=True):
             # The warning names the line of the caller of the public method.
             warnings.warn(warning, RejectedTuplesWarning, stacklevel=3)
 

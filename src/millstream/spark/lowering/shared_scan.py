@@ -15,7 +15,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from millstream.physical.node import PhysicalNode
 from millstream.physical.nodes import Scan, StageInput
-from millstream.physical.sharing import SharedPlan
+from millstream.physical.scan_sharing import SharedPlan
 from millstream.spark.host.shard_reports import ShardReports
 from millstream.spark.host.stage_host import Route, Stage, stage_streams
 from millstream.spark.lowering.input_frames import shipped_columns

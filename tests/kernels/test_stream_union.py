@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 
 from millstream.kernels.core import state_chunks
 from millstream.kernels.core.kernel import END, Frontier
-from millstream.kernels.relational.union_distinct import UnionDistinct
+from millstream.kernels.relational.stream_union import StreamUnion
 
 
 def test_the_first_of_equal_tuples_passes_at_once():
-    kernel = UnionDistinct()
+    kernel = StreamUnion()
     first = stream("""
         time  key  v
         5     1    1
@@ -27,17 +27,17 @@ def test_the_first_of_equal_tuples_passes_at_once():
 
 def test_what_is_all_new_passes_untouched():
     tuples = stream("time key v\n 5 1 1\n 5 2 2")
-    assert UnionDistinct().process(tuples, Frontier(0, 0)) is tuples
+    assert StreamUnion().process(tuples, Frontier(0, 0)) is tuples
 
 
 def test_late_tuples_of_generous_streams_always_pass():
     tuples = stream("time key v hold\n 5 1 1 -\n 2 1 2 4\n 5 1 3 -\n 2 1 4 4")
-    assert results(UnionDistinct(), (tuples, END), columns="v") == [(1,), (2,), (4,)]
+    assert results(StreamUnion(), (tuples, END), columns="v") == [(1,), (2,), (4,)]
 
 
 def test_state_is_bounded_by_what_may_still_come(monkeypatch):
     monkeypatch.setattr(state_chunks, "SPARE", 10)
-    kernel, store = UnionDistinct(), Store()
+    kernel, store = StreamUnion(), Store()
     for start in range(0, 5000, 100):
         times = pa.array(range(start, start + 100))
         kernel.process(tuples_of({"time": times, "key": times, "key2": times}, 100), Frontier(start + 50, 0))
@@ -74,4 +74,4 @@ def test_contract_and_definition(batches):
             expected.append(row["number"])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(state_chunks, "SPARE", 2)
-        assert [row["number"] for row in check(UnionDistinct, batches)] == expected
+        assert [row["number"] for row in check(StreamUnion, batches)] == expected

@@ -16,7 +16,7 @@ from millstream.kernels.core.buffers import Array, Codes, Integers, frozen
 from millstream.kernels.core.kernel import Frontier, Tuples
 from millstream.kernels.core.partition_state import Partitions
 from millstream.kernels.core.time_order import LEAST, MOST, as_order, from_order, later, order_of
-from millstream.kernels.window_specs import SessionPredicateWindows
+from millstream.kernels.window_specs import SessionOrPredicateWindows
 from millstream.kernels.windows.pane_sweep import DueWindows
 from millstream.kernels.windows.window_assigner import (
     Assignment,
@@ -30,10 +30,10 @@ first and the last time in the window, and up to when the next tuple belongs to 
 emission."""
 
 
-class SessionPredicateAssigner(PartitionedAssigner):
+class SessionOrPredicateAssigner(PartitionedAssigner):
     """An assigner whose visits are ends of runs and instants of emission; points are numbers of windows."""
 
-    def __init__(self, spec: SessionPredicateWindows) -> None:
+    def __init__(self, spec: SessionOrPredicateWindows) -> None:
         super().__init__(Partitions(spec.per, _NUMBERS))
         self._spec = spec
         self._listed: list[Array] = []

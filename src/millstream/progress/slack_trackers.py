@@ -1,50 +1,19 @@
-"""Trackers of clauses about a whole source partition: order, SLACK, PUNCTUATED BY and HEARTBEAT."""
+"""Trackers of SLACK, in time and in rows; a stream without the clause has a slack of 0."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from millstream.jit import njit
+from millstream.progress.clause_tracker import ClauseTracker
 from millstream.progress.piece import Mask, Piece, Times, minus, newest_before, smallest
-from millstream.progress.plain_data import as_data, from_data
-
-
-class ClauseTracker(ABC):
-    """The state of one clause; ``kept`` names the attributes in a checkpoint."""
-
-    kept: ClassVar[tuple[str, ...]] = ("promised",)
-    promised: Any
-    """The watermark by this clause."""
-
-    @abstractmethod
-    def show(self, piece: Piece) -> tuple[Mask | None, Times]:
-        """Follow a piece; return the tuples that break this clause, and the watermark before each tuple."""
-
-    def as_data(self) -> dict[str, Any]:
-        return {name: as_data(getattr(self, name)) for name in self.kept}
-
-    def restore(self, data: Mapping[str, Any]) -> None:
-        for name in self.kept:
-            setattr(self, name, from_data(data[name]))
 
 
 @dataclass
-class HeartbeatTracker(ClauseTracker):
-    """HEARTBEAT: progress from outside; tuples change nothing."""
-
-    promised: Any
-
-    def show(self, piece: Piece) -> tuple[Mask | None, Times]:
-        return None, np.full_like(piece.time, self.promised)
-
-
-@dataclass
-class OrderTracker(ClauseTracker):
+class SlackTracker(ClauseTracker):
     """Order, and SLACK INTERVAL: the newest time less the slack."""
 
     kept = ("promised", "newest")
@@ -59,30 +28,6 @@ class OrderTracker(ClauseTracker):
             self.newest = max(before[-1], piece.time[-1]).item()
             self.promised = minus(np.array([self.newest], piece.time.dtype), self.slack)[0].item()
         return None, minus(before, self.slack)
-
-
-@dataclass
-class PunctuationTracker(ClauseTracker):
-    """PUNCTUATED BY: the largest time of punctuation, and whether punctuation had no time."""
-
-    kept = ("promised", "ended")
-    promised: Any
-    ended: bool = False
-
-    def show(self, piece: Piece) -> tuple[Mask | None, Times]:
-        assert piece.promises is not None
-        counts = piece.promises if piece.ends is None else piece.promises & ~piece.ends
-        values = np.where(counts, piece.time, smallest(piece.time))
-        if piece.ends is not None:
-            # Punctuation without a time ends the whole partition.
-            last = np.inf if piece.time.dtype == np.float64 else np.iinfo(np.int64).max
-            ends = piece.promises & piece.ends
-            values = np.where(ends, last, values)
-            self.ended = self.ended or bool(ends.any())
-        before = newest_before(values, self.promised)
-        if len(values):
-            self.promised = max(before[-1], values[-1]).item()
-        return None, before
 
 
 @dataclass

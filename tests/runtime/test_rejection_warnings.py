@@ -4,7 +4,7 @@ from millstream.analysis.definitions.statement_analyzer import analyse
 from millstream.catalog import Catalog
 from millstream.catalog.entries import NOT_IN_SCHEMA
 from millstream.runtime.queries.query_progress import Progress
-from millstream.runtime.queries.rejected_tuples import RejectedTuples
+from millstream.runtime.queries.rejection_warnings import RejectionWarnings
 from millstream.syntax import parse_script
 
 SCRIPT = """
@@ -17,11 +17,11 @@ SCRIPT = """
 """
 
 
-def rejects(*progress: Progress) -> RejectedTuples:
+def rejects(*progress: Progress) -> RejectionWarnings:
     catalog = Catalog()
     for statement in parse_script(SCRIPT):
         analyse(statement, catalog)
-    return RejectedTuples(progress, catalog.relation)
+    return RejectionWarnings(progress, catalog.relation)
 
 
 def test_queries_of_one_stream_see_the_same_tuples() -> None:

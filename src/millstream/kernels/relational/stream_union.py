@@ -1,4 +1,4 @@
-"""UnionDistinct: the first of the tuples with equal key and time, for UNION of streams."""
+"""StreamUnion: the first of the tuples with equal key and time, for UNION of streams."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from millstream.kernels.core.time_order import LEAST, as_order, from_order, orde
 from millstream.kernels.core.tuple_batch import TIME, frontier_as_data, frontier_from_data, is_held
 
 
-class UnionDistinct(Kernel):
+class StreamUnion(Kernel):
     """Distinct tuples: the first of equal ones passes at once, and is stored while another may come.
 
     The key is a hash of all columns. A late tuple of a GENEROUS stream always passes, since the state of its

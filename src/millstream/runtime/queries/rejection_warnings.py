@@ -16,7 +16,7 @@ _MANY = 0.5
 
 
 @dataclass(frozen=True)
-class RejectedTuples:
+class RejectionWarnings:
     """Late and bad tuples of the streams that some queries read; queries over one stream see the same tuples.
 
     ``relation`` looks up streams of the catalog by name.
