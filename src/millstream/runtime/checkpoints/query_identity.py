@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,7 +48,7 @@ class Identity:
         }
 
 
-def difference(before: dict[str, Any], now: dict[str, Any]) -> str:
+def difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     """Describe the difference of two identities: in the text of a query, or else in a definition.
 
     >>> scan = {"queries": ["SELECT a FROM s"], "plan": ['["scan", {"slack": 2}]']}
