@@ -29,7 +29,7 @@ parse_script("")
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """An embedded Spark, started for the first test that asks for it. Mark such tests with `spark`."""
+    """An embedded Spark, started for the first test that takes it."""
     from millstream.spark.session.session import embedded_session
 
     # Tests are short: code compiled quickly is worth more to them than code compiled well.
@@ -50,7 +50,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is for `make soak`; side by side, begin with the files that take longest."""
+    """Leave out what is for `make soak`; side by side, begin with the files that take longest.
+
+    A test that takes the fixture `spark`, directly or through others, has the mark of that name.
+    """
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.spark)
     if "soak" not in (config.option.markexpr or ""):
         left_out = [item for item in items if item.get_closest_marker("soak") is not None]
         config.hook.pytest_deselected(items=left_out)

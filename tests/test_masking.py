@@ -6,7 +6,8 @@ from millstream.analysis.definitions.statement_analyzer import DescribeOne, Expl
 from millstream.catalog import Catalog
 from millstream.errors import AnalysisError, MillstreamError
 from millstream.masking import masked
-from millstream.runtime.show import answer, explanation
+from millstream.runtime.explain import explanation
+from millstream.runtime.show import answer
 from millstream.syntax import parse_script
 
 
@@ -53,7 +54,7 @@ def test_show_describe_and_explain() -> None:
     for statement in parse_script(SCRIPT):
         meaning = analyse(statement, catalog).meaning
         if isinstance(meaning, ExplainQuery):
-            texts.append(explanation(meaning))
+            texts.append(explanation(meaning, catalog))
         elif isinstance(meaning, ShowList | DescribeOne):
             texts.append(str(answer(meaning, catalog)))
     assert len(texts) == 8

@@ -49,6 +49,7 @@ from millstream.plan.optimize import optimize
 from millstream.plan.refusals import Refusal, why_not
 from millstream.runtime.connection import Mill
 from millstream.syntax import nodes, parse_script
+from tests.local.test_examples import REFUSED
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -402,9 +403,16 @@ def _run_python(block: Block, variables: dict[str, Any]) -> str:
     return printed.getvalue()
 
 
-@pytest.mark.spark
+ON_SPARK = frozenset({*REFUSED, "joins", "late", "over", "wid"})
+"""Examples that only Spark can run, and some others: tests/local runs all others without it."""
+
+
 @pytest.mark.usefixtures("directory")
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [p if p.stem in ON_SPARK else pytest.param(p, marks=pytest.mark.soak) for p in EXAMPLES],
+    ids=lambda path: path.stem,
+)
 def test_example(path: Path, session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Terminal(monkeypatch, session)
     terminal.import_from(Path("examples"))

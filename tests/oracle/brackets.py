@@ -89,7 +89,8 @@ def _landmark(draw: Draw, source: Source, everything: bool) -> Bracket:
     if type_ == "TIMESTAMP":
         at = draw(st.sampled_from([at, f"'12:00:{start:02}'"]))
     bounds = [f"LANDMARK START AT {at}", f"LANDMARK END AT {amounts.origin(end)}"]
-    bounds += [f"{bounds[0]} END AT {amounts.origin(end)}", "UNBOUNDED", f"UNBOUNDED START AT {at}"]
+    both = f"{bounds[0]} END AT {amounts.origin(max(start + 1, end))}"
+    bounds += [both, "UNBOUNDED", f"UNBOUNDED START AT {at}"]
     slide = draw(st.sampled_from(["", f" SLIDE {amounts.length(step)}"]))
     emit = draw(_emit(type_))
     return Bracket(draw(st.sampled_from(bounds)) + wattr + slide + emit, type_, type_, emits=bool(emit))

@@ -6,11 +6,18 @@ from pyspark.sql import SparkSession
 
 import millstream as ms
 from millstream.runtime.connection import Mill
-from millstream.testing import Rows, Streams
+from millstream.testing import LocalEngine, Rows, Streams
+
+
+@pytest.fixture
+def local(tmp_path: Path) -> Streams:
+    """Streams of the local engine, for tests that only look at rows: Spark takes seconds for a query."""
+    return Streams(LocalEngine(batches=2, shards=2), tmp_path)
 
 
 @pytest.fixture
 def streams(spark: SparkSession, tmp_path: Path) -> Iterator[Streams]:
+    """Streams on Spark."""
     with ms.connect(spark) as mill:
         yield Streams(mill, tmp_path)
 

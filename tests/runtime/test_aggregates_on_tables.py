@@ -6,8 +6,6 @@ from millstream.errors import AnalysisError
 from millstream.testing import Streams, table
 from tests.runtime.conftest import Together
 
-pytestmark = pytest.mark.spark
-
 AGGREGATES = """
 CREATE AGGREGATE myavg(Next INT) : DOUBLE {
     TABLE state(tsum INT, cnt INT);

@@ -9,8 +9,6 @@ import pytest
 from millstream.errors import MillstreamError
 from millstream.testing import Streams, table
 
-pytestmark = pytest.mark.spark
-
 TRIPS = """
     car | km | t
     1   | 12 | 1
@@ -22,8 +20,7 @@ TRIPS = """
 """
 
 
-@pytest.fixture
-def trips(streams: Streams) -> Streams:
+def add_trips(streams: Streams) -> Streams:
     streams.add(
         "CREATE STREAM Trip (car INT, km INT, t INT) ORDER BY t",
         TRIPS,
@@ -32,9 +29,19 @@ def trips(streams: Streams) -> Streams:
     return streams
 
 
-def test_windows_on_an_attribute_with_a_promise(trips: Streams) -> None:
+@pytest.fixture
+def trips(local: Streams) -> Streams:
+    return add_trips(local)
+
+
+@pytest.fixture
+def trips_on_spark(streams: Streams) -> Streams:
+    return add_trips(streams)
+
+
+def test_windows_on_an_attribute_with_a_promise(trips_on_spark: Streams) -> None:
     # When 8 comes, 15 - 5 = 10 has been promised about km; when 3 comes, only 7.
-    assert trips.run("""
+    assert trips_on_spark.run("""
         SELECT window_end, count(*) AS n, first(t) AS first, last(t) AS last
         FROM Trip [RANGE 10 SLIDE 10 WATTR km]
     """) == table("""
@@ -42,19 +49,20 @@ def test_windows_on_an_attribute_with_a_promise(trips: Streams) -> None:
         20         | 2 | 1     | 4
         30         | 1 | 6     | 6
     """)
-    assert trips.run("SELECT car, km, t FROM TripLate") == table("car | km | t \n 2 | 3 | 2 \n 1 | 8 | 5")
+    late = trips_on_spark.run("SELECT car, km, t FROM TripLate")
+    assert late == table("car | km | t \n 2 | 3 | 2 \n 1 | 8 | 5")
 
 
-def test_a_broken_promise_about_an_attribute_counts_for_every_query(trips: Streams) -> None:
-    query = trips.engine.start("SELECT count(*) AS n FROM Trip [TUMBLE 10]")
+def test_a_broken_promise_about_an_attribute_counts_for_every_query(trips_on_spark: Streams) -> None:
+    query = trips_on_spark.engine.start("SELECT count(*) AS n FROM Trip [TUMBLE 10]")
     assert query.collect().to_pydict() == {"n": [4]}
     assert query.progress.late == {"Trip": 2}
     assert query.progress.newest == "6"
-    assert trips.run("SELECT t FROM Trip WHERE km > 12") == table("t \n 4 \n 6")
+    assert trips_on_spark.run("SELECT t FROM Trip WHERE km > 12") == table("t \n 4 \n 6")
 
 
-def test_queries_on_different_attributes_share_a_stream(trips: Streams) -> None:
-    by_time, by_km, beside = trips.engine.execute("""
+def test_queries_on_different_attributes_share_a_stream(trips_on_spark: Streams) -> None:
+    by_time, by_km, beside = trips_on_spark.engine.execute("""
         SELECT window_end, count(*) AS n FROM Trip [TUMBLE 3];
         SELECT window_end, count(*) AS n FROM Trip [TUMBLE 10 WATTR km] WHERE car = 1;
         SELECT window_end, count(*) AS n FROM Trip [RANGE 10 RATTR km SLIDE 2 ROWS SATTR row_num];

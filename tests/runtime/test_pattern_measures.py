@@ -1,12 +1,10 @@
-"""Aggregates of stars, end to end on Spark: lists, rows, and the user's own in Python."""
+"""Aggregates of stars, end to end: lists, rows, and the user's own in Python."""
 
 from __future__ import annotations
 
 import pytest
 
 from millstream.testing import Streams, table
-
-pytestmark = pytest.mark.spark
 
 PRICES = """
     item | price | word | t
@@ -30,9 +28,9 @@ EXTENT = """
 
 
 @pytest.fixture
-def prices(streams: Streams) -> Streams:
-    streams.add("CREATE STREAM Price (item INT, price INT, word STRING, t INT) ORDER BY t", PRICES)
-    return streams
+def prices(local: Streams) -> Streams:
+    local.add("CREATE STREAM Price (item INT, price INT, word STRING, t INT) ORDER BY t", PRICES)
+    return local
 
 
 def test_all_kinds_of_aggregates_at_once(prices: Streams) -> None:

@@ -1,4 +1,4 @@
-"""Sequence patterns on Spark: the paper's queries, and operators below, beside and above a pattern."""
+"""Sequence patterns end to end: the paper's queries, and operators below, beside and above a pattern."""
 
 from pathlib import Path
 
@@ -8,8 +8,6 @@ from pyspark.sql import SparkSession
 import millstream as ms
 from millstream.errors import ExecutionError
 from millstream.testing import Streams, table
-
-pytestmark = pytest.mark.spark
 
 CLICKS = """
     SessNo | ClickTime           | PageNo | PageType
@@ -74,8 +72,8 @@ def test_examples_1_1_and_1_2_on_a_stream_and_on_a_table(streams: Streams) -> No
     assert [sorted(rows) for rows in on_table] == [sorted(rows) for rows in on_stream]
 
 
-def test_example_1_3_with_a_table_and_partitions_by_two_columns(streams: Streams) -> None:
-    streams.add(
+def test_example_1_3_with_a_table_and_partitions_by_two_columns(local: Streams) -> None:
+    local.add(
         "CREATE TABLE stations (stationId INT, location STRING)",
         """
         stationId | location
@@ -83,7 +81,7 @@ def test_example_1_3_with_a_table_and_partitions_by_two_columns(streams: Streams
         3         | Exit 113
         """,
     )
-    streams.add(
+    local.add(
         "CREATE STREAM speed (road STRING, stationId INT, speed DOUBLE, speedTime INT) ORDER BY speedTime",
         """
         road | stationId | speed | speedTime
@@ -100,7 +98,7 @@ def test_example_1_3_with_a_table_and_partitions_by_two_columns(streams: Streams
         """,
     )
     # The road is part of a partition: 60, 99, 50, 20 are not one run. The place of station 2 is unknown.
-    assert streams.run("""
+    assert local.run("""
         SELECT road, upper(A.location) AS place, LAST(Y).speedTime
         FROM stations AS A, speed PARTITION BY road, stationId AS (X, *Y)
         WHERE X.speed > 50 AND Y.speed < Y.previous.speed AND LAST(*Y).speed < 0.3 * X.speed
@@ -112,17 +110,17 @@ def test_example_1_3_with_a_table_and_partitions_by_two_columns(streams: Streams
     """)
 
 
-def test_matches_are_a_stream_for_windows_and_for_patterns(streams: Streams) -> None:
-    streams.add("CREATE STREAM S (k STRING, v INT, t INT) ORDER BY t", VALUES)
-    streams.engine.execute(f"""
+def test_matches_are_a_stream_for_windows_and_for_patterns(local: Streams) -> None:
+    local.add("CREATE STREAM S (k STRING, v INT, t INT) ORDER BY t", VALUES)
+    local.engine.execute(f"""
         CREATE STREAM Rises AS SELECT k, {RISES.format("S PARTITION BY k")};
         CREATE STREAM Tens AS SELECT k, sum(v) AS v FROM S [TUMBLE 10] GROUP BY k;
     """)
-    rises, tens = streams.run_all("""
+    rises, tens = local.run_all("""
         SELECT * FROM Rises;
         SELECT window_end, count(*) AS rises, max(high) AS highest FROM Rises [TUMBLE 10];
     """)
-    pairs, of_windows = streams.run_all(f"""
+    pairs, of_windows = local.run_all(f"""
         SELECT A.high AS one, B.high AS other FROM Rises AS (A, B) WHERE B.high > A.high;
         SELECT k, {RISES.format("Tens PARTITION BY k")};
     """)
@@ -153,8 +151,8 @@ def test_matches_are_a_stream_for_windows_and_for_patterns(streams: Streams) -> 
     """)
 
 
-def test_a_table_is_searched_in_the_order_of_several_columns(streams: Streams) -> None:
-    streams.add(
+def test_a_table_is_searched_in_the_order_of_several_columns(local: Streams) -> None:
+    local.add(
         "CREATE TABLE T (day INT, hour INT, v INT)",
         """
         day | hour | v
@@ -167,7 +165,7 @@ def test_a_table_is_searched_in_the_order_of_several_columns(streams: Streams) -
         """,
     )
     # NULL comes first, as everywhere in Spark, and what ties stays as it is: 0, 1, 3, 4, 9, 5.
-    assert streams.run(f"SELECT {RISES.format('T SEQUENCE BY day, hour')}") == table("""
+    assert local.run(f"SELECT {RISES.format('T SEQUENCE BY day, hour')}") == table("""
         low | high | steps
         0   | 9    | 4
     """)
@@ -186,9 +184,9 @@ def test_streams_without_a_timestamp_of_their_own(streams: Streams, stream: str)
     """)
 
 
-def test_a_pattern_may_be_asked_nothing_or_the_same_in_capitals(streams: Streams) -> None:
-    streams.add("CREATE STREAM S (k STRING, v INT, t INT) ORDER BY t", VALUES)
-    nothing, twice = streams.run_all("""
+def test_a_pattern_may_be_asked_nothing_or_the_same_in_capitals(local: Streams) -> None:
+    local.add("CREATE STREAM S (k STRING, v INT, t INT) ORDER BY t", VALUES)
+    nothing, twice = local.run_all("""
         SELECT 1 AS one FROM S PARTITION BY k AS (X, *Y) WHERE Y.v > Y.previous.v;
         SELECT count(*Y), COUNT(*Y), X.v, X.previous.v AS before
         FROM S PARTITION BY k AS (X, *Y) WHERE Y.v > Y.previous.v AND X.v > 2;
@@ -209,27 +207,27 @@ def test_a_pattern_may_be_asked_nothing_or_the_same_in_capitals(streams: Streams
     ],
 )
 def test_what_a_condition_cannot_be_computed_for_is_shown(
-    streams: Streams, condition: str, reason: str
+    local: Streams, condition: str, reason: str
 ) -> None:
-    streams.add("CREATE STREAM S (v INT, t INT) ORDER BY t", "v | t\n2 | 1\n0 | 2\n3 | 3\n1 | 4\n")
+    local.add("CREATE STREAM S (v INT, t INT) ORDER BY t", "v | t\n2 | 1\n0 | 2\n3 | 3\n1 | 4\n")
     with pytest.raises(ExecutionError) as raised:
-        streams.run(f"SELECT X.v FROM S AS (X, Y) WHERE {condition}")
+        local.run(f"SELECT X.v FROM S AS (X, Y) WHERE {condition}")
     assert raised.value.message == f"pattern (X, Y): {reason}, in {condition}"
     assert raised.value.hint == "guard against it in the condition with CASE"
     assert raised.value.place is not None
 
 
-def test_how_a_pattern_is_run_can_be_read(streams: Streams) -> None:
-    streams.add("CREATE STREAM S (k STRING, v INT, t INT) ORDER BY t", VALUES)
+def test_how_a_pattern_is_run_can_be_read(local: Streams) -> None:
+    local.add("CREATE STREAM S (k STRING, v INT, t INT) ORDER BY t", VALUES)
     query = f"SELECT k, {RISES.format('S PARTITION BY k')}"
-    assert streams.engine.explain(query).startswith(
+    assert local.engine.explain(query).startswith(
         "PatternMatch PARTITION BY k AS (X, *Y) WHERE Y.v > Y.previous.v RETURNING S.k, X.v AS low"
     )
-    physical = streams.engine.explain(query, "physical")
+    physical = local.engine.explain(query, "physical")
     assert "Stage 1  partition by S.k (STRING, hash)" in physical
     assert "│  PatternMatch\n" in physical
     assert "program (X, *Y) " in physical
-    code = streams.engine.explain(query, "code")
+    code = local.engine.explain(query, "code")
     assert "# pattern    (X, *Y) of (v int, k string)" in code
     assert max(map(len, code.splitlines())) <= 110
     compile(code, "<code>", "exec")

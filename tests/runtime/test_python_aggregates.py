@@ -1,4 +1,4 @@
-"""Aggregates in Python, end to end on Spark."""
+"""Aggregates in Python, end to end."""
 
 from __future__ import annotations
 
@@ -12,11 +12,8 @@ import pytest
 import millstream as ms
 from millstream.testing import Streams, table
 
-pytestmark = pytest.mark.spark
 
-
-@pytest.fixture
-def bids(streams: Streams) -> Streams:
+def add_bids(streams: Streams) -> Streams:
     streams.add(
         "CREATE STREAM Bid (item INT, price INT, bidder STRING, t TIMESTAMP) ORDER BY t",
         """
@@ -30,6 +27,16 @@ def bids(streams: Streams) -> Streams:
     """,
     )
     return streams
+
+
+@pytest.fixture
+def bids(local: Streams) -> Streams:
+    return add_bids(local)
+
+
+@pytest.fixture
+def bids_on_spark(streams: Streams) -> Streams:
+    return add_bids(streams)
 
 
 def test_an_aggregate_that_a_statement_names(bids: Streams) -> None:
@@ -73,7 +80,7 @@ def test_functions_one_by_one(bids: Streams) -> None:
     )
 
 
-def test_a_class_of_ones_own_with_a_state_of_its_own_kind(bids: Streams) -> None:
+def test_a_class_of_ones_own_with_a_state_of_its_own_kind(bids_on_spark: Streams) -> None:
     class Seen:
         def __init__(self) -> None:
             self.counts: Counter[str] = Counter()
@@ -95,8 +102,8 @@ def test_a_class_of_ones_own_with_a_state_of_its_own_kind(bids: Streams) -> None
         def result(self, state: Seen) -> tuple[int, list[str]]:
             return len(state.counts), sorted(state.counts)
 
-    bids.engine.aggregate_function("bidders", Bidders, returns="(n INT, names ARRAY<STRING>)")
-    assert bids.run(
+    bids_on_spark.engine.aggregate_function("bidders", Bidders, returns="(n INT, names ARRAY<STRING>)")
+    assert bids_on_spark.run(
         "SELECT item, bidders(bidder) OVER (PARTITION BY item RANGE INTERVAL 3 SECONDS PRECEDING) FROM Bid"
     ) == table("""
         item | n | names
@@ -276,12 +283,13 @@ def test_values_are_those_of_python(streams: Streams) -> None:
     ]
 
 
-def test_an_exception_stops_the_query_with_the_tuple_and_the_users_traceback(bids: Streams) -> None:
+def test_an_exception_stops_the_query_with_the_tuple_and_the_users_traceback(bids_on_spark: Streams) -> None:
     def divided(prices: list[int]) -> float:
         return 100 / (prices[-1] - 12)
 
-    bids.engine.aggregate_function("divided", init=int, add=lambda _, x: divided([x]), returns="double")
-    query = bids.engine.start("SELECT divided(price) OVER (ROWS UNBOUNDED PRECEDING) FROM Bid")
+    mill = bids_on_spark.engine
+    mill.aggregate_function("divided", init=int, add=lambda _, x: divided([x]), returns="double")
+    query = mill.start("SELECT divided(price) OVER (ROWS UNBOUNDED PRECEDING) FROM Bid")
     with pytest.raises(ms.ExecutionError) as caught:
         query.collect()
     message = caught.value.message

@@ -3,10 +3,7 @@
 import pytest
 
 from millstream.errors import AnalysisError
-from millstream.testing import table
-from tests.runtime.conftest import Together
-
-pytestmark = pytest.mark.spark
+from millstream.testing import Streams, table
 
 BIDS = """
     item | price | t
@@ -127,22 +124,20 @@ CASES = {
 }
 
 
-@pytest.fixture(scope="module")
-def answers(together: Together) -> Together:
-    together.add("CREATE STREAM Bid (item INT, price DOUBLE, t INT) ORDER BY t", BIDS)
-    together.add("CREATE STREAM Reading (k STRING, v INT, t TIMESTAMP) ORDER BY t", EARLY, LATER)
-    together.engine.execute(CALM)
-    # A query in two stages shares nothing, and keeps others from it.
-    together.ask(query for query, _ in CASES.values() if "Calm" not in query)
-    return together
+@pytest.fixture
+def streams(local: Streams) -> Streams:
+    local.add("CREATE STREAM Bid (item INT, price DOUBLE, t INT) ORDER BY t", BIDS)
+    local.add("CREATE STREAM Reading (k STRING, v INT, t TIMESTAMP) ORDER BY t", EARLY, LATER)
+    local.engine.execute(CALM)
+    return local
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_window_that_slides(answers: Together, case: str) -> None:
+def test_a_window_that_slides(streams: Streams, case: str) -> None:
     query, expected = CASES[case]
-    assert answers.answer(query) == table(expected)
+    assert streams.run(query) == table(expected)
 
 
-def test_whether_a_result_is_complete_is_unknown_where_there_are_no_partial_ones(answers: Together) -> None:
+def test_whether_a_result_is_complete_is_unknown_where_there_are_no_partial_ones(streams: Streams) -> None:
     with pytest.raises(AnalysisError, match="unknown column 'complete'"):
-        answers.run("SELECT complete, count(*) OVER (ROWS 1 PRECEDING SLIDE 4) AS n FROM Bid")
+        streams.run("SELECT complete, count(*) OVER (ROWS 1 PRECEDING SLIDE 4) AS n FROM Bid")

@@ -10,8 +10,6 @@ import millstream as ms
 from millstream.testing import Streams, table
 from tests.runtime.conftest import Together
 
-pytestmark = pytest.mark.spark
-
 OPEN_AUCTION = """
     CREATE STREAM OpenAuction (itemID INT, sellerID STRING, start_price DOUBLE, start_time TIMESTAMP)
     ORDER BY start_time
@@ -148,20 +146,20 @@ def auctions(streams: Streams) -> Streams:
     return streams
 
 
-def test_equal_timestamps_keep_the_order_of_arrival(streams: Streams) -> None:
-    streams.add(
+def test_equal_timestamps_keep_the_order_of_arrival(local: Streams) -> None:
+    local.add(
         "CREATE STREAM s (a INT, t INT) ORDER BY t",
         "a | t \n 3 | 7 \n 1 | 7 \n 2 | 6",
         "a | t \n 0 | 7 \n 9 | 6",
         clauses="SLACK 1",
     )
-    assert streams.run("SELECT a FROM s") == table("a \n 2 \n 9 \n 3 \n 1 \n 0")
+    assert local.run("SELECT a FROM s") == table("a \n 2 \n 9 \n 3 \n 1 \n 0")
 
 
-def test_join_using_shows_the_common_column_once(streams: Streams) -> None:
-    streams.add("CREATE STREAM s (k INT, a STRING)", "k | a \n 1 | x \n 2 | y")
-    streams.add("CREATE TABLE t (k INT, b STRING)", "k | b \n 2 | z")
-    assert streams.run("SELECT * FROM s JOIN t USING (k)") == table("k | a | b \n 2 | y | z")
+def test_join_using_shows_the_common_column_once(local: Streams) -> None:
+    local.add("CREATE STREAM s (k INT, a STRING)", "k | a \n 1 | x \n 2 | y")
+    local.add("CREATE TABLE t (k INT, b STRING)", "k | b \n 2 | z")
+    assert local.run("SELECT * FROM s JOIN t USING (k)") == table("k | a | b \n 2 | y | z")
 
 
 def test_a_python_function_gets_arguments_of_the_declared_types(streams: Streams) -> None:
@@ -261,12 +259,13 @@ def test_what_cannot_run_yet_says_so_by_name(auctions: Streams) -> None:
         auctions.engine.start("SELECT hll_sketch_agg(sellerID) AS s FROM OpenAuction [TUMBLE 5 SECONDS]")
 
 
-def test_example_6_the_history_of_prices_is_two_streams_merged_by_time(auctions: Streams) -> None:
-    auctions.add(
+def test_example_6_the_history_of_prices_is_two_streams_merged_by_time(local: Streams) -> None:
+    local.add(OPEN_AUCTION, AUCTIONS, clauses="SLACK INTERVAL 5 SECONDS")
+    local.add(
         "CREATE STREAM ClosedAuction (itemID INT, final_price DECIMAL(10, 2), closed DATE) ORDER BY closed",
         "itemID | final_price | closed \n 9 | 5 | 2025-12-31 \n 1 | 650.50 | 2026-01-02",
     )
-    assert auctions.run("""
+    assert local.run("""
         SELECT itemID, start_price AS price, start_time AS t FROM OpenAuction WHERE itemID < 3
         UNION ALL SELECT itemID, final_price, closed FROM ClosedAuction
     """) == table("""
@@ -278,20 +277,20 @@ def test_example_6_the_history_of_prices_is_two_streams_merged_by_time(auctions:
     """)
 
 
-def test_a_union_can_be_queried_and_united_again(streams: Streams) -> None:
-    streams.add("CREATE STREAM a (x INT, t INT) ORDER BY t", "x | t \n 1 | 10 \n 2 | 20")
-    streams.add("CREATE STREAM b (y INT, u BIGINT) ORDER BY u", "y | u \n 3 | 15 \n 4 | 20")
-    streams.add("CREATE STREAM c (z STRING)", "z \n 7")
-    streams.engine.execute("CREATE STREAM both AS SELECT x, t FROM a UNION ALL SELECT y, u FROM b")
-    assert streams.run("SELECT x * 10 AS v, t FROM both WHERE x <> 2") == table("""
+def test_a_union_can_be_queried_and_united_again(local: Streams) -> None:
+    local.add("CREATE STREAM a (x INT, t INT) ORDER BY t", "x | t \n 1 | 10 \n 2 | 20")
+    local.add("CREATE STREAM b (y INT, u BIGINT) ORDER BY u", "y | u \n 3 | 15 \n 4 | 20")
+    local.add("CREATE STREAM c (z STRING)", "z \n 7")
+    local.engine.execute("CREATE STREAM both AS SELECT x, t FROM a UNION ALL SELECT y, u FROM b")
+    assert local.run("SELECT x * 10 AS v, t FROM both WHERE x <> 2") == table("""
         v  | t
         10 | 10
         30 | 15
         40 | 20
     """)
-    rows = streams.run("SELECT CAST(x AS STRING) AS v FROM both UNION ALL SELECT z FROM c")
+    rows = local.run("SELECT CAST(x AS STRING) AS v FROM both UNION ALL SELECT z FROM c")
     assert sorted(rows[1:]) == [("1",), ("2",), ("3",), ("4",), ("7",)]
-    assert streams.run("SELECT x FROM a UNION SELECT y FROM b") == table("x \n 1 \n 3 \n 2 \n 4")
+    assert local.run("SELECT x FROM a UNION SELECT y FROM b") == table("x \n 1 \n 3 \n 2 \n 4")
 
 
 @pytest.mark.parametrize("columns", ["a, b", "b", "1 AS one"])

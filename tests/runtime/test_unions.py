@@ -4,8 +4,6 @@ import pytest
 
 from millstream.testing import Streams, table
 
-pytestmark = pytest.mark.spark
-
 A = """
     id | k | v  | t
     1  | x | 10 | 1
@@ -23,8 +21,7 @@ B = """
 """
 
 
-@pytest.fixture
-def both(streams: Streams) -> Streams:
+def add_streams(streams: Streams) -> Streams:
     streams.add("CREATE STREAM a (id INT, k STRING, v INT, t INT) ORDER BY t", A)
     streams.add("CREATE STREAM b (id INT, k STRING, v INT, t INT) ORDER BY t", B)
     streams.engine.execute("""
@@ -34,6 +31,11 @@ def both(streams: Streams) -> Streams:
         CREATE STREAM numbers AS SELECT max(k) AS k, count(*) AS n FROM b [TUMBLE 10] GROUP BY id
     """)
     return streams
+
+
+@pytest.fixture
+def both(local: Streams) -> Streams:
+    return add_streams(local)
 
 
 def test_derived_streams_are_merged_by_timestamp(both: Streams) -> None:
@@ -56,8 +58,8 @@ def test_derived_streams_are_merged_by_timestamp(both: Streams) -> None:
     """)
 
 
-def test_operators_above_a_union(both: Streams) -> None:
-    assert both.run("""
+def test_operators_above_a_union(streams: Streams) -> None:
+    assert add_streams(streams).run("""
         SELECT k, n, count(*) OVER (ROWS UNBOUNDED PRECEDING) AS i
         FROM (SELECT k, n FROM pairs WHERE n > 10 UNION ALL SELECT k, n FROM tens
               UNION ALL SELECT k, v FROM b)

@@ -11,9 +11,6 @@ from pyspark.sql import SparkSession
 import millstream as ms
 from millstream.errors import MillstreamError, NotExecutableError
 from millstream.testing import Streams, table
-from tests.runtime.conftest import Together
-
-pytestmark = pytest.mark.spark
 
 BIDS = """
     item | price | t
@@ -100,23 +97,19 @@ CASES = {
 }
 
 
-@pytest.fixture(scope="module")
-def answers(together: Together) -> Together:
-    together.add("CREATE STREAM Bid (item INT, price DOUBLE, t INT) ORDER BY t", BIDS)
-    # A query in two stages shares nothing, and keeps others from it.
-    together.ask(query for query, _ in CASES.values() if "all_so_far" not in query)
-    return together
+BID = "CREATE STREAM Bid (item INT, price DOUBLE, t INT) ORDER BY t"
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_window(answers: Together, case: str) -> None:
+def test_a_window(local: Streams, case: str) -> None:
     query, expected = CASES[case]
-    assert answers.answer(query) == table(expected)
+    local.add(BID, BIDS)
+    assert local.run(query) == table(expected)
 
 
 @pytest.fixture
 def bids(streams: Streams) -> Streams:
-    streams.add("CREATE STREAM Bid (item INT, price DOUBLE, t INT) ORDER BY t", BIDS)
+    streams.add(BID, BIDS)
     return streams
 
 
@@ -137,27 +130,28 @@ def test_results_of_windows_are_a_stream_again(bids: Streams) -> None:
     """)
 
 
-def test_state_above_a_semi_join_sees_the_tuples_that_have_a_match(bids: Streams) -> None:
-    bids.add("CREATE TABLE Wanted (item INT, least DOUBLE)", "item | least \n 1 | 15 \n 1 | 5")
+def test_state_above_a_semi_join_sees_the_tuples_that_have_a_match(local: Streams) -> None:
+    local.add(BID, BIDS)
+    local.add("CREATE TABLE Wanted (item INT, least DOUBLE)", "item | least \n 1 | 15 \n 1 | 5")
     semi = "LEFT SEMI JOIN Wanted w ON b.item = w.item"
     query = f"SELECT b.t, sum(price) OVER (ROWS 1 PRECEDING) AS total FROM Bid b {semi}"
-    assert bids.run(query) == table("t | total \n 1 | 10.0 \n 3 | 30.0 \n 6 | 50.0")
+    assert local.run(query) == table("t | total \n 1 | 10.0 \n 3 | 30.0 \n 6 | 50.0")
     tumbling = f"SELECT window_end, count(*) AS n FROM Bid [TUMBLE 4] b {semi} AND b.price > w.least"
-    assert bids.run(tumbling) == table("window_end | n \n 4 | 2 \n 8 | 1")
+    assert local.run(tumbling) == table("window_end | n \n 4 | 2 \n 8 | 1")
     nothing = f"SELECT b.t, sum(price) OVER (ROWS 1 PRECEDING) AS total FROM Bid b {semi} AND w.least > 99"
-    assert bids.run(nothing) == [("t", "total")]
+    assert local.run(nothing) == [("t", "total")]
 
 
-def test_a_union_counts_equal_tuples_of_one_instant_once(streams: Streams) -> None:
-    streams.add("CREATE STREAM a (x INT, t INT) ORDER BY t", "x | t \n 1 | 1 \n 1 | 1 \n 2 | 5")
-    streams.add("CREATE STREAM b (x INT, t INT) ORDER BY t", "x | t \n 1 | 1 \n 1 | 2 \n 2 | 5")
-    assert streams.run("SELECT x, t FROM a UNION SELECT x, t FROM b") == table("""
+def test_a_union_counts_equal_tuples_of_one_instant_once(local: Streams) -> None:
+    local.add("CREATE STREAM a (x INT, t INT) ORDER BY t", "x | t \n 1 | 1 \n 1 | 1 \n 2 | 5")
+    local.add("CREATE STREAM b (x INT, t INT) ORDER BY t", "x | t \n 1 | 1 \n 1 | 2 \n 2 | 5")
+    assert local.run("SELECT x, t FROM a UNION SELECT x, t FROM b") == table("""
         x | t
         1 | 1
         1 | 2
         2 | 5
     """)
-    assert streams.run("""
+    assert local.run("""
         SELECT x, count(*) OVER (ROWS UNBOUNDED PRECEDING) AS n
         FROM (SELECT x, t FROM a UNION ALL SELECT x, t FROM b) AS both
     """) == table("""
@@ -190,19 +184,19 @@ def test_late_tuples_are_a_stream_of_their_own(streams: Streams) -> None:
     assert query.progress.late == {"s": 1}
 
 
-def test_generous_windows_count_a_late_tuple_where_they_still_can(streams: Streams) -> None:
+def test_generous_windows_count_a_late_tuple_where_they_still_can(local: Streams) -> None:
     rows = "a | t \n 1 | 10 \n 2 | 4 \n 3 | 12"
     for name, mode in (("strict", "CONSISTENT"), ("kind", "GENEROUS")):
-        streams.add(f"CREATE STREAM {name} (a INT, t INT) ORDER BY t", rows, clauses=f"SLACK 3 {mode}")
+        local.add(f"CREATE STREAM {name} (a INT, t INT) ORDER BY t", rows, clauses=f"SLACK 3 {mode}")
     query = "SELECT sum(a) AS s, window_end AS e FROM {} [RANGE 10 SLIDE 5]"
-    strict, kind = streams.run_all(f"{query.format('strict')}; {query.format('kind')}")
+    strict, kind = local.run_all(f"{query.format('strict')}; {query.format('kind')}")
     assert strict == table("s | e \n 4 | 15 \n 4 | 20")
     # 4 is late after 10 (7 is promised), but the window that ends at 10 was not.
     assert kind == table("s | e \n 2 | 10 \n 4 | 15 \n 4 | 20")
 
 
-def test_promises_in_the_stream_itself(streams: Streams) -> None:
-    streams.add(
+def test_promises_in_the_stream_itself(local: Streams) -> None:
+    local.add(
         "CREATE STREAM s (sensor STRING, v INT, t INT, done BOOLEAN) ORDER BY t",
         """
         sensor | v | t | done
@@ -215,10 +209,8 @@ def test_promises_in_the_stream_itself(streams: Streams) -> None:
         """,
         clauses="PUNCTUATED BY (done) PER (sensor) LATE INTO s_late",
     )
-    assert streams.run("SELECT sum(v) AS s, window_end FROM s [TUMBLE 10]") == table(
-        "s | window_end \n 7 | 10"
-    )
-    assert streams.run("SELECT sensor, v FROM s_late") == table("sensor | v \n a | 8")
+    assert local.run("SELECT sum(v) AS s, window_end FROM s [TUMBLE 10]") == table("s | window_end \n 7 | 10")
+    assert local.run("SELECT sensor, v FROM s_late") == table("sensor | v \n a | 8")
 
 
 def test_one_row_then_silence(streams: Streams) -> None:
@@ -355,12 +347,12 @@ def test_a_query_that_cannot_be_told_of_the_end_does_not_wait_for_it(
             query.wait(60)
 
 
-def test_windows_begin_where_their_origin_says(streams: Streams) -> None:
-    streams.add(
+def test_windows_begin_where_their_origin_says(local: Streams) -> None:
+    local.add(
         "CREATE STREAM s (v INT, t TIMESTAMP) ORDER BY t",
         "v | t \n 1 | 2026-01-01 10:00:01 \n 2 | 2026-01-01 10:00:04 \n 4 | 2026-01-01 10:00:06",
     )
-    assert streams.run("""
+    assert local.run("""
         SELECT sum(v) AS total, window_end
         FROM s [RANGE 5 SECONDS SLIDE 5 SECONDS ORIGIN '2026-01-01 00:00:03']
     """) == table("""
@@ -389,7 +381,7 @@ def test_windows_run_in_a_session_that_was_not_made_for_them(spark: SparkSession
         plain.conf.unset(key)
     with ms.connect(plain) as mill:
         streams = Streams(mill, tmp_path)
-        streams.add("CREATE STREAM Bid (item INT, price DOUBLE, t INT) ORDER BY t", BIDS)
+        streams.add(BID, BIDS)
         query = "SELECT item, count(*) AS n FROM Bid [RANGE 10 SLIDE 10] GROUP BY item"
         assert streams.run(query) == table("item | n \n 1 | 3 \n 2 | 2")
     assert not set(ours) & set(plain.conf.getAll)

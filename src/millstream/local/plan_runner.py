@@ -11,7 +11,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from millstream.catalog.entries import Stream, Table
-from millstream.errors import NotExecutableError
+from millstream.errors import ExecutionError, NotExecutableError
+from millstream.kernels.core.kernel_errors import KernelError, hint_for
+from millstream.kernels.udas.compiled_machine import UserAggregateError
 from millstream.local.course import Course
 from millstream.local.expressions import CLOCK
 from millstream.local.frame import Frame, to_table
@@ -22,6 +24,7 @@ from millstream.physical.programs import Programs
 from millstream.physical.query_plan import QueryPlan
 from millstream.plan.nodes import Node
 from millstream.program.jit_loader import COMPILES
+from millstream.program.python_program import Dumps
 
 FindStream = Callable[[str], Stream | None]
 FindTable = Callable[[str], Table | None]
@@ -43,13 +46,15 @@ def run_plan(
     tables: FindTable = lambda name: None,
     partitions: Mapping[str, int] | None = None,
     now: int | None = None,
+    dumps: Dumps = pickle.dumps,
 ) -> LocalResult:
     """Run a plan to the end of its input.
 
     ``streams`` finds the stream that rejected some records; ``tables`` finds tables that aggregates read.
-    ``now`` is the clock of the run in microseconds, by default that of the machine.
+    ``now`` is the clock of the run in microseconds, by default that of the machine. ``dumps`` pickles the
+    Python code of aggregates.
     """
-    query = QueryPlan(plan, streams, Programs(pickle.dumps))
+    query = QueryPlan(plan, streams, Programs(dumps))
     if query.unknown.questions:
         text = query.unknown.questions[0].text
         raise NotExecutableError(
@@ -67,4 +72,7 @@ def run_plan(
         stages = StageRunner(course, read_table, partitions or {})
         return LocalResult(Translation(sources, stages).frame(query.physical), stages.late)
 
-    return copy_context().run(run)
+    try:
+        return copy_context().run(run)
+    except (KernelError, UserAggregateError) as error:
+        raise ExecutionError(str(error), hint=hint_for(type(error).__name__, str(error))) from None

@@ -36,10 +36,9 @@ from millstream.errors import (
     Source,
     Span,
 )
-from millstream.masking import masked
 from millstream.plan.builder import build
 from millstream.plan.views import build_kept, build_view
-from millstream.runtime.explain import EXPLAINED
+from millstream.runtime.explain import explanation
 from millstream.runtime.port_listeners import PortListeners
 from millstream.runtime.queries import corrupt_files
 from millstream.runtime.queries.corrupt_files import CorruptFiles
@@ -54,7 +53,7 @@ from millstream.runtime.queries.query_starter import (
 from millstream.runtime.queries.running_query import RunningQuery
 from millstream.runtime.script_checks import Runnable
 from millstream.runtime.session_registry import SessionRegistry
-from millstream.runtime.show import answer, explanation
+from millstream.runtime.show import answer
 from millstream.runtime.single_query import single_query
 from millstream.runtime.spark_handle import SparkHandle
 from millstream.runtime.statement_warnings import warn_of, warn_of_settings
@@ -181,7 +180,7 @@ class Mill:
         ``mode`` is ``logical``, ``pattern``, ``pattern dot``, ``pattern mermaid``, ``physical`` or ``code``.
         """
         statement, resolved = single_query(query, self.catalog)
-        return self._explained(ExplainQuery(mode.upper(), resolved), statement.source, statement.span)
+        return self._explained(ExplainQuery(mode.upper(), resolved), statement.source)
 
     def register_stream(
         self,
@@ -404,16 +403,13 @@ class Mill:
                 self._set(setting, statement.source, statement.span)
                 return None
             case ExplainQuery() as explain:
-                return self._explained(explain, statement.source, statement.span)
+                return self._explained(explain, statement.source)
             case other:
                 return answer(other, self.catalog, self.queries)
 
-    def _explained(self, statement: ExplainQuery, source: Source, span: Span) -> str:
+    def _explained(self, statement: ExplainQuery, source: Source) -> str:
         try:
-            if statement.mode not in EXPLAINED:
-                return explanation(statement)
-            request = QueryRequest(statement.query, source, span, "")
-            return masked(EXPLAINED[statement.mode](request.plan, self.catalog))
+            return explanation(statement, self.catalog)
         except MillstreamError as error:
             raise error.locate(source) from None
 

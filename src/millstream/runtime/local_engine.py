@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NoReturn
 
@@ -26,12 +26,15 @@ from millstream.local.course import Course
 from millstream.local.frame import Frame
 from millstream.local.plan_runner import run_plan
 from millstream.local.sources import FileSources
+from millstream.runtime.explain import explanation
+from millstream.runtime.python_registration import dump_code, python_aggregate
 from millstream.runtime.queries.query_progress import Progress, most
 from millstream.runtime.queries.query_starter import plan_query
 from millstream.runtime.queries.rejection_warnings import RejectionWarnings
 from millstream.runtime.results import external_sort
 from millstream.runtime.script_checks import Runnable
-from millstream.runtime.show import answer, explanation
+from millstream.runtime.show import answer
+from millstream.runtime.single_query import single_query
 from millstream.stage.hidden_columns import is_hidden, sort_keys
 
 
@@ -76,6 +79,29 @@ class LocalEngine:
         """Run all statements of a script; return its queries, and the answers to SHOW and its kin."""
         return list(self.perform(self.analyse(text, name)))
 
+    def aggregate_function(
+        self,
+        name: str,
+        subject: object = None,
+        *,
+        returns: str,
+        parameters: str | None = None,
+        window: bool = False,
+        **methods: Callable[..., object],
+    ) -> None:
+        """Add an aggregate in Python to the catalog, as :meth:`millstream.Mill.aggregate_function` does."""
+        self.catalog.add(
+            python_aggregate(self.catalog, name, subject, returns, parameters, methods, window=window)
+        )
+
+    def explain(self, query: str, mode: str = "logical") -> str:
+        """Return the plan of a query as text, as :meth:`millstream.Mill.explain` does."""
+        statement, resolved = single_query(query, self.catalog)
+        try:
+            return explanation(ExplainQuery(mode.upper(), resolved), self.catalog)
+        except MillstreamError as error:
+            raise error.locate(statement.source) from None
+
     def perform(self, statements: list[AnalysedStatement]) -> Iterator[LocalQuery | str]:
         """Run analysed statements one after the other."""
         for statement in statements:
@@ -110,7 +136,7 @@ class LocalEngine:
                     hint="run without --engine local",
                 )
             case ExplainQuery() as explain:
-                return explanation(explain)
+                return explanation(explain, self.catalog)
             case other:
                 return answer(other, self.catalog)
         return None
@@ -119,7 +145,7 @@ class LocalEngine:
         plan = plan_query(query, statement.source)
         course = Course(self.batches + 1, self.shards)
         sources = FileSources(course, self.tables)
-        found = run_plan(plan, sources, course, self._stream, self._table)
+        found = run_plan(plan, sources, course, self._stream, self._table, dumps=dump_code)
         bad = {stream: frames.bad.count for stream, frames in sources.read.items() if frames.bad.count}
         examples = {}
         for stream in bad:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Mapping
+from pickle import PicklingError
+from typing import Any
 
 from millstream.analysis.definitions.create_aggregate import analyse_aggregate
 from millstream.catalog import Catalog
@@ -10,6 +13,9 @@ from millstream.catalog.entries import Aggregate
 from millstream.errors import AnalysisError, MillstreamError, did_you_mean
 from millstream.ir.python_aggregate import functions, parameters_of
 from millstream.syntax import nodes, parse_script
+
+_LOCAL = (AttributeError, PicklingError, TypeError)
+"""Errors of pickle for code that is defined in a function or in the main program."""
 
 _METHODS = ("init", "add", "remove", "merge", "result", "compute")
 
@@ -45,3 +51,13 @@ def python_aggregate(
         return analyse_aggregate(statement.tree, catalog, statement.source, given=code)
     except MillstreamError as error:
         raise error.locate(statement.source) from None
+
+
+def dump_code(value: Any) -> bytes:
+    """Pickle code that is run in this process; only code that cannot be imported needs PySpark's pickler."""
+    try:
+        return pickle.dumps(value)
+    except _LOCAL:
+        from pyspark.cloudpickle import dumps
+
+        return dumps(value)  # type: ignore[no-untyped-call, no-any-return]

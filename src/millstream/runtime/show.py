@@ -1,16 +1,12 @@
-"""Answers to SHOW, DESCRIBE and EXPLAIN that need no Spark."""
+"""Answers to SHOW and DESCRIBE."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from millstream.analysis.definitions.statement_analyzer import DescribeOne, ExplainQuery, Meaning, ShowList
+from millstream.analysis.definitions.statement_analyzer import DescribeOne, Meaning, ShowList
 from millstream.catalog import Catalog, kind_of
 from millstream.catalog.entries import Aggregate, Entry, ScalarFunction, Sink, Stream, Table, View
-from millstream.errors import NotExecutableError
-from millstream.plan.explain.explain_pattern import MODES, explained_patterns
-from millstream.plan.explain.plan_report import explained
-from millstream.plan.planner import best_plan
 from millstream.runtime.queries.running_query import RunningQuery
 from millstream.types import Field
 
@@ -46,19 +42,6 @@ def _view(entry: Entry, queries: Sequence[RunningQuery]) -> str:
         return summary(entry)
     rows = behind[-1].progress.rows_out
     return f"{summary(entry)}: {behind[-1].state}, {rows} {'row' if rows == 1 else 'rows'}"
-
-
-def explanation(statement: ExplainQuery) -> str:
-    """Return the explanation of a query that needs no Spark: its logical plan, or its sequence patterns."""
-    if statement.mode in MODES:
-        return explained_patterns(best_plan(statement.query), statement.mode)
-    if statement.mode != "LOGICAL":
-        raise NotExecutableError(
-            f"unknown mode EXPLAIN {statement.mode}",
-            span=statement.query.span,
-            hint="LOGICAL shows the plan, PATTERN the sequence patterns, PHYSICAL and CODE what is run",
-        )
-    return explained(best_plan(statement.query))
 
 
 def summary(entry: Entry) -> str:

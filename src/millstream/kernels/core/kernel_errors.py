@@ -33,3 +33,21 @@ def sql_name(type_: pa.DataType) -> str:
         return f"decimal({type_.precision},{type_.scale})"
     names = {pa.int8(): "tinyint", pa.int16(): "smallint", pa.int32(): "int", pa.int64(): "bigint"}
     return names.get(type_, "interval day to second" if pa.types.is_duration(type_) else str(type_))
+
+
+def hint_for(error: str, message: str) -> str | None:
+    """Return the remedy for an error of a kernel, by the name of its class.
+
+    >>> hint_for("UserAggregateError", "aggregate 'f': division by zero")
+    'guard against it in the body with WHERE or CASE'
+    """
+    if error == "PatternError" and "attempts are open" in message:
+        return "let a condition end the star, as ccount(Y) <= 100, or say PARTITION BY more columns"
+    return _HINTS.get(error)
+
+
+_HINTS = {
+    "KernelError": "use a wider type, as DECIMAL or DOUBLE, or a smaller window",
+    "UserAggregateError": "guard against it in the body with WHERE or CASE",
+    "PatternError": "guard against it in the condition with CASE",
+}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Self
 import pyspark
 
 from millstream.errors import MillstreamError, Span, did_you_mean
+from millstream.kernels.core.kernel_errors import hint_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -204,14 +205,10 @@ def _python(failure: Failure) -> Explanation | None:
     if where is None:
         return None
     name = _short_name(failure.name)
-    if name == "KernelError":
-        return _cut(failure.text), "use a wider type, as DECIMAL or DOUBLE, or a smaller window"
     if name == "PythonAggregateError":
         return _local(failure.text[:_LONGEST_TRACE]), None
-    if name == "UserAggregateError":
-        return _cut(failure.text, 400), "guard against it in the body with WHERE or CASE"
-    if name == "PatternError":
-        return _cut(failure.text, 400), _pattern_hint(failure.text)
+    if name in ("KernelError", "UserAggregateError", "PatternError"):
+        return _cut(failure.text, 400), hint_for(name, failure.text)
     if name == "ModuleNotFoundError" and "'millstream'" in failure.text:
         return (
             "Spark's Python workers run a Python in which Millstream is not installed",
@@ -219,12 +216,6 @@ def _python(failure: Failure) -> Explanation | None:
         )
     message = f"{name}: {_cut(failure.text)}" if failure.text else failure.name
     return f"Python code failed with {message}", f"raised at {where}" if where else None
-
-
-def _pattern_hint(text: str) -> str:
-    if "attempts are open" in text:
-        return "let a condition end the star, as ccount(Y) <= 100, or say PARTITION BY more columns"
-    return "guard against it in the condition with CASE"
 
 
 def _connection(failure: Failure) -> Explanation:
