@@ -1,4 +1,4 @@
-"""Windowed relational operators (semantics, section 6), computed from scratch at every instant.
+"""Windowed relational operators (semantics, section 9), computed from scratch at every instant.
 
 The state of a window at an instant is a multiset of rows, and the result of a query is the relational
 operator on the states of its inputs. Insertions and deletions turn the result into a stream. A row is

@@ -1,7 +1,7 @@
 """Lifetimes of tuples in windows that have a state at each instant.
 
 At an instant T a window without SLIDE holds the tuples with T - R < a <= T: a tuple enters at its place and
-leaves R later. With SLIDE S the state during [kS, (k+1)S) is the extent of section 3 that ends at kS. A
+leaves R later. With SLIDE S the state during [kS, (k+1)S) is the extent of section 6 that ends at kS. A
 landmark window keeps its tuples, also after its end (Patroumpas and Sellis, section 3).
 """
 

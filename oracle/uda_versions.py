@@ -1,4 +1,4 @@
-"""User-defined aggregates over windows: the choice of version (semantics, section 4), and its results.
+"""User-defined aggregates over windows: the choice of version (semantics, section 7), and its results.
 
 Everything follows the definition: an instance for each partition, with a list of the tuples in its window;
 panes are lists of tuples.

@@ -1,7 +1,7 @@
 """Run the long tests, and report rows lost or doubled.
 
 python -m soak [--kills N] [--rows N] [--hours H] [--minutes M] [--scripts N] [--bodies N] [--queries N]
-               [--only NAME ...] [--seed N]
+               [--faults NAME ...] [--only NAME ...] [--seed N]
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ from pathlib import Path
 
 from rich.console import Console
 
-from soak import frontend, hours, kills, queries, volume
+from soak import faults, frontend, hours, kills, queries, volume
 from soak.report import Finding, show
 
-PARTS = ("frontend", "kills", "volume", "hours", "queries")
+USUAL = ("frontend", "kills", "volume", "hours", "queries")
+PARTS = (*USUAL, "faults")
+"""The check of the tests themselves takes hours, and runs only if it is named."""
 
 
 def main() -> int:
@@ -42,6 +44,8 @@ def main() -> int:
         findings += hours.soak(directory / "hours", options.hours, options.minutes, options.seed, say)
     if "queries" in options.only:
         findings += queries.soak(directory / "queries", options.queries, say)
+    if "faults" in options.only:
+        findings += faults.soak(directory / "faults", options.faults, say)
     show(findings)
     good = all(finding.is_good for finding in findings)
     if good:
@@ -60,7 +64,17 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--scripts", type=int, default=1_000_000, help="mutated scripts (default: 1 million)")
     parser.add_argument("--bodies", type=int, default=100_000, help="random aggregates (default: 100,000)")
     parser.add_argument("--queries", type=int, default=200, help="queries in a process (default: 200)")
-    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, help="some of the tests")
+    parser.add_argument(
+        "--faults",
+        nargs="+",
+        choices=faults.NAMES,
+        metavar="NAME",
+        default=(),
+        help="faults or areas of faults (default: all)",
+    )
+    parser.add_argument(
+        "--only", nargs="+", choices=PARTS, default=USUAL, help="some of the tests (default: all but faults)"
+    )
     parser.add_argument("--seed", type=int, default=1, help="of everything random (default: 1)")
     return parser.parse_args()
 

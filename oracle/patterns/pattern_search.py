@@ -1,4 +1,4 @@
-"""Sequence patterns (semantics, section 5): every attempt is made, one after the other, on whole histories.
+"""Sequence patterns (semantics, section 8): every attempt is made, one after the other, on whole histories.
 
 A match has the timestamp and place of its last tuple, even if a trailing star was completed by a much later
 tuple. It is unknown until then, and so nothing is promised about matches beyond the tuples that may still be

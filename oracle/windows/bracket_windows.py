@@ -1,4 +1,4 @@
-"""Windows over a stream (semantics, section 3).
+"""Windows over a stream (semantics, section 6).
 
 A windowed stream has each tuple once for every report of a window that counts it: when the window is
 complete, and with EMIT EVERY before that. Aggregation then groups by report as by any column.

@@ -1,4 +1,4 @@
-"""OVER windows (semantics, section 2): a result for every tuple, or for every slide.
+"""OVER windows (semantics, section 5): a result for every tuple, or for every slide.
 
 A user-defined aggregate may return any number of rows for a tuple; the tuple is emitted with each. ACTIVE
 EXPIRATION also emits a row for each tuple that expires.

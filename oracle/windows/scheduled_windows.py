@@ -1,4 +1,4 @@
-"""Windows with ends that are known in advance: sliding and landmark windows, and NOW (section 3)."""
+"""Windows with ends known in advance: sliding and landmark windows, and NOW (semantics, section 6)."""
 
 from __future__ import annotations
 

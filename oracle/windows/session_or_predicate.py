@@ -1,4 +1,4 @@
-"""Windows defined by the arrival of tuples: sessions, and START WHEN / END WHEN (semantics, section 3).
+"""Windows defined by the arrival of tuples: sessions, and START WHEN / END WHEN (semantics, section 6).
 
 Late tuples make no window and are in none.
 """

@@ -1,4 +1,4 @@
-"""Windows that count tuples: row windows, and windows that slide by tuples (semantics, section 3)."""
+"""Windows that count tuples: row windows, and windows that slide by tuples (semantics, section 6)."""
 
 from __future__ import annotations
 

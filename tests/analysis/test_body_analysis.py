@@ -11,7 +11,7 @@ import pytest
 from millstream.analysis.udas.aggregate_versions import bodies_of
 from millstream.analysis.udas.body_statements import BodyStatements
 from millstream.cli.check_command import check_script, explain_script
-from millstream.codegen.udas import uda_compiler
+from millstream.codegen.udas import program_emitter, uda_compiler
 from millstream.codegen.udas.body_facts import unsupported
 from millstream.ir.typed_nodes import Body
 from millstream.types import DOUBLE, INT, STRING, Type, decimal
@@ -47,7 +47,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         monkeypatch.setattr(owner, name, counting)
 
     count(BodyStatements, "analyse", "statements")
-    count(uda_compiler._Code, "program", "programs")
+    count(program_emitter.ProgramEmitter, "program", "programs")
     return counts
 
 

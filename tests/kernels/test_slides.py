@@ -1,4 +1,4 @@
-"""OVER windows that slide (semantics 2): the tuples with a result, and the state."""
+"""OVER windows that slide (semantics, section 5): the tuples with a result, and the state."""
 
 import math
 

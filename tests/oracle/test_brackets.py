@@ -1,4 +1,4 @@
-"""Windows over a stream (semantics, section 3), with the examples of the Window-ID paper."""
+"""Windows over a stream (semantics, section 6), with the examples of the Window-ID paper."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Operators on the contents of windows, as they are at every instant (semantics, section 6)."""
+"""Operators on the contents of windows, as they are at every instant (semantics, section 9)."""
 
 from tests.oracle.little import ask, shown, table
 

@@ -1,4 +1,4 @@
-"""Windows over an aggregate call, sentence by sentence (semantics, section 2)."""
+"""Windows over an aggregate call, sentence by sentence (semantics, section 5)."""
 
 import pytest
 

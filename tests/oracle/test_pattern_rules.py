@@ -1,4 +1,4 @@
-"""Sequence patterns, sentence by sentence (semantics, section 5)."""
+"""Sequence patterns, sentence by sentence (semantics, section 8)."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Promises of the clauses of CREATE STREAM, and the tuples that are late for them (semantics, section 1).
+"""Promises of the clauses of CREATE STREAM, and the tuples that are late for them (semantics, section 4).
 
 In the tables of arrivals the column `promised` is a note for the reader: the promise of the source partition
 when the tuple came.

@@ -1,4 +1,4 @@
-"""Each kind of window over a stream, as little tables (semantics, section 3); Q1 is in test_brackets."""
+"""Each kind of window over a stream, as little tables (semantics, section 6); Q1 is in test_brackets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""EMIT EVERY on a stream that does not end: partial results are there when they are due (semantics 3)."""
+"""EMIT EVERY on a stream that does not end: partial results come when they are due (semantics, section 6)."""
 
 import socket
 import time

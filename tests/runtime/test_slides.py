@@ -1,4 +1,4 @@
-"""Windows over a call that slide, and that emit early, end to end (semantics, section 2)."""
+"""Windows over a call that slide, and that emit early, end to end (semantics, section 5)."""
 
 import pytest
 

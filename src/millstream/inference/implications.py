@@ -127,7 +127,7 @@ class Implications:
 
     ``theta[j][k]``: whether element k takes a tuple that j takes; ``phi[j][k]``: whether it takes a tuple
     that j refuses. The last column is for the conditions of a leading star, which is maximal on the left
-    (semantics, section 5): they keep an attempt from starting after a tuple.
+    (semantics, section 8): they keep an attempt from starting after a tuple.
     """
 
     theta: Matrix

@@ -127,7 +127,7 @@ def _windowed(plan: Node, item: ReadStream | ReadQuery) -> Node:
 
 
 def _stream(stream: Stream, alias: str) -> Node:
-    """Build a stream; a derived stream is its query, and equal subplans are shared later."""
+    """Build a stream; a derived stream is its query."""
     if isinstance(stream.origin, Derived):
         definition = stream.origin.definition
         assert isinstance(definition, Select | SetOperation)

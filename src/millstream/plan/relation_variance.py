@@ -1,4 +1,4 @@
-"""Relations that vary with time, derived from the contents of windows (semantics, section 6)."""
+"""Relations that vary with time, derived from the contents of windows (semantics, section 9)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Choice of the version of a user-defined aggregate over a window (semantics, section 4).
+"""Choice of the version of a user-defined aggregate over a window (semantics, section 7).
 
 It is the table of figure 2 of the ESL paper, with a row for each strategy.
 """

@@ -89,7 +89,7 @@ class Input:
     attribute: str | None = None
     """The attribute in TIME, if it is not the stream's timestamp."""
     suffix: str = ""
-    """The prefix of the columns for disorder clauses on that attribute."""
+    """The suffix of the columns for disorder clauses on that attribute."""
     others: tuple[ProgressAttribute, ...] = ()
     """The other attributes about which something is promised: who breaks that is late too."""
     latent: bool = False

@@ -1,6 +1,6 @@
 """Descriptions of bracket windows, resolved and checked, for planner and kernels alike.
 
-The names follow the Window-ID paper: RANGE, SLIDE, WATTR/RATTR/SATTR and PATTR. Section 3 of the
+The names follow the Window-ID paper: RANGE, SLIDE, WATTR/RATTR/SATTR and PATTR. Section 6 of the
 semantics gives the extent of each.
 """
 
@@ -25,7 +25,7 @@ class Window(ABC):
     emit_every: Quantity | None = None
 
     has_state = True
-    """True if the window has a content at every instant, so that it can be joined (semantics 6)."""
+    """True if the window has a content at every instant, so that it can be joined (semantics, section 9)."""
 
     @abstractmethod
     def headline(self) -> str:

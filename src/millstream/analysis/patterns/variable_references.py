@@ -2,7 +2,7 @@
 
 An aggregate with a star in its argument (``count(*Y)``) and FIRST and LAST are final: they have a value when
 the star is complete. ``ccount(Y)`` and its like, non-blocking aggregates of users and moving windows are
-running: they have one with every tuple (semantics, section 5).
+running: they have one with every tuple (semantics, section 8).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Queries whose results are relations that vary with time, and not streams (semantics, section 6)."""
+"""Queries whose results are relations that vary with time, and not streams (semantics, section 9)."""
 
 from __future__ import annotations
 

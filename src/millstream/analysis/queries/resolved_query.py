@@ -88,7 +88,7 @@ class PatternElement:
 
 @dataclass(frozen=True)
 class PatternClause:
-    """``PARTITION BY ... SEQUENCE BY ... AS (X, *Y, Z)`` with its conditions (semantics, section 5)."""
+    """``PARTITION BY ... SEQUENCE BY ... AS (X, *Y, Z)`` with its conditions (semantics, section 8)."""
 
     alias: str
     partition_by: tuple[str, ...]

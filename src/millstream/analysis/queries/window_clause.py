@@ -12,13 +12,14 @@ from sqlglot import exp
 from millstream.analysis.error_collector import error_at
 from millstream.analysis.queries.name_resolver import Resolver
 from millstream.analysis.queries.scope import ScopeRelation
+from millstream.analysis.types.instants import instant
 from millstream.analysis.types.literal_checks import check_literal
 from millstream.analysis.types.quantities import example, is_point, positive_on, positive_rows, quantity
 from millstream.catalog.entries import Timestamp, TimestampKind
-from millstream.errors import AnalysisError, did_you_mean
+from millstream.errors import AnalysisError, NotExecutableError, did_you_mean
 from millstream.quantity import Distance, Duration, Quantity, Rows
 from millstream.syntax import nodes, to_sql
-from millstream.types import BOOLEAN, TIMESTAMP, UNKNOWN, Field, Type
+from millstream.types import BOOLEAN, TIMESTAMP, UNKNOWN, Field, Kind, Type
 from millstream.windows.window_properties import is_time_of_day
 from millstream.windows.window_spec import (
     LandmarkWindow,
@@ -383,6 +384,11 @@ def _check_time(node: exp.Expr, what: str, type_: Type) -> None:
                 f"{what} '{node.name}' is a time of day in a form that names no day",
                 hint="write '07:00:00' for one on the day of the first tuple, or a date and a time",
             )
+        if type_.kind in (Kind.TIMESTAMP, Kind.TIMESTAMP_NTZ, Kind.DATE):
+            try:
+                instant(node.name, type_)
+            except NotExecutableError as error:
+                raise error_at(node, error.message, hint=error.hint) from None
 
 
 def _comparable(node: exp.Expr) -> Decimal | datetime | time | None:

@@ -81,4 +81,6 @@ def _zone(name: str, text: str) -> tzinfo:
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError):
-        raise NotExecutableError(f"'{text}' has no time zone that is known") from None
+        raise NotExecutableError(
+            f"'{text}' has a time zone that is not known", hint="write one as 'Europe/Oslo' or '+01:00'"
+        ) from None

@@ -18,6 +18,8 @@ _MODES = {
     "rows": "window version on ROWS: EXPIRE for what has left, then INITIALIZE or ITERATE",
     "range": "window version on RANGE: EXPIRE for what has left, then INITIALIZE or ITERATE",
     "active": "window version on RANGE, EXPIRE at the moment at which a tuple leaves",
+    "again": "base version over the content of the window, whenever that has changed",
+    "tumble": "base version over the last tuples of each slot, then TERMINATE",
     "content": "all blocks over the content of each window",
     "whole": "all blocks over each group of a table",
     "pattern": "each tuple is offered to all open attempts",
@@ -28,7 +30,7 @@ def summary(program: Program) -> str:
     """Return a program in a line."""
     types = ", ".join(str(parameter.type) for parameter in program.parameters)
     how = "compiled" if program.is_compiled else "not compiled"
-    return f"{_named(program, types)}: {_MODES.get(program.mode, program.mode)}; {how}"
+    return f"{_named(program, types)}: {_MODES[program.mode]}; {how}"
 
 
 def listing(programs: Iterable[Program]) -> str:
@@ -42,7 +44,7 @@ def _head(program: Program) -> Iterator[str]:
     yield f"# {'-' * (_WIDTH - 2)}"
     kind = "pattern    " if program.mode == "pattern" else "aggregate  "
     yield from _wrapped(f"# {kind}", f"{_named(program, types)} : ({returns})")
-    yield f"# runs       {_MODES.get(program.mode, program.mode)}"
+    yield f"# runs       {_MODES[program.mode]}"
     if program.is_compiled:
         yield "# compiled   by Numba"
     else:

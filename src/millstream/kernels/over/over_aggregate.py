@@ -21,7 +21,7 @@ from millstream.windows.slot_panes import Panes
 
 
 class OverAggregate(Kernel):
-    """A kernel that takes tuples in order and adds a result of every call (semantics 2, windows over a call).
+    """A kernel that takes tuples in order and adds a result of every call (semantics, section 5).
 
     With SLIDE only the last tuple of a slot is emitted, and with EMIT EVERY some others. Keys and values are
     in arrays over all partitions of the shard; the cost of a batch is proportional to its tuples, however

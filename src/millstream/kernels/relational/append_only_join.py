@@ -26,8 +26,8 @@ class AppendOnlyJoin(Kernel):
 
     Tuples of both streams come in order. A tuple is joined with the tuples of the other stream that are in
     their window. Tuples leave windows of time in the order in which they came, so the expired tuples of a key
-    are a prefix of its list: none is removed one by one, and no pair is retracted (seed 004: weakest
-    non-monotonic inputs).
+    are a prefix of its list: none is removed one by one, and no pair is retracted. Patroumpas and Sellis call
+    such inputs weakest non-monotonic.
     """
 
     def __init__(self, spec: AppendOnlyJoinSpec) -> None:

@@ -1,4 +1,4 @@
-"""Incremental maintenance of relations: rows enter at one instant and leave at another (semantics 6).
+"""Incremental maintenance of relations: rows enter and leave at instants (semantics, section 9).
 
 Rows come as tuples of windows, with known lifetimes, or as changes from another stage. A change has an
 instant and either enters a row, with its end if that is known, or retracts one. Each instant is processed

@@ -1,7 +1,7 @@
 """WindowAggregate: aggregates over bracket windows of every kind.
 
-Tuples are aggregated as they come into panes, of which windows are made (semantics 3; panes, and bins, of Li
-et al.). A window's result is emitted once, when the watermark has passed its end.
+Tuples are aggregated as they come into panes, of which windows are made (semantics, section 6; Li et al. call
+them panes and bins). The result of a window is emitted once, when the watermark has passed its end.
 """
 
 from __future__ import annotations
