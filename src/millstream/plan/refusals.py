@@ -95,6 +95,12 @@ def _scan(node: nodes.StreamScan) -> Refusal | None:
     timestamp = node.stream.timestamp.column
     names = {*node.stream.promises_on_others, *([timestamp.lower()] if timestamp is not None else [])}
     for field in node.stream.schema:
+        if field.name.lower() in names and not field.type.is_known:
+            return Refusal(
+                f"a query of '{node.stream.name}'",
+                f"'{field.name}', by which it is ordered, has no type",
+                f"declare it in CREATE STREAM: {field.name} TIMESTAMP",
+            )
         if field.name.lower() in names and _is_long(field.type):
             return Refusal(
                 f"a query of '{node.stream.name}'",

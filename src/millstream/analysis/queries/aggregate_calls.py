@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from sqlglot import exp
 
+from millstream.analysis.error_collector import error_at
 from millstream.analysis.queries.call_nodes import AggregateCall, SortKey
 from millstream.analysis.queries.name_resolver import Resolver, aggregate_name, is_call
 from millstream.analysis.queries.resolved_expression import ColumnRef
@@ -44,6 +45,7 @@ def aggregate_call(
     distinct = bool(arguments) and isinstance(arguments[0], exp.Distinct)
     if distinct:
         arguments = arguments[0].expressions
+    _check_star(name, arguments, distinct=distinct)
     if row is not None and row.nulls is Nulls.KEEP_UNLESS_TOLD and arguments:
         # Spark has three ways to say it: behind the call, behind the argument, and as an argument.
         value, *flags = arguments
@@ -86,6 +88,16 @@ def aggregate_call(
         span_of(node),
         constants,
     )
+
+
+def _check_star(name: str, arguments: Sequence[exp.Expr], *, distinct: bool) -> None:
+    """Refuse a star that is not the only argument of count."""
+    star = next((argument for argument in arguments if isinstance(argument, exp.Star)), None)
+    is_count = name.lower() == "count" and len(arguments) == 1 and not distinct
+    if star is not None and not is_count:
+        raise error_at(
+            star, f"'{name}' takes values, not *", hint=f"name a column: {name}(price); count(*) counts rows"
+        )
 
 
 def _sort_key(node: exp.Expr) -> SortKey:
