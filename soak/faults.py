@@ -147,7 +147,7 @@ FAULTS = (
         "plan/time_attributes.py",
         "isinstance(windowed.window, RowWindow) or windowed.window.emit_every is not None:",
         "isinstance(windowed.window, RowWindow):",
-        ("engine/test_window_bounds.py", "engine/test_chains.py"),
+        ("runtime/test_attributes.py",),
     ),
     Fault(
         "end-of-landmark-included",

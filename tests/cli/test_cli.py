@@ -229,6 +229,15 @@ def test_the_local_engine_prints_results_and_warnings(millstream: Command, tmp_p
     assert "1 late tuple" in done.err
 
 
+def test_a_run_whose_records_are_all_bad_has_an_exit_code_of_its_own(
+    millstream: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "bids.csv").write_text("a,b,c\nd,e,f\n")
+    done = millstream("run", "--engine", "local", "bids.esl", bids=LOCAL)
+    assert done.code == 3
+    assert "2 bad records" in done.err
+
+
 def test_the_local_engine_writes_files(millstream: Command, tmp_path: Path) -> None:
     (tmp_path / "bids.csv").write_text("1,10,2026-01-01\n")
     done = millstream("run", "--engine", "local", "--out", "results", "bids.esl", bids=LOCAL)

@@ -125,6 +125,11 @@ def test_results_can_be_sorted_cut_and_made_distinct(tables: Streams) -> None:
         k | m
         b | 3.0
     """)
+    assert tables.run("SELECT t, running(x) AS r FROM T ORDER BY t DESC LIMIT 2 OFFSET 1") == table("""
+        t | r
+        6 | 18
+        5 | 14
+    """)
     assert tables.run("SELECT DISTINCT running(x) - x AS r FROM T ORDER BY 1 DESC LIMIT 2") == table("""
         r
         18

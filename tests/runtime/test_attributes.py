@@ -163,3 +163,20 @@ def test_results_of_another_window_promise_nothing_about_their_columns(
     """)
     with pytest.raises(MillstreamError, match="nothing promises progress on 'km'"):
         streams.engine.start("SELECT count(*) FROM d [TUMBLE 10 WATTR km]")
+
+
+def test_the_end_of_a_window_is_no_timestamp_of_an_early_report(local: Streams) -> None:
+    """Early reports come at 5 and 15, before the ends of their windows at 10 and 20."""
+    local.add("CREATE STREAM s (t INT) ORDER BY t", "t \n 1 \n 3 \n 11 \n 12 \n 25")
+    local.engine.execute("""
+        CREATE STREAM early AS SELECT window_end AS e, count(*) AS n FROM s [TUMBLE 10 EMIT EVERY 5]
+    """)
+    assert local.run("SELECT e, n FROM early") == table(
+        "e | n \n 10 | 2 \n 10 | 2 \n 20 | 2 \n 20 | 2 \n 30 | 1"
+    )
+    assert local.run("SELECT window_end AS w, sum(n) AS total FROM early [TUMBLE 10 WATTR e]") == table("""
+        w  | total
+        20 | 4
+        30 | 4
+        40 | 1
+    """)

@@ -231,6 +231,27 @@ class TestLive:
         log.finish()
         assert list(log.read()) == []
 
+    def test_what_was_not_handed_out_is_there_after_a_restart(self, tmp_path: Path) -> None:
+        log = ResultLog(kept_in=tmp_path / "results", schema=numbers(0).schema)
+        log.append(0, numbers(1))
+        log.append(1, numbers(2))
+        reader = log.follow(forget=True)
+        assert values([next(reader)]) == [1]
+        # The reader was killed before it asked for more: nobody knows whether it has used the batch.
+        again = ResultLog(kept_in=tmp_path / "results", done=1, schema=numbers(0).schema)
+        again.finish()
+        assert values(again.read()) == [1, 2]
+
+    def test_results_are_synced_before_the_batch_counts(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        synced: list[str] = []
+        monkeypatch.setattr("millstream.files.sync", lambda path: synced.append(path.suffix))
+        log = ResultLog(kept_in=tmp_path / "results", schema=numbers(0).schema)
+        before = len(synced)
+        log.append(0, numbers(1))
+        assert len(synced) >= before + 2, "the file and its directory"
+
 
 class TestDisk:
     def test_small_batches_share_a_file(self, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Windows on streams, end to end: OVER and brackets (semantics, sections 1 to 3)."""
 
+import os
 import socket
 from pathlib import Path
 
@@ -195,8 +196,8 @@ def test_generous_windows_count_a_late_tuple_where_they_still_can(local: Streams
     assert kind == table("s | e \n 2 | 10 \n 4 | 15 \n 4 | 20")
 
 
-def test_promises_in_the_stream_itself(local: Streams) -> None:
-    local.add(
+def test_promises_in_the_stream_itself(streams: Streams) -> None:
+    streams.add(
         "CREATE STREAM s (sensor STRING, v INT, t INT, done BOOLEAN) ORDER BY t",
         """
         sensor | v | t | done
@@ -209,8 +210,10 @@ def test_promises_in_the_stream_itself(local: Streams) -> None:
         """,
         clauses="PUNCTUATED BY (done) PER (sensor) LATE INTO s_late",
     )
-    assert local.run("SELECT sum(v) AS s, window_end FROM s [TUMBLE 10]") == table("s | window_end \n 7 | 10")
-    assert local.run("SELECT sensor, v FROM s_late") == table("sensor | v \n a | 8")
+    assert streams.run("SELECT sum(v) AS s, window_end FROM s [TUMBLE 10]") == table(
+        "s | window_end \n 7 | 10"
+    )
+    assert streams.run("SELECT sensor, v FROM s_late") == table("sensor | v \n a | 8")
 
 
 def test_one_row_then_silence(streams: Streams) -> None:
@@ -360,6 +363,18 @@ def test_windows_begin_where_their_origin_says(local: Streams) -> None:
         1     | 2026-01-01 10:00:03
         6     | 2026-01-01 10:00:08
     """)
+
+
+def test_files_of_one_moment_arrive_in_the_order_of_their_names(streams: Streams, tmp_path: Path) -> None:
+    parts = [
+        "v | t \n 1 | 7",
+        "v | t \n 2 | 7 \n 3 | 7",
+        "v | t \n" + "\n".join(f"{i} | 7" for i in range(4, 40)),
+    ]
+    streams.add("CREATE STREAM s (v INT, t INT) ORDER BY t", *parts)
+    for file in tmp_path.rglob("*.csv"):
+        os.utime(file, (1_800_000_000, 1_800_000_000))
+    assert streams.run("SELECT v FROM s") == [("v",), *((str(i),) for i in range(1, 40))]
 
 
 def test_files_are_read_in_portions(spark: SparkSession, tmp_path: Path) -> None:

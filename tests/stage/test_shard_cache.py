@@ -52,6 +52,14 @@ def test_a_shard_is_found_by_another_worker(memory: Path) -> None:
     assert modes == [0o700, 0o700]
 
 
+def test_a_shard_of_another_version_is_not_used(memory: Path) -> None:
+    """A micro-batch that is run again after a failure needs the state before it."""
+    shard_cache.remember("run", "0", shard(3))
+    shard_cache.remember("run", "0", shard(4))
+    assert shard_cache.recall("run", "0", 3) == shard(3)
+    assert shard_cache.recall("run", "0", 5) is None
+
+
 def anyone_can_write(directory: Path) -> None:
     directory.chmod(0o777)
 

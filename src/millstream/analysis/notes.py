@@ -92,6 +92,9 @@ def _found(statement: AnalysedStatement) -> Iterator[_Found]:
                     yield from _on_results(derived)
             for _, query in definition.views:
                 yield from _on_query(query, statement.source)
+        case Setting("millstream.on_error", "bad"):
+            hint = "a tuple that causes an error stops its query"
+            yield "millstream.on_error = 'bad' cannot be used in this version yet", hint, None
         case Setting(key):
             yield from _on_setting(key)
 

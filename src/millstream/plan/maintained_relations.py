@@ -132,7 +132,7 @@ def _operator(node: nodes.Node) -> str | None:
             if any(not column.type.is_known for column in node.schema):
                 return f"a maintained relation over '{node.alias}', whose columns only Spark knows,"
         case nodes.TableJoin() if varies(node) and of_tuples(node) is None:
-            return f"a {node.kind.upper()} join of a table with a maintained relation"
+            return f"the {node.kind.upper()} JOIN of a table with a maintained relation"
         case nodes.WindowAggregate() if any(call.user is not None for call in node.aggregates):
             below = [n for n in maintained(node.input) if not isinstance(n, nodes.Filter | nodes.Project)]
             if any(isinstance(n, nodes.WindowAggregate) for n in below):

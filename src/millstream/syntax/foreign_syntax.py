@@ -225,7 +225,7 @@ COLUMNS = {
 ELEMENTS = {
     "+": ("a star stands before its variable", "write *Y for one tuple or more"),
     "*": ("a star stands before its variable", "write *Y for one tuple or more"),
-    "{": ("a star takes as many tuples as it can", "limit them in WHERE: *Y with count(*Y) <= 5"),
+    "{": ("a star takes as many tuples as it can", "limit them in WHERE: *Y with ccount(Y) <= 5"),
     "|": ("a pattern has no alternatives", "put them into the condition: WHERE Y.price > 10 OR Y.price < 5"),
     "->": ("elements of a pattern are separated by commas", "write AS (X, Y)"),
     "?": ("an element of a pattern cannot be optional", "write a query without it"),
