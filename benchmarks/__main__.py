@@ -2,6 +2,7 @@
 
 python -m benchmarks [name ...] [--quick]
 python -m benchmarks engine [--rows N] [--only NAME ...] [--check] [--help]    beside its peers: hours
+python -m benchmarks revisions REVISION [--rows N] [--only NAME ...]           beside another revision
 python -m benchmarks growth [--only NAME ...] [--help]                         what should not grow
 python -m benchmarks slides [--rows N] [--only NAME ...] [--help]              windows that slide
 python -m benchmarks windows [--rows N] [--only NAME ...] [--resume] [--help]  the papers' experiments
@@ -52,6 +53,10 @@ def main() -> None:
         from benchmarks.engine import compare
 
         sys.exit(compare.main(sys.argv[2:]))
+    if sys.argv[1:2] == ["revisions"]:
+        from benchmarks import revisions
+
+        sys.exit(revisions.main(sys.argv[2:]))
     if sys.argv[1:2] == ["growth"]:
         from benchmarks.growth import report
 
@@ -66,7 +71,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
         description="Measure Millstream.",
-        epilog="The long ones: python -m benchmarks engine --help, and growth, slides, windows, aggregates, "
+        epilog="The long ones: python -m benchmarks engine --help, and revisions, growth, slides, windows, aggregates, "
         "patterns, relations",
     )
     parser.add_argument("names", nargs="*", choices=[[], *BENCHMARKS], help="which ones (default: all)")
