@@ -71,8 +71,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
         description="Measure Millstream.",
-        epilog="The long ones: python -m benchmarks engine --help, and revisions, growth, slides, windows, aggregates, "
-        "patterns, relations",
+        epilog="The long ones: python -m benchmarks engine --help, and revisions, growth, slides, windows, "
+        "aggregates, patterns, relations",
     )
     parser.add_argument("names", nargs="*", choices=[[], *BENCHMARKS], help="which ones (default: all)")
     parser.add_argument("--quick", action="store_true", help="a tenth of the size, to see that they work")
