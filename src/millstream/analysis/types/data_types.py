@@ -106,11 +106,11 @@ def interval_type(unit: exp.Expr | None) -> Type:
 def _decimal(node: exp.DataType) -> Type:
     numbers = [int(part.name) for part in node.expressions if part.name.isdigit()]
     precision, scale = (*numbers, *(10, 0)[len(numbers) :])[:2]
-    if precision > MAX_PRECISION or scale > precision:
+    if not 1 <= precision <= MAX_PRECISION or scale > precision:
         raise error_at(
             node,
             f"there is no DECIMAL({precision}, {scale})",
-            hint=f"a decimal has at most {MAX_PRECISION} digits, those after the point included",
+            hint=f"a decimal has 1 to {MAX_PRECISION} digits, those after the point included",
         )
     return decimal(precision, scale)
 
