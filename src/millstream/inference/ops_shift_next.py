@@ -8,6 +8,9 @@ of the failed attempt, or the one after it.
 Known of a tuple are the element that took it, the element that refused it, and the implications of both
 (``inference.implications``). An attempt is simulated on this knowledge, with both outcomes where one is
 unknown. If all branches fail before an unseen tuple, the attempt is skipped.
+
+EXPLAIN PATTERN prints the tables. The generated search (``codegen/patterns/matcher_emitter.py``) uses what
+they are made of: it does not begin attempts that are known to fail, and ``condition_cache`` keeps outcomes.
 """
 
 from __future__ import annotations

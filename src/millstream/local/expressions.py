@@ -30,6 +30,7 @@ from millstream.errors import AnalysisError, ExecutionError, NotExecutableError
 from millstream.ir import typed_nodes
 from millstream.ir.value_kinds import DOUBLE, TRUTH, WORD, kind_of
 from millstream.kernels.core.arrow_types import arrow_type
+from millstream.local.user_functions import PythonFunction, cast_to, inline
 from millstream.program import spark_arithmetic, spark_hash  # noqa: F401 (they fill the registry)
 from millstream.program.failures import MESSAGES, OutsideError
 from millstream.program.interpreted_functions import ValueConverter, interpreted_functions
@@ -45,6 +46,9 @@ Columns = Sequence[pa.Array]
 CLOCK: ContextVar[int] = ContextVar("clock", default=0)
 """The time of the run in microseconds, which ``current_timestamp()`` gives."""
 
+FUNCTIONS: ContextVar[Catalog | None] = ContextVar("functions", default=None)
+"""The catalog of the run, with the user-defined functions that expressions call."""
+
 
 class ScalarFunction(Protocol):
     """A compiled expression: its type, and its value for each row of some columns."""
@@ -57,9 +61,7 @@ class ScalarFunction(Protocol):
         """Evaluate over so many rows."""
 
 
-def compile_expression(
-    expr: Expr, schema: Sequence[ColumnRef], catalog: Catalog | None = None
-) -> ScalarFunction:
+def compile_expression(expr: Expr, schema: Sequence[ColumnRef]) -> ScalarFunction:
     """Compile an expression over rows with these columns.
 
     >>> from millstream.types import INT
@@ -68,7 +70,7 @@ def compile_expression(
     [2, None]
     """
     try:
-        return _compiled(parse_expression(expr.sql), _RowElaborator(schema, catalog or Catalog()))
+        return _compiled(parse_expression(expr.sql), _RowElaborator(schema, FUNCTIONS.get() or Catalog()))
     except AnalysisError as error:
         # Its place is one in the text of the expression, and not in that of the script.
         raise NotExecutableError(error.message, hint="run without --engine local") from None
@@ -143,6 +145,21 @@ class _ListFunction:
         return pa.array([list(row) for row in zip(*values, strict=True)] or [[]] * count, target)
 
 
+@dataclass(frozen=True)
+class _CallOfPython:
+    """A call of a function in Python."""
+
+    function: PythonFunction
+    arguments: tuple[ScalarFunction, ...]
+
+    @property
+    def type(self) -> Type:
+        return self.function.type
+
+    def __call__(self, columns: Columns, count: int) -> pa.Array:
+        return self.function([argument(columns, count) for argument in self.arguments], count)
+
+
 class _JsonFunction:
     """The text of a value as JSON, which tells values apart."""
 
@@ -193,15 +210,29 @@ class _RowElaborator(Elaborator):
         super().__init__(
             catalog,
             column=lambda node: self._located(node).type,
-            call=lambda name, node, types: None,
+            call=lambda name, node, types: self._returned(name),
             query=lambda query: UNKNOWN,
             names=tuple,
         )
 
+    def _returned(self, name: str) -> Type | None:
+        """The type of a user-defined function."""
+        function = self._catalog.function(name)
+        return None if function is None else function.returns
+
     def found(self, node: exp.Expr) -> typed_nodes.Expr | None:
-        if isinstance(node, exp.Anonymous) and node.name.lower() in _NESTED:
+        if not isinstance(node, exp.Anonymous):
+            return None
+        if node.name.lower() in _NESTED:
             return self._parameter(_NESTED[node.name.lower()](node, self))
-        return None
+        function = self._catalog.function(node.name)
+        if function is None:
+            return None
+        if function.body is not None:
+            return self.of(inline(function, node.expressions))
+        given = zip(node.expressions, function.parameters, strict=True)
+        arguments = tuple(_compiled(cast_to(value, parameter.type), self) for value, parameter in given)
+        return self._parameter(_CallOfPython(PythonFunction.of(function), arguments))
 
     def column(self, node: exp.Column) -> typed_nodes.Expr:
         return self._parameter(self._located(node))

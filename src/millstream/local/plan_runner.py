@@ -10,12 +10,13 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from millstream.catalog import Catalog
 from millstream.catalog.entries import Stream, Table
 from millstream.errors import ExecutionError, NotExecutableError
 from millstream.kernels.core.kernel_errors import KernelError, hint_for
 from millstream.kernels.udas.compiled_machine import UserAggregateError
 from millstream.local.course import Course
-from millstream.local.expressions import CLOCK
+from millstream.local.expressions import CLOCK, FUNCTIONS
 from millstream.local.frame import Frame, to_table
 from millstream.local.sources import Sources
 from millstream.local.stage_runner import StageRunner
@@ -47,12 +48,13 @@ def run_plan(
     partitions: Mapping[str, int] | None = None,
     now: int | None = None,
     dumps: Dumps = pickle.dumps,
+    catalog: Catalog | None = None,
 ) -> LocalResult:
     """Run a plan to the end of its input.
 
     ``streams`` finds the stream that rejected some records; ``tables`` finds tables that aggregates read.
     ``now`` is the clock of the run in microseconds, by default that of the machine. ``dumps`` pickles the
-    Python code of aggregates.
+    Python code of aggregates. The ``catalog`` has the user-defined functions.
     """
     query = QueryPlan(plan, streams, Programs(dumps))
     if query.unknown.questions:
@@ -68,6 +70,7 @@ def run_plan(
 
     def run() -> LocalResult:
         CLOCK.set(time.time_ns() // 1000 if now is None else now)
+        FUNCTIONS.set(catalog)
         COMPILES.set(False)
         stages = StageRunner(course, read_table, partitions or {})
         return LocalResult(Translation(sources, stages).frame(query.physical), stages.late)

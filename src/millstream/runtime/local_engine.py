@@ -145,7 +145,9 @@ class LocalEngine:
         plan = plan_query(query, statement.source)
         course = Course(self.batches + 1, self.shards)
         sources = FileSources(course, self.tables)
-        found = run_plan(plan, sources, course, self._stream, self._table, dumps=dump_code)
+        found = run_plan(
+            plan, sources, course, self._stream, self._table, dumps=dump_code, catalog=self.catalog
+        )
         bad = {stream: frames.bad.count for stream, frames in sources.read.items() if frames.bad.count}
         examples = {}
         for stream in bad:

@@ -1,4 +1,4 @@
-"""Lines: the attributes of a source partition about which something is promised, each followed by itself.
+"""Progress of each attribute of a source partition about which the stream declares something.
 
 A tuple is late if it breaks a promise about any of them. One that has no value in an attribute breaks nothing
 there and shows nothing; a row that is a promise about some attribute is no tuple for any.

@@ -1,4 +1,4 @@
-"""Late tuples of an input: which tuples are late, and their separation from the tuples in time.
+"""Late tuples of an input, separated from the tuples in time by the verdicts of the watermark trackers.
 
 Late tuples are the stream of LATE INTO. On a GENEROUS stream some of them are also counted in the windows
 that are still open.
