@@ -237,7 +237,7 @@ class TestLive:
         log.append(1, numbers(2))
         reader = log.follow(forget=True)
         assert values([next(reader)]) == [1]
-        # The reader was killed before it asked for more: nobody knows whether it has used the batch.
+        # The reader was killed before it asked for more, and may not have used the batch.
         again = ResultLog(kept_in=tmp_path / "results", done=1, schema=numbers(0).schema)
         again.finish()
         assert values(again.read()) == [1, 2]
