@@ -28,6 +28,8 @@ from millstream.local.stage_runner import StageRunner
 from millstream.local.translator import Translation
 from millstream.physical.scan_sharing import SharedPlan
 from millstream.plan import nodes
+from millstream.runtime.results.external_sort import argsort
+from millstream.stage.hidden_columns import sort_keys
 from millstream.stage.pipeline import PARTITION, SEGMENT, TIME
 from millstream.types import BIGINT, TIMESTAMP, Field
 from oracle import Arrivals, Heartbeat, Input, Row
@@ -119,8 +121,10 @@ def _no_table(name: str) -> pa.Table:
 
 
 def _rows(frame: Frame) -> Rows:
+    """Return timestamps and columns in the order of results, which hidden columns tell."""
+    order = argsort(pa.table({key: frame.hidden[key] for key in sort_keys(frame.hidden)}))
     columns = [frame.hidden[TIME], *(column for _, column in frame.shown)]
-    return list(zip(*(column.to_pylist() for column in columns), strict=True))
+    return list(zip(*(column.take(order).to_pylist() for column in columns), strict=True))
 
 
 def _run(

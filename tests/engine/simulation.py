@@ -69,7 +69,6 @@ class Simulation:
                     place = {SEGMENT: 2 * number + piece, PARTITION: partition}
                     if part:
                         tasks.append((source, [{**row, **place} for row in part]))
-        self.chance.shuffle(tasks)
         blobs: list[tuple[int, Blob]] = []
         for source, rows in tasks:
             schema = self.schemas[source]
@@ -80,6 +79,7 @@ class Simulation:
             full = self.chance.choice((1, FULL_ROWS))
             packer = Packer(self.pipeline.inputs[source], source, shards, full)
             blobs += packed_blobs(pack(read, {"": packer}))
+        self.chance.shuffle(blobs)
         for arrival in batch:
             if isinstance(arrival, Beat):
                 mark = {"kind": HEARTBEAT, "time": arrival.time, "on": arrival.on}

@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import random
 import re
-from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -190,8 +189,9 @@ def _of_class(class_: str, rows: Rows) -> Rows:
 
 
 def _plain(value: Any) -> Any:
-    value = value.values() if isinstance(value, dict) else value
-    return list(value) if isinstance(value, Iterable) and not isinstance(value, str) else value
+    if isinstance(value, dict):
+        return list(value.values())
+    return list(value) if isinstance(value, list | tuple) else value
 
 
 @pytest.mark.parametrize(("window", "class_"), listed(*itertools.product(WINDOWS, CLASSES)))

@@ -16,9 +16,11 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from millstream.catalog import Catalog
 from millstream.errors import ExecutionError
 from millstream.kernels.kernel_specs import PatternGroupSpec
 from millstream.physical.node import Role
+from millstream.physical.query_plan import plan_without_spark
 from millstream.physical.scan_sharing import share
 from millstream.plan.refusals import why_not
 from oracle import Arrivals, Failure, Heartbeat, Row, answer
@@ -105,16 +107,15 @@ def check_together(queries: Sequence[str], clause: str, seed: int, *, ended: boo
     expected = []
     for query in queries:
         script = script_of(query, clause)
-        (plan,) = plans_of(script)
-        if why_not(plan.logical) is None:
+        plan = planned(script)
+        if why_not(plan) is None:
             with contextlib.suppress(Failure):
                 expected.append(defined(script, stream, ended=ended))
-                plans.append(plan.physical)
+                plans.append(plan_without_spark(plan, Catalog()).physical)
     shared = share(plans)
     assume(any(len(one.members) > 1 for one in shared.stages))
-    for mine, theirs in zip(
-        simulated.run_shared(shared, {"s": stream}, chance, ended=ended), expected, strict=True
-    ):
+    found = simulated.run_shared(shared, {"s": stream}, chance, ended=ended)
+    for mine, theirs in zip(found, expected, strict=True):
         same(mine, theirs)
 
 

@@ -22,8 +22,8 @@ class Course:
 
     Before those in ``restarts`` all stages are read back from the state that they have written, and in those
     in ``pauses`` nothing arrives. Without a number of ``shards`` each stage has a random one. With a
-    ``chance``, rows of a source partition are cut into pieces that tasks read in any order, tasks send blobs
-    of any size, and a ``forgetful`` host loses shards now and then, each by itself.
+    ``chance``, rows of a source partition are cut into pieces that different tasks read, blobs of tasks have
+    any size and arrive in any order, and a ``forgetful`` host loses shards now and then, each by itself.
 
     A run that is not ``ended`` has no end of input, and gives results as far as promises go. ``heartbeats``
     are those of each stream.

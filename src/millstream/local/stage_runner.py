@@ -157,17 +157,20 @@ class StageRunner:
 
     def _packed(
         self, table: pa.Table, source: Input, number: int, shards: tuple[int, ...]
-    ) -> Iterator[tuple[int, Blob]]:
+    ) -> list[tuple[int, Blob]]:
         """Pack the rows of a micro-batch, as tasks do: one or two for each source partition."""
         tasks = [table] if source.chained or source.stored else list(self._pieces(table))
         chance, full, rows = self.course.chance, FULL_ROWS, None
-        if chance is not None:
-            chance.shuffle(tasks)
+        blobs: list[tuple[int, Blob]] = []
         for task in tasks:
             if chance is not None:
                 full, rows = chance.choice((1, FULL_ROWS)), chance.randint(1, max(1, len(task)))
             read = task.to_batches(max_chunksize=rows)
-            yield from packed_blobs(pack(read, {"": Packer(source, number, shards, full)}))
+            blobs += packed_blobs(pack(read, {"": Packer(source, number, shards, full)}))
+        # Rows that a lookup has made of one result of a stage are told apart by their order only.
+        if chance is not None and not source.chained:
+            chance.shuffle(blobs)
+        return blobs
 
     def _pieces(self, table: pa.Table) -> Iterator[pa.Table]:
         chance = self.course.chance
