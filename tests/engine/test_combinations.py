@@ -17,12 +17,14 @@ from typing import Any
 import pytest
 
 from millstream.errors import AnalysisError
+from millstream.kernels.kernel_specs import ReorderSpec
 from millstream.plan import nodes
 from millstream.plan.aggregate_strategies import strategy
 from millstream.plan.refusals import why_not
 from oracle import Arrivals, Heartbeat, Row, run
+from tests.engine import simulated
 from tests.engine.test_invariants import same
-from tests.engine.without_spark import planned, staged
+from tests.physical.planning import planned, stage_of
 
 pytestmark = pytest.mark.usefixtures("uncompiled")
 
@@ -138,7 +140,7 @@ def outcome(window: str, clause: str) -> tuple[Rows, Rows]:
     one_partition = "row_num" in window or "HEARTBEAT" in clause
     given = stream(clause, 1 if one_partition else chance.choice([1, 1, 2]), chance)
     expected = [(row.time, *row.values) for row in run(plan, {"s": given}).rows]
-    return staged(plan).run(given, chance), expected
+    return simulated.run(plan, {"s": given}, chance), expected
 
 
 def cells() -> list[Any]:
@@ -173,7 +175,8 @@ def test_active_expiration(class_: str, clause: str) -> None:
         assert why_not(plan) is None
         given = stream(clause, 1, chance)
         expected = [(row.time, *map(_plain, row.values)) for row in run(plan, {"s": given}).rows]
-        same([tuple(map(_plain, row)) for row in staged(plan).run(given, chance)], expected)
+        found = simulated.run(plan, {"s": given}, chance)
+        same([tuple(map(_plain, row)) for row in found], expected)
 
 
 def _of_class(class_: str, rows: Rows) -> Rows:
@@ -186,15 +189,17 @@ def _of_class(class_: str, rows: Rows) -> Rows:
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return list(value.values())
     return list(value) if isinstance(value, list | tuple) else value
 
 
 @pytest.mark.parametrize(("window", "class_"), listed(*itertools.product(WINDOWS, CLASSES)))
 def test_tuples_are_taken_as_the_page_says(window: str, class_: str) -> None:
     said = tables()["Windows"][window][class_]
-    stage = staged(planned(script(window, calls(class_), "SLACK INTERVAL 3 SECONDS")))
+    stage = stage_of(script(window, calls(class_), "SLACK INTERVAL 3 SECONDS"))
     assert said in ("as they come", "in order")
-    assert stage.sorts == (said == "in order")
+    assert (ReorderSpec() in stage.kernels) == (said == "in order")
 
 
 @pytest.mark.parametrize("class_", CLASSES)
@@ -226,9 +231,9 @@ def _refusal(text: str) -> tuple[str | None, str]:
 @pytest.mark.parametrize(("window", "clause"), listed(*itertools.product(WINDOWS, CLAUSES)))
 def test_late_tuples_are_counted_where_the_page_says(window: str, clause: str) -> None:
     """Late tuples are counted in these windows only; the cells above check the values."""
-    stage = staged(planned(script(window, ["count(*)"], clause)))
+    stage = stage_of(script(window, ["count(*)"], clause))
     by_time = window.startswith(("[RANGE", "[TUMBLE", "[LANDMARK", "[UNBOUNDED")) and "ROW" not in window
     row = tables()["Disorder"][clause]
-    first = by_time and not stage.sorts
+    first = by_time and ReorderSpec() not in stage.kernels
     said = row["late tuples of RANGE, TUMBLE and LANDMARK" if first else "of all others"]
-    assert stage.pipeline.inputs[0].promises.generous == (said == "counted while they can be")
+    assert stage.sources[0].source.promises.generous == (said == "counted while they can be")

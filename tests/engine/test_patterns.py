@@ -16,17 +16,20 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from millstream.kernels.patterns.pattern_match import PatternError
-from millstream.physical.operators.pattern_group import group_patterns
+from millstream.catalog import Catalog
+from millstream.errors import ExecutionError
+from millstream.kernels.kernel_specs import PatternGroupSpec
+from millstream.physical.node import Role
+from millstream.physical.query_plan import plan_without_spark
+from millstream.physical.scan_sharing import share
 from millstream.plan.refusals import why_not
 from oracle import Arrivals, Failure, Heartbeat, Row, answer
-from tests.engine.pattern_stages import PatternQuery, run, run_together
-from tests.engine.pattern_stages import pattern_query as searching
+from tests.engine import simulated
 from tests.engine.test_invariants import same
 from tests.engine.test_user_aggregates import CLAUSES, arrivals
-from tests.engine.without_spark import planned
 from tests.oracle.patterns import AGGREGATES, pattern_query
 from tests.oracle.shapes import Source
+from tests.physical.planning import planned, plans_of
 
 pytestmark = pytest.mark.usefixtures("uncompiled")
 
@@ -86,35 +89,32 @@ def check(query: str, clause: str, seed: int, *, ended: bool) -> None:
     plan = planned(script)
     assume(why_not(plan) is None)
     stream = drawn_stream(clause, chance)
-    search = searching(plan)
     try:
         expected = defined(script, stream, ended=ended)
     except Failure:
         # An attempt that fails for another reason need not evaluate a condition that raises an error.
-        with contextlib.suppress(PatternError):
-            run(search, stream, chance, ended=ended)
+        with contextlib.suppress(ExecutionError):
+            simulated.run(plan, {"s": stream}, chance, ended=ended)
         return
-    same(run(search, stream, chance, ended=ended), expected)
+    same(simulated.run(plan, {"s": stream}, chance, ended=ended), expected)
 
 
 def check_together(queries: Sequence[str], clause: str, seed: int, *, ended: bool) -> None:
-    """Check the queries that can be run over the stream and have the partitions of the first."""
+    """Check queries that can be run over the stream, if some of them have the same partitions."""
     chance = random.Random(seed)
     stream = drawn_stream(clause, chance)
-    searches: list[PatternQuery] = []
+    plans = []
     expected = []
     for query in queries:
         script = script_of(query, clause)
         plan = planned(script)
         if why_not(plan) is None:
-            search = searching(plan)
-            keys = [[key.sql for key in one.search[0].keys] for one in (*searches[:1], search)]
             with contextlib.suppress(Failure):
-                if keys[0] == keys[-1] and search.search[0].values:
-                    expected.append(defined(script, stream, ended=ended))
-                    searches.append(search)
-    assume(len(searches) > 1)
-    found = run_together(searches, stream, chance, ended=ended)
+                expected.append(defined(script, stream, ended=ended))
+                plans.append(plan_without_spark(plan, Catalog()).physical)
+    shared = share(plans)
+    assume(any(len(one.members) > 1 for one in shared.stages))
+    found = simulated.run_shared(shared, {"s": stream}, chance, ended=ended)
     for mine, theirs in zip(found, expected, strict=True):
         same(mine, theirs)
 
@@ -173,12 +173,14 @@ def test_patterns_with_something_in_common(queries: list[str], clause: str, seed
 
 def test_columns_that_spark_computes_before_are_told_apart() -> None:
     """Each pattern numbers them for itself, so that the same number is another column in another pattern."""
-    queries = [
-        searching(planned(script_of(f"SELECT X.t FROM s PARTITION BY k AS (X) WHERE {f}(X.name) = 'a'", "")))
-        for f in ("md5", "soundex", "md5")
-    ]
-    whole = group_patterns([query.search for query in queries])
-    first, second, third = whole.specs
+    queries = "".join(
+        f"SELECT X.t FROM s PARTITION BY k AS (X) WHERE {f}(X.name) = 'a';" for f in ("md5", "soundex", "md5")
+    )
+    (whole,) = share([plan.physical for plan in plans_of(script_of(queries, ""))]).stages
+    group = whole.stage.kernels[-1]
+    assert isinstance(group, PatternGroupSpec)
+    first, second, third = (branch.spec for branch in group.branches)
     assert first == third
     assert first.arguments != second.arguments
-    assert [str(value) for value, _ in whole.values.values()] == ["md5(s.name)", "s.t", "soundex(s.name)"]
+    values = [str(c.expr) for c in whole.stage.sources[0].columns if c.role is Role.ARGUMENT]
+    assert values == ["md5(s.name)", "s.t", "soundex(s.name)"]

@@ -24,9 +24,9 @@ from oracle import Arrivals, Failure, NotInterpreted, Row, answers
 from tests.engine.on_spark import Rows, run, without_heartbeats
 from tests.engine.test_invariants import same
 from tests.engine.test_patterns import SOURCE
-from tests.engine.without_spark import planned
 from tests.oracle.generate import NOON, Case, StreamDeclaration, script_and_inputs
 from tests.oracle.patterns import AGGREGATES, pattern_query
+from tests.physical.planning import planned
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -14,7 +14,8 @@ from millstream.ir.typed_nodes import Body
 from millstream.plan.nodes import OverAggregate
 from millstream.plan.uda_versions import over_version
 from oracle import Arrivals, Row, run
-from tests.engine.without_spark import planned, staged
+from tests.engine import simulated
+from tests.physical.planning import planned
 
 pytestmark = pytest.mark.usefixtures("uncompiled")
 
@@ -55,7 +56,7 @@ def results(calls: tuple[str, ...]) -> tuple[list[tuple[Any, ...]], list[tuple[A
     shown = ", ".join(f"{call} OVER (ROWS 2 PRECEDING) AS r{i}" for i, call in enumerate(calls))
     plan = planned(f"{STREAM} {AGGREGATES} SELECT {shown} FROM a;")
     given = Arrivals([[Row(dict(zip(("id", "k", "v", "t"), row, strict=True))) for row in ROWS]])
-    found = staged(plan).run(given, random.Random(1))
+    found = simulated.run(plan, {"a": given}, random.Random(1))
     return [row[1:] for row in found], [row.values for row in run(plan, {"a": given}).rows]
 
 

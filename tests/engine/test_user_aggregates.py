@@ -15,13 +15,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from millstream.kernels.core.kernel_errors import KernelError
-from millstream.kernels.udas.compiled_machine import UserAggregateError
+from millstream.errors import ExecutionError
 from millstream.plan.refusals import why_not
 from oracle import Arrivals, Failure, Heartbeat, Row, run
 from tests.codegen.udas.bodies import aggregate, summing
+from tests.engine import simulated
 from tests.engine.test_invariants import same
-from tests.engine.without_spark import planned, staged
+from tests.physical.planning import planned
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 STREAM = "CREATE STREAM s (k INT, x INT, y DOUBLE, z STRING, t TIMESTAMP, p BOOLEAN) ORDER BY t"
@@ -174,10 +174,13 @@ def _at(second: int) -> datetime:
 
 def flat(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     """Results that are rows as columns."""
-    return [
-        tuple(part for value in row for part in (value if isinstance(value, tuple) else (value,)))
-        for row in rows
-    ]
+    return [tuple(part for value in row for part in _parts(value)) for row in rows]
+
+
+def _parts(value: Any) -> tuple[Any, ...]:
+    if isinstance(value, dict):
+        return tuple(value.values())
+    return value if isinstance(value, tuple) else (value,)
 
 
 def check(script: str, clause: str, seed: int) -> None:
@@ -185,15 +188,14 @@ def check(script: str, clause: str, seed: int) -> None:
     plan = planned(f"{STREAM} {clause};\n{script}")
     assert why_not(plan) is None
     stream = arrivals(clause, chance, 1 if "HEARTBEAT" in clause else chance.choice([1, 1, 2]))
-    stage = staged(plan)
     try:
         expected = [(row.time, *row.values) for row in run(plan, {"s": stream}).rows]
     except Failure:
         # The engine may not have to look where the definition fails.
-        with contextlib.suppress(UserAggregateError, KernelError):
-            stage.run(stream, chance)
+        with contextlib.suppress(ExecutionError):
+            simulated.run(plan, {"s": stream}, chance)
         return
-    same(flat(stage.run(stream, chance)), flat(expected))
+    same(flat(simulated.run(plan, {"s": stream}, chance)), flat(expected))
 
 
 quickly = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))

@@ -16,7 +16,8 @@ from millstream.plan.explain.plan_report import explained
 from millstream.plan.nodes import OverAggregate
 from millstream.plan.uda_versions import UdaStrategy, over_version
 from oracle import Arrivals, Heartbeat, Row, run
-from tests.engine.without_spark import planned, staged
+from tests.engine import simulated
+from tests.physical.planning import planned
 
 pytestmark = pytest.mark.usefixtures("uncompiled")
 
@@ -65,9 +66,14 @@ def answers(text: str, stream: list[Row | Heartbeat] = STREAM) -> list[tuple[int
     plan = planned(text)
     given = Arrivals([stream])
     expected = [(row.time, row.values[-1]) for row in run(plan, {"s": given}).rows]
-    found = [(row[0], row[-1]) for row in staged(plan).run(given, random.Random(1))]
+    found = [(row[0], plain(row[-1])) for row in simulated.run(plan, {"s": given}, random.Random(1))]
     assert sorted(found, key=str) == sorted(expected, key=str)
     return [((time - NOON) // timedelta(seconds=1), value) for time, value in expected]
+
+
+def plain(value: Any) -> Any:
+    """Return a result that is a row as a tuple."""
+    return tuple(value.values()) if isinstance(value, dict) else value
 
 
 def way(text: str) -> UdaStrategy:
@@ -187,8 +193,8 @@ def test_heartbeats_make_tuples_leave_when_none_comes(call: str) -> None:
     silent = Arrivals([[*LEAVING[:1], Heartbeat(at(5))]])
     rows = run(plan, {"s": silent}, ended=False).rows
     assert [row.time for row in rows] == [at(0), at(2)][: len(rows)]
-    simulation_rows = staged(plan).run(silent, random.Random(1), ended=False)
-    assert [row[0] for row in simulation_rows] == [row.time for row in rows]
+    found = simulated.run(plan, {"s": silent}, random.Random(1), ended=False)
+    assert [row[0] for row in found] == [row.time for row in rows]
 
 
 def test_a_mean_in_panes_is_the_affair_of_two_others() -> None:

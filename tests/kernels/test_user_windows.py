@@ -12,12 +12,8 @@ from millstream.kernels.column_names import KEY
 from millstream.kernels.core.kernel import Frontier, Kernel, Tuples
 from millstream.kernels.registry import make_kernel
 from millstream.kernels.udas import compiled_machine
-from millstream.physical.operators.over import OverPlanner
-from millstream.physical.programs import Programs
-from millstream.plan.nodes import OverAggregate
 from millstream.program.jit_loader import plain_functions
-from millstream.types import BIGINT
-from tests.engine.without_spark import planned
+from tests.physical.planning import stage_of
 
 SUM = """
 CREATE AGGREGATE total(x INT) : INT ALGEBRAIC {
@@ -47,11 +43,7 @@ def kernel(over: str, created: str, calls: tuple[str, ...] = ("total(x)",)) -> K
     """Return the kernel of some calls over a window, without the reordering before it."""
     stream = "CREATE STREAM s (k INT, x INT, t BIGINT) ORDER BY t;"
     asked = ", ".join(f"{call} OVER (PARTITION BY k {over}) AS r{i}" for i, call in enumerate(calls))
-    plan = planned(f"{stream}{created} SELECT k, {asked} FROM s;")
-    node = next(n for n in plan.walk() if isinstance(n, OverAggregate))
-    planner = OverPlanner(Programs(), BIGINT)
-    specs = [planner.uda(call, f"a{i}", f"r{i}")[1] for i, call in enumerate(node.calls)]
-    return make_kernel(planner.kernels(node.calls, specs, None, {}).kernels[-1])
+    return make_kernel(stage_of(f"{stream}{created} SELECT k, {asked} FROM s;").kernels[-1])
 
 
 def tuples(start: int, end: int, keys: int = 1) -> Tuples:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,8 +16,8 @@ from millstream.local.frame import BATCH, Frame, from_table, to_table
 from millstream.physical.node import Guard
 from millstream.physical.nodes import Arrival, Stage, StageInput
 from millstream.program.program import Program
-from millstream.stage.blob import ENDED, Blob
-from millstream.stage.packer import Packer, note, pack
+from millstream.stage.blob import ENDED, HEARTBEAT, Blob
+from millstream.stage.packer import FULL_ROWS, Packer, note, pack
 from millstream.stage.pipeline import (
     COUNTED,
     FILE,
@@ -33,7 +34,7 @@ from millstream.stage.pipeline import (
     Pipeline,
 )
 from millstream.stage.program_discovery import every_program
-from millstream.stage.shard import Shard
+from millstream.stage.shard import Shard, result_schema
 from millstream.types import BIGINT
 
 _ARRIVAL = (PARTITION, SEGMENT, FILE, SUBSTREAM, PROMISE, LINE, KEEP, COUNTED)
@@ -119,7 +120,7 @@ class StageRunner:
         host = ShardHost(pipeline, len(shards), self.course)
         shipped = [_shipped(one, frame) for one, frame in zip(stage.sources, frames, strict=True)]
         last = self.course.batches - 1 if stage.streaming else 0
-        results = []
+        results = [_in_batch(result_schema(pipeline).empty_table(), 0)]
         for number in range(last + 1):
             if number in self.course.restarts:
                 host.restart()
@@ -127,11 +128,11 @@ class StageRunner:
             for i, (source, table) in enumerate(zip(pipeline.inputs, shipped, strict=True)):
                 own = _of_batch(table, number) if stage.streaming else table.drop_columns([BATCH])
                 blobs += self._packed(own, source, i, shards)
-            if number == last:
+                if not source.chained:
+                    blobs += self._heartbeats(source.name, i, number, shards)
+            if number == last and (self.course.ended or not stage.streaming):
                 blobs += _ends(pipeline, shards, streaming=stage.streaming)
-            for table in host.process(blobs):
-                batch = pa.array([number] * len(table), pa.int64())
-                results.append(table.append_column(BATCH, batch))
+            results += [_in_batch(table, number) for table in host.process(blobs)]
         for name, count in zip(stage.streams, host.late, strict=True):
             if name:
                 self.late[name] = max(count, self.late.get(name, 0))
@@ -145,17 +146,31 @@ class StageRunner:
         )
         return replace(pipeline, inputs=tuple(inputs))
 
+    def _heartbeats(
+        self, stream: str, number: int, batch: int, shards: tuple[int, ...]
+    ) -> Iterator[tuple[int, Blob]]:
+        """Yield the heartbeats of a stream in a micro-batch."""
+        for heartbeat in self.course.heartbeats.get(stream, ()):
+            if heartbeat.batch == batch:
+                mark = {"kind": HEARTBEAT, "time": heartbeat.time, "on": heartbeat.on}
+                yield from marked_blobs(mark, number, shards)
+
     def _packed(
         self, table: pa.Table, source: Input, number: int, shards: tuple[int, ...]
-    ) -> Iterator[tuple[int, Blob]]:
+    ) -> list[tuple[int, Blob]]:
         """Pack the rows of a micro-batch, as tasks do: one or two for each source partition."""
         tasks = [table] if source.chained or source.stored else list(self._pieces(table))
-        if self.course.chance is not None:
-            self.course.chance.shuffle(tasks)
+        chance, full, rows = self.course.chance, FULL_ROWS, None
+        blobs: list[tuple[int, Blob]] = []
         for task in tasks:
-            for batch in pack(task.to_batches(), {"": Packer(source, number, shards)}):
-                for row in batch.to_pylist():
-                    yield row["shard"], Blob.of(row["head"], row["tuples"], row["all"])
+            if chance is not None:
+                full, rows = chance.choice((1, FULL_ROWS)), chance.randint(1, max(1, len(task)))
+            read = task.to_batches(max_chunksize=rows)
+            blobs += packed_blobs(pack(read, {"": Packer(source, number, shards, full)}))
+        # Rows that a lookup has made of one result of a stage are told apart by their order only.
+        if chance is not None and not source.chained:
+            chance.shuffle(blobs)
+        return blobs
 
     def _pieces(self, table: pa.Table) -> Iterator[pa.Table]:
         chance = self.course.chance
@@ -205,9 +220,25 @@ def _of_batch(table: pa.Table, number: int) -> pa.Table:
     return table.filter(pc.equal(table.column(BATCH), number)).drop_columns([BATCH])
 
 
+def _in_batch(table: pa.Table, number: int) -> pa.Table:
+    return table.append_column(BATCH, pa.array([number] * len(table), pa.int64()))
+
+
 def _ends(pipeline: Pipeline, shards: tuple[int, ...], *, streaming: bool) -> Iterator[tuple[int, Blob]]:
     """Yield the end of every input; a stage reports its own end to the next."""
     for i, source in enumerate(pipeline.inputs):
         if not (streaming and source.chained):
-            for shard, head in note({"kind": ENDED}, i, shards):
-                yield shard, Blob.of(head, None, None)
+            yield from marked_blobs({"kind": ENDED}, i, shards)
+
+
+def packed_blobs(packed: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Blob]]:
+    """Yield the blobs in the output of packers, each with its shard."""
+    for batch in packed:
+        for row in batch.to_pylist():
+            yield row["shard"], Blob.of(row["head"], row["tuples"], row["all"])
+
+
+def marked_blobs(mark: dict[str, Any], number: int, shards: Iterable[int]) -> Iterator[tuple[int, Blob]]:
+    """Yield the blobs that carry a mark about an input to all shards."""
+    for shard, head in note(mark, number, shards):
+        yield shard, Blob.of(head, None, None)

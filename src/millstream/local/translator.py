@@ -20,16 +20,20 @@ from millstream.local.stage_runner import StageRunner
 from millstream.physical import nodes
 from millstream.physical.node import Column, Guard, PhysicalNode
 from millstream.stage.hidden_columns import is_hidden
-from millstream.stage.pipeline import KEEP, MARK, TIME
+from millstream.stage.pipeline import KEEP, MARK, TIME, tagged_name
 from millstream.types import BIGINT, BOOLEAN, Type
 
 
 @dataclass
 class Translation:
-    """The surroundings of a run: sources, the runner of stages, and rows of nodes that have been run."""
+    """The surroundings of a run: sources, the runner of stages, and rows of nodes that have been run.
+
+    Branches of several queries take their rows from those of the stages that they share.
+    """
 
     sources: Sources
     stages: StageRunner
+    shared: tuple[Frame, ...] = ()
     _rows: dict[int, tuple[PhysicalNode, Frame]] = field(default_factory=dict)
 
     def frame(self, node: PhysicalNode) -> Frame:
@@ -178,6 +182,21 @@ def _explode(node: nodes.Explode, to: Translation) -> Frame:
 @to_rows.register
 def _stage(node: nodes.Stage, to: Translation) -> Frame:
     return to.stages.run(node, [to.frame(one.node) for one in node.sources])
+
+
+@to_rows.register
+def _branch(node: nodes.Branch, to: Translation) -> Frame:
+    tag = None if node.tag is None else node.tag[1]
+    rows = to.shared[tag or 0]
+    names = [ref.name if tag is None else tagged_name(tag, ref.name) for ref in rows.refs]
+    if node.branch is not None:
+        name, number = node.branch
+        mask = pc.equal(rows.columns[names.index(name)], number)
+        rows = rows.where(pc.fill_null(mask, False))
+    given = dict(zip(names, rows.pairs, strict=True))
+    types = {column.name: column.type for column in node.layout}
+    pairs = [(ColumnRef("", name, types[name]), given[inner][1]) for inner, name in node.columns]
+    return Frame.of([*pairs, (ColumnRef("", BATCH, BIGINT), rows.hidden[BATCH])], rows.count)
 
 
 @to_rows.register
