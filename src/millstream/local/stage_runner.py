@@ -167,8 +167,7 @@ class StageRunner:
                 full, rows = chance.choice((1, FULL_ROWS)), chance.randint(1, max(1, len(task)))
             read = task.to_batches(max_chunksize=rows)
             blobs += packed_blobs(pack(read, {"": Packer(source, number, shards, full)}))
-        # Rows that a lookup has made of one result of a stage are told apart by their order only.
-        if chance is not None and not source.chained:
+        if chance is not None:
             chance.shuffle(blobs)
         return blobs
 

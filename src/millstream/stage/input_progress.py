@@ -198,7 +198,8 @@ class InputProgress:
             self.bad += blob.bad
             self.seen += blob.bad
             pieces += blob.pieces(judged_by_piece=self._input.judged_by_piece)
-        for piece in sorted(pieces, key=lambda piece: piece.order):
+        pieces.sort(key=lambda piece: piece.order)
+        for piece in pieces:
             self.rows += 0 if piece.part is None else piece.part.num_rows
             self.seen += piece.rows if piece.first else 0
             if self._input.chained:
