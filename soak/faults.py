@@ -31,8 +31,11 @@ _COMPILE = (
     "-c",
     "from millstream.stage.precompile_stages import warm_up; warm_up(print)",
 )
-_PASSED, _FAILED = 0, 1
-"""Exit codes of pytest; all others are about the run and not about the tests."""
+_PASSED, _FAILED, _STOPPED = 0, 1, 2
+"""Exit codes of pytest, which two workers stop with after the first failure.
+
+All others are about the run and not about the tests.
+"""
 
 _FAILURE = re.compile(r"^(?:FAILED|ERROR) (\S+?(?:\[.*?\])?)(?= - |$)", re.MULTILINE)
 
@@ -447,7 +450,7 @@ class _Copy:
             code, tests = self._run(step, log), step is not _COMPILE
             if code is None and tests:
                 return "a timeout"
-            if code == _FAILED and tests:
+            if code in (_FAILED, _STOPPED) and tests:
                 return _first_failure(log)
             if code != _PASSED:
                 raise _CheckError(f"exit code {code}, see {log}")
