@@ -230,6 +230,20 @@ def test_state_is_bounded_by_the_windows(monkeypatch):
     assert (kernel.rows, store.chunks) == (0, {})
 
 
+def test_a_restart_after_any_batch_changes_nothing(monkeypatch):
+    """The kernel goes on meanwhile, and removes rows that have left from its memory now and then."""
+    monkeypatch.setattr(state_chunks, "SPARE", 10)
+    wanted = (call("sum", "v", range=100),)
+    kernel, store = OverAggregate(wanted), Store()
+    for start in range(0, 1000, 20):
+        times = pa.array(range(start, start + 20))
+        batch = tuples_of({"time": times, "v": times, "number": times}, 20), Frontier(start + 19, 0)
+        restarted = OverAggregate(wanted)
+        restarted.restore(*store.read())
+        assert run(restarted, [batch]) == run(kernel, [batch])
+        store.write(kernel.snapshot())
+
+
 def test_state_of_row_windows_is_bounded_by_the_keys(monkeypatch):
     monkeypatch.setattr(state_chunks, "SPARE", 10)
     kernel, store = OverAggregate((call("sum", "v", rows=3), call("min", "w", STRING))), Store()
