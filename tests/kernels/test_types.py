@@ -79,6 +79,14 @@ def decimal_columns(draw, kind):
     return [None if n is None else Decimal(n).scaleb(-type_.scale, DIGITS) for n in content]
 
 
+def test_a_null_among_long_decimals_adds_nothing():
+    type_, sum_type, _ = decimals["long"]
+    content = pa.array([Decimal("1.000"), None, Decimal("2.500"), None], type_)
+    tuples = tuples_of({"time": pa.array(range(4)), "v": content}, 4)
+    kernel = OverAggregate((OverSpec(AggregateSpec("sum", "v", "r", sum_type), rows=2),))
+    assert [str(row["r"]) for row in run(kernel, [(tuples, END)])] == ["1.000", "1.000", "3.500", "2.500"]
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.data(), st.sampled_from(list(decimals)), st.sampled_from(["sum", "avg"]))
 def test_sums_and_means_of_decimals_are_exact(data, kind, function):

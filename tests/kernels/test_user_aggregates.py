@@ -17,6 +17,7 @@ from millstream.kernels.column_names import KEY
 from millstream.kernels.core.kernel import Frontier, Kernel, Tuples
 from millstream.kernels.specs import OverUdaSpec, UdaSpec
 from millstream.kernels.udas.over_uda import OverUda
+from millstream.kernels.udas.stream_uda import BaseAggregate
 from millstream.syntax import parse_script
 from millstream.types import BIGINT
 
@@ -74,3 +75,33 @@ def test_what_many_silent_keys_leave_behind_is_tidied_up_and_nothing_else_is_los
     assert recovered.rows == kernel.rows == 3 + 6
     assert results(recovered, 102, range(50_000, 50_003)) == [3, 6, 9]
     assert results(kernel, 102, range(50_000, 50_003)) == [3, 6, 9]
+
+
+COUNTS = """
+CREATE AGGREGATE times_seen(Next BIGINT) : BIGINT {
+    TABLE seen(v BIGINT, n BIGINT);
+    INITIALIZE : { INSERT INTO seen VALUES (Next, 1); INSERT INTO RETURN VALUES (1); }
+    ITERATE    : { INSERT INTO seen SELECT Next, 0 WHERE Next NOT IN (SELECT v FROM seen);
+                   UPDATE seen SET n = n + 1 WHERE v = Next;
+                   INSERT INTO RETURN SELECT n FROM seen WHERE v = Next; }
+};
+"""
+
+
+def test_rows_that_have_changed_since_they_were_written_are_restored_as_they_are_now() -> None:
+    catalog = Catalog()
+    for statement in parse_script(COUNTS):
+        analyse(statement, catalog)
+    entry = catalog.aggregate("times_seen")
+    assert entry is not None
+    program = uda_compiler.compile_uda(checked_body(entry, [BIGINT], catalog), uda_compiler.BASE)
+    kernel = BaseAggregate((UdaSpec(program, ("v",), ("r",)),))
+    chunks: dict[str, pa.Table] = {}
+    for time in range(4):
+        # Each value once in each batch; the first ones are written before they change again.
+        assert results(kernel, time, range(3)) == [time + 1] * 3
+        change = kernel.snapshot()
+        chunks = {name: chunk for name, chunk in chunks.items() if name not in change.dropped} | change.added
+        restored = BaseAggregate((UdaSpec(program, ("v",), ("r",)),))
+        restored.restore(change.meta, chunks)
+        assert results(restored, time + 1, range(3)) == [time + 2] * 3
