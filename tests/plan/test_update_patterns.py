@@ -7,7 +7,7 @@ import pytest
 
 from millstream.plan.explain.plan_report import explained
 from millstream.plan.nodes import Node, RelationToStream
-from millstream.plan.update_patterns import UpdatePattern, update_pattern
+from millstream.plan.update_patterns import UpdatePattern, grows, update_pattern
 
 Plan = Callable[[str], Node]
 
@@ -151,3 +151,20 @@ def test_explain_shows_the_class_of_every_operator_that_varies(plan: Plan) -> No
 
 def test_windows_that_are_reported_when_they_end_have_no_class(plan: Plan) -> None:
     assert "monotonic" not in explained(plan("SELECT a, count(*) FROM s [TUMBLE 9 SECONDS] GROUP BY a"))
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("SELECT a, b FROM s [UNBOUNDED]", True),
+        ("SELECT DISTINCT a FROM s [UNBOUNDED]", True),
+        ("SELECT ISTREAM a, sum(b) AS n FROM s [UNBOUNDED] GROUP BY a", False),
+        ("SELECT a FROM s [RANGE 9 SECONDS]", False),
+    ],
+)
+def test_rows_of_aggregates_are_replaced_though_their_groups_only_grow(
+    plan: Plan, query: str, expected: bool
+) -> None:
+    relation = plan(query)
+    assert isinstance(relation, RelationToStream)
+    assert grows(relation.input) is expected
