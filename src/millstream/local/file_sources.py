@@ -9,6 +9,7 @@ from __future__ import annotations
 import glob
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -18,7 +19,7 @@ import pyarrow as pa
 from pyarrow import csv, parquet
 
 from millstream.catalog.entries import NOT_IN_SCHEMA, Reader, Stream, Table
-from millstream.errors import ExecutionError, NotExecutableError
+from millstream.errors import ExecutionError, MillstreamError, NotExecutableError
 from millstream.kernels.core.arrow_types import arrow_type
 from millstream.program.failures import OutsideError
 from millstream.program.interpreted_functions import from_text
@@ -48,29 +49,42 @@ class FileRows:
 
 def read_stream_files(stream: Stream) -> list[FileRows]:
     """Read the files of a stream in the order of their arrival."""
-    reader = _supported(stream.origin, f"stream '{stream.name}'")
-    if not reader.is_bounded:
-        raise NotExecutableError(
-            f"stream '{stream.name}' waits for files to come, and the local engine reads bounded input only",
-            hint="leave out follow 'true', or run without --engine local",
-        )
-    internal = stream.timestamp.column if stream.timestamp.kind.value == "internal" else None
-    fields = [field for field in stream.schema if field.name != internal]
-    return [_read(path, reader, fields, strict=True) for path in _paths(reader, f"stream '{stream.name}'")]
+    with _placed_at(stream):
+        reader = _supported(stream.origin, f"stream '{stream.name}'")
+        if not reader.is_bounded:
+            raise NotExecutableError(
+                f"stream '{stream.name}' waits for files, and the local engine reads bounded input only",
+                hint="leave out follow 'true', or run without --engine local",
+            )
+        internal = stream.timestamp.column if stream.timestamp.kind.value == "internal" else None
+        fields = [field for field in stream.schema if field.name != internal]
+        paths = _paths(reader, f"stream '{stream.name}'")
+        return [_read(path, reader, fields, strict=True) for path in paths]
 
 
 def read_table_files(table: Table) -> pa.Table:
     """Read the files of a table."""
     what = f"table '{table.name}'"
-    reader = _supported(table.origin, what)
-    if table.schema is None:
-        raise NotExecutableError(
-            f"{what} has no columns declared, and the local engine does not infer them",
-            hint="declare them in its CREATE TABLE, or run without --engine local",
-        )
-    read = [_read(path, reader, table.schema, strict=False).rows for path in _paths(reader, what)]
-    rows = [one.drop_columns([ROW]) for one in read]
-    return pa.concat_tables(rows) if rows else _schema(table.schema).empty_table()
+    with _placed_at(table):
+        reader = _supported(table.origin, what)
+        if table.schema is None:
+            raise NotExecutableError(
+                f"{what} has no columns declared, and the local engine does not infer them",
+                hint="declare them in its CREATE TABLE, or run without --engine local",
+            )
+        read = [_read(path, reader, table.schema, strict=False).rows for path in _paths(reader, what)]
+        rows = [one.drop_columns([ROW]) for one in read]
+        return pa.concat_tables(rows) if rows else _schema(table.schema).empty_table()
+
+
+@contextmanager
+def _placed_at(relation: Stream | Table) -> Iterator[None]:
+    """Give errors in reading a relation the place of its declaration."""
+    try:
+        yield
+    except MillstreamError as error:
+        error.place = error.place or relation.place
+        raise
 
 
 def _supported(origin: object, what: str) -> Reader:
@@ -235,19 +249,22 @@ def _csv_records(
 
     converters = [_text_converter(field.type) for field in fields]
     if has_header and lines:
-        _check_header(path, next(cells(lines[:1])), fields)
+        _check_header(path, lines[0], next(cells(lines[:1])), fields)
         lines = lines[1:]
     for line, values in zip(lines, cells(lines) if lines else (), strict=True):
         yield (line, values), converters
 
 
-def _check_header(path: Path, header: Sequence[str | None] | None, fields: Sequence[Field]) -> None:
+def _check_header(
+    path: Path, line: str, header: Sequence[str | None] | None, fields: Sequence[Field]
+) -> None:
     """Refuse a header that names other columns than the schema, instead of mixing them up."""
     names = [field.name for field in fields]
     if header is None or [(cell or "").strip().lower() for cell in header] != [n.lower() for n in names]:
         raise ExecutionError(
-            f"the header of '{path}' does not name the columns {', '.join(names)}",
-            hint="declare the columns in the order of the file",
+            f"{path} has the header ({', '.join(cell.strip() for cell in line.split(','))}), "
+            f"and not ({', '.join(names)})",
+            hint="correct the names or their order in the schema, or drop the option header if there is none",
         )
 
 
