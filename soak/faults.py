@@ -116,7 +116,7 @@ FAULTS = (
         "    _, last = np.unique(ids[::-1], return_index=True)\n"
         "    return table.take(pa.array(len(ids) - 1 - last))\n",
         "    _, last = np.unique(ids, return_index=True)\n    return table.take(pa.array(last))\n",
-        ("kernels/test_user_windows.py", "engine/test_user_aggregates.py"),
+        ("kernels/test_user_aggregates.py", "kernels/test_user_windows.py"),
     ),
     Fault(
         "merge-changes-the-front",
@@ -167,7 +167,7 @@ FAULTS = (
         "physical/scan_sharing.py",
         "place = shared.members.index(number)",
         "place = number",
-        ("physical", "engine/test_patterns.py"),
+        ("physical",),
     ),
     Fault(
         "null-keys-meet",
@@ -183,7 +183,7 @@ FAULTS = (
         "physical/flow.py",
         "ex.constant(str(mine), INT)",
         'ex.constant("0", INT)',
-        ("engine/test_ties.py", "engine/test_unions.py"),
+        ("runtime/test_unions.py", "engine/test_ties.py"),
     ),
     Fault(
         "rows-counted-by-shard",
