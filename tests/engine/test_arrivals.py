@@ -9,9 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from millstream.stage.pipeline import Input, Pipeline
-from oracle import answer
+from oracle import Arrivals, Row, answer
+from tests.engine import simulated
 from tests.engine.simulation import Simulation
 from tests.engine.streams import Source, sources
+from tests.physical.planning import planned
 
 
 def pipeline(*inputs: Source, late: bool = False) -> Pipeline:
@@ -43,3 +45,13 @@ def test_the_oracle_finds_the_same_tuples_late(source, cuts, shards, chance):
             forgetful=True,
         )
         assert rows(simulation.run(source.for_the_engine(), cuts)) == sorted(map(str, wanted))
+
+
+def test_a_window_waits_for_a_source_partition_that_has_not_spoken() -> None:
+    script = "CREATE STREAM s (v INT, t INT) ORDER BY t; SELECT count(*) FROM s [TUMBLE 10];"
+    both = [Row({"v": 1, "t": 1}), Row({"v": 2, "t": 25})], [Row({"v": 3, "t": 5}), Row({"v": 4, "t": 15})]
+    for partitions, expected in (((both[0], []), []), (both, [(10, 2)])):
+        for seed in range(5):
+            inputs = {"s": Arrivals([list(partition) for partition in partitions])}
+            found = simulated.run(planned(script), inputs, random.Random(seed), ended=False)
+            assert found == expected
