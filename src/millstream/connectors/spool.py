@@ -71,7 +71,14 @@ class Spool:
             raise self._cannot_write(error) from error
 
     def _resume(self) -> None:
-        """Continue after the last file of an earlier listener, even if the clock was put back."""
+        """Continue after the last file of an earlier listener, even if the clock was put back.
+
+        That file may have been removed, which the directory's modification time tells. The next file gets a
+        later millisecond.
+        """
+        self._last_modified = self._directory.stat().st_mtime_ns // 1_000_000
+        if time.time_ns() // 1_000_000 == self._last_modified:
+            time.sleep(0.001)
         for path in sorted(self._directory.glob("*.parquet")):
             self._last_modified = max(
                 self._last_modified, path.stat().st_mtime_ns // 1_000_000, _number(path)
