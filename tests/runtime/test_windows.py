@@ -54,6 +54,17 @@ CASES = {
         1    | 60.0 | 4
         """,
     ),
+    "the first rows of each window in an order of their own": (
+        """
+        SELECT item, count(*) AS n, window_end, rank() OVER (ORDER BY count(*) DESC) AS place
+        FROM Bid [RANGE 4 SLIDE 4] GROUP BY item ORDER BY n DESC, item DESC LIMIT 1
+        """,
+        """
+        item | n | window_end | place
+        1    | 2 | 4          | 1
+        2    | 1 | 8          | 1
+        """,
+    ),
     # Windows of 4, every 2: one that holds nothing gives no row.
     "a window is complete when time has passed its end and the last one at the end": (
         """

@@ -23,6 +23,7 @@ from millstream.kernels.specs import (
     SetOperationSpec,
     SlideSpec,
     UdaSpec,
+    WindowRankSpec,
     WindowSpec,
 )
 
@@ -171,6 +172,7 @@ KernelSpec = (
     | RetimeSpec
     | ArrivalNumbersSpec
     | WindowSpec
+    | WindowRankSpec
     | OverAggregatesSpec
     | OverUdasSpec
     | ActiveAggregateSpec

@@ -23,6 +23,7 @@ def is_relation(query: Query) -> bool:
             return (
                 query.facts is not None
                 and query.to_stream is None
+                and not query.is_ranked
                 and takes_relations(query)
                 and any(map(has_content, query.items()))
                 and not _is_reported(query)
