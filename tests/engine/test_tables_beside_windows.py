@@ -14,17 +14,25 @@ QUERIES = (
     "a.v, b.w, n.name FROM a [RANGE 3], b [RANGE 3], names n WHERE a.k = b.k AND a.k = n.k",
     "a.v, b.w, n.name FROM a [ROWS 2] JOIN b [RANGE 3] ON a.k = b.k LEFT JOIN names n ON a.k = n.k",
     "a.v, b.w, n.name FROM a [RANGE 3] LEFT JOIN b [RANGE 3] ON a.k = b.k LEFT JOIN names n ON b.k = n.k",
-    "a.v, b.w, m.name FROM names m, a [RANGE 4 SLIDE 2], names n, b [RANGE 3]"
-    " WHERE a.k = b.k AND (a.k = n.k OR n.k IS NULL) AND b.k <= m.k",
+    (
+        "a.v, b.w, m.name FROM names m, a [RANGE 4 SLIDE 2], names n, b [RANGE 3]"
+        " WHERE a.k = b.k AND (a.k = n.k OR n.k IS NULL) AND b.k <= m.k"
+    ),
     "n.name, d.c FROM (SELECT k, count(*) AS c FROM a [RANGE 3] GROUP BY k) d JOIN names n ON d.k = n.k",
-    "n.name, count(*) AS c FROM (SELECT DISTINCT k, v FROM a [RANGE 3]) d JOIN names n ON d.k = n.k"
-    " GROUP BY n.name",
-    "d.k, d.v FROM (SELECT k, v FROM a [RANGE 3] EXCEPT SELECT k, w FROM b [RANGE 4]) d"
-    " LEFT ANTI JOIN names n ON d.k = n.k",
+    (
+        "n.name, count(*) AS c FROM (SELECT DISTINCT k, v FROM a [RANGE 3]) d JOIN names n ON d.k = n.k"
+        " GROUP BY n.name"
+    ),
+    (
+        "d.k, d.v FROM (SELECT k, v FROM a [RANGE 3] EXCEPT SELECT k, w FROM b [RANGE 4]) d"
+        " LEFT ANTI JOIN names n ON d.k = n.k"
+    ),
     "d.k, d.v FROM (SELECT k, v FROM a [ROWS 3]) d LEFT SEMI JOIN names n ON d.k = n.k",
     "a.v FROM a [RANGE 3] LEFT SEMI JOIN names n ON a.k = n.k",
-    "d.v, e.v FROM (SELECT a.k, a.v FROM a [ROWS 3] JOIN names n ON a.k = n.k) d"
-    " FULL JOIN b [RANGE 3] e ON d.k = e.k",
+    (
+        "d.v, e.v FROM (SELECT a.k, a.v FROM a [ROWS 3] JOIN names n ON a.k = n.k) d"
+        " FULL JOIN b [RANGE 3] e ON d.k = e.k"
+    ),
 )
 
 

@@ -10,8 +10,8 @@ from sqlglot import exp
 
 from millstream.analysis.queries.resolved_expression import ColumnRef, Expr
 from millstream.analysis.types.coercion import common_type
-from millstream.local.expressions import compile_expression
 from millstream.kernels.column_names import OP
+from millstream.local.expressions import compile_expression
 from millstream.local.frame import Frame
 from millstream.physical.nodes import Lookup
 from millstream.stage.pipeline import MARK
