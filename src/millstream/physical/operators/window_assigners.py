@@ -80,7 +80,8 @@ class AssignerPlanner:
             case RowWindow(range=Rows(count), slide=Rows(slide_)):
                 emit = window.emit_every.count if isinstance(window.emit_every, Rows) else None
                 before = () if window.by_arrival else in_order
-                return WindowPlacement(RowWindows(count, slide_, emit, per), BIGINT, before=before)
+                rows = RowWindows(count, slide_, emit, per, window.by_arrival)
+                return WindowPlacement(rows, BIGINT, before=before)
             case TupleSlideWindow(range=range_, every=Rows(every), by_rank=by_rank):
                 is_marked = not by_rank and every > 1  # if every tuple ends a window, none need be marked
                 tuples = TupleSlideWindows(self._units(range_), every, not is_marked, per)
