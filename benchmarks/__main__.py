@@ -31,7 +31,7 @@ PAGES = (
     Page(
         "aggregates",
         "User-defined aggregates: the paper's experiments, built-ins and peers",
-        ("sizes", "bidders", "slides", "whole", "compiling"),
+        ("sizes", "bidders", "slides", "time_slides", "whole", "compiling"),
     ),
     Page(
         "patterns",

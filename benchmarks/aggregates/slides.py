@@ -47,7 +47,7 @@ results, which is checked."""
 
 
 def measure(size: Size, directory: Path) -> Section:
-    batches = _batches(size.rows)
+    batches = batches_of(size.rows)
     table = [["SLIDE", "done by", "tuples/s", "rows of state"]]
     rates: dict[str, list[tuple[float, float]]] = {PANES: [], TUPLES: []}
     state: dict[str, list[tuple[float, float]]] = {PANES: [], TUPLES: []}
@@ -103,7 +103,7 @@ def _run(kernel: Kernel, batches: list[tuple[Tuples, Frontier]]) -> tuple[float,
     return time.perf_counter() - start, kernel.rows, total
 
 
-def _batches(rows: int) -> list[tuple[Tuples, Frontier]]:
+def batches_of(rows: int) -> list[tuple[Tuples, Frontier]]:
     values = np.random.default_rng(3).integers(0, 100, rows)
     batches = []
     for start in range(0, rows, AT_ONCE):

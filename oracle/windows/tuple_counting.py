@@ -17,8 +17,9 @@ from oracle.windows.window_reports import Line, Reported
 def rows(window: RowWindow, line: Line) -> Reported:
     """Report row windows; a result has the largest timestamp of its partition up to its last tuple.
 
-    Windows completed by the end of the input have the largest of the whole stream, as no result may be older
-    than a promise.
+    The end of the input completes the window that ends next: the latest tuples do not become fewer. Windows
+    that count arrivals are the Window-ID paper's, and all that have a tuple are completed. Their results have
+    the largest timestamp of the whole stream, as no result may be older than a promise.
     """
     relation = line.relation
     sizes = RowSliding(window.range.count, window.slide.count)
@@ -30,7 +31,8 @@ def rows(window: RowWindow, line: Line) -> Reported:
             times = [*itertools.accumulate(map(moment, members), max)]
         for wid, _ in sizes.windows([()] * len(members)):
             ranks = sizes.ranks(wid)
-            if ranks.stop <= len(members) or ended:
+            is_next = ranks.stop - window.slide.count < len(members)
+            if ranks.stop <= len(members) or (ended and (is_next or window.by_arrival)):
                 time = times[ranks.stop - 1] if ranks.stop <= len(members) else line.closing()
                 report = Report(wid, ranks.start, ranks.stop, wid, time)
                 contents.append((report, members[max(ranks.start, 0) : ranks.stop]))

@@ -237,7 +237,7 @@ class Drawing:
             kind = self.chance.choice(_JOINS)
             text += f" {kind} {other.text} ON {' AND '.join(on)}"
             columns += () if "SEMI" in kind or "ANTI" in kind else other.columns
-        if self.chance.random() < 0.1 and any(c.endswith(".k") for c in columns):
+        if self.chance.random() < 0.2 and any(c.endswith(".k") for c in columns):
             alias = self._alias()
             key = self.chance.choice([c for c in columns if c.endswith(".k")])
             text += f" {self.chance.choice(_JOINS)} names AS {alias} ON {key} = {alias}.k"

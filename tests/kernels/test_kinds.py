@@ -59,12 +59,15 @@ def test_q2_rows_of_the_whole_stream_are_divided_by_group_by():
 
 
 def test_q4_rows_of_each_partition():
-    assert results(kernel(RowWindows(3, 2, per=BY_KEY)), (BIDS, end(9)), columns=COLUMNS) == [
+    found = [
         (4, 0, -1, 2, "a", 2, 5),
         (9, 0, -1, 2, "b", 2, 18),
         (9, 1, 1, 4, "a", 2, 12),
-        (9, 1, 1, 4, "b", 1, 16),
     ]
+    assert results(kernel(RowWindows(3, 2, per=BY_KEY)), (BIDS, end(9)), columns=COLUMNS) == found
+    by_arrival = RowWindows(3, 2, per=BY_KEY, by_arrival=True)
+    every = [*found, (9, 1, 1, 4, "b", 1, 16)]
+    assert results(kernel(by_arrival), (BIDS, end(9)), columns=COLUMNS) == every
 
 
 def test_a_partition_may_have_several_groups():

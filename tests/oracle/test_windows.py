@@ -91,8 +91,7 @@ def test_a_row_window_slides_by_one_row_if_nothing_else_is_said() -> None:
         ("1", "0", "1"),
         ("2", "1", "3"),
         ("2", "2", "6"),
-        ("2", "3", "4"),
-    ]
+    ], "the two latest tuples do not become fewer because the input ends"
 
 
 def test_row_windows_do_not_count_late_tuples_generous_or_not() -> None:

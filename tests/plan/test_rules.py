@@ -72,12 +72,11 @@ def test_push_filter_into_join(plan: Plan) -> None:
     query = plan("SELECT name FROM s JOIN k ON s.a = k.a WHERE b > 1 AND name <> 'x' AND b > length(name)")
     assert after(query, push_filter_into_join) == shown("""
         Project k.name
-        └─ Filter s.b > length(k.name)
-           └─ TableJoin inner ON s.a = k.a
-              ├─ Filter s.b > 1
-              │  └─ StreamScan s from kafka ORDER BY t
-              └─ Filter k.name <> 'x'
-                 └─ TableScan k from csv 'k.csv'
+        └─ TableJoin inner ON s.a = k.a AND s.b > length(k.name)
+           ├─ Filter s.b > 1
+           │  └─ StreamScan s from kafka ORDER BY t
+           └─ Filter k.name <> 'x'
+              └─ TableScan k from csv 'k.csv'
     """)
 
 

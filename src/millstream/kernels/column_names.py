@@ -28,6 +28,9 @@ PLACED = "__ms_placed"
 INSIDE = "__ms_inside"
 """A column that tells which tuples count; the others are in the stream, but not wanted in its windows."""
 
+TUPLE = "__ms_tuple"
+"""A column that is true for tuples, and NULL for the results of panes among them."""
+
 SIDE = "__ms_side"
 """The column (tinyint) that tells which input a row is of, where there are two."""
 

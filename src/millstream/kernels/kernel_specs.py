@@ -22,6 +22,7 @@ from millstream.kernels.specs import (
     SemiAntiJoinSpec,
     SetOperationSpec,
     SlideSpec,
+    TimePaneSpec,
     UdaSpec,
     WindowSpec,
 )
@@ -85,6 +86,15 @@ class ActiveUdaSpec:
 
     call: OverUdaSpec
     origins: int
+
+
+@dataclass(frozen=True)
+class PaneUdasSpec:
+    """Aggregates of the user's over panes of time; tuples pass too if ``keeps_tuples``."""
+
+    calls: tuple[TimePaneSpec, ...]
+    group_by: tuple[str, ...]
+    keeps_tuples: bool
 
 
 @dataclass(frozen=True)
@@ -175,6 +185,7 @@ KernelSpec = (
     | OverUdasSpec
     | ActiveAggregateSpec
     | ActiveUdaSpec
+    | PaneUdasSpec
     | StreamUdasSpec
     | StreamUnionSpec
     | PatternSpec

@@ -22,6 +22,7 @@ _BY_FIELDS: dict[type, str] = {
     kernel_specs.OverUdasSpec: "udas.over_uda.OverUda",
     kernel_specs.ActiveAggregateSpec: "over.active_expiration.ActiveAggregate",
     kernel_specs.ActiveUdaSpec: "udas.active_uda.ActiveUda",
+    kernel_specs.PaneUdasSpec: "udas.time_panes.TimePanes",
     kernel_specs.StreamUdasSpec: "udas.stream_uda.BaseAggregate",
     kernel_specs.StreamUnionSpec: "relational.stream_union.StreamUnion",
     kernel_specs.PatternGroupSpec: "patterns.pattern_match.PatternMatches",

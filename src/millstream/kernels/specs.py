@@ -158,6 +158,22 @@ class PaneSpec:
 
 
 @dataclass(frozen=True)
+class TimePaneSpec:
+    """Panes of time of a call: two in each period, the second after ``cut``, or one if that is 0.
+
+    A period begins at the origin; the first of two panes may not count. ``types`` are those of results of
+    panes for the combining version; ``user.whole`` is the column that tells them from tuples.
+    """
+
+    user: UdaSpec
+    period: int
+    origin: int
+    cut: int
+    first_counts: bool
+    types: tuple[pa.DataType, ...]
+
+
+@dataclass(frozen=True)
 class OverUdaSpec:
     """An aggregate of the user's over the tuple and those before it, as in OverSpec.
 

@@ -60,12 +60,16 @@ class NowWindows:
 
 @dataclass(frozen=True)
 class RowWindows:
-    """Window w has the tuples from (w+1)*slide-range, counted from 0, to (w+1)*slide."""
+    """Window w has the tuples from (w+1)*slide-range, counted from 0, to (w+1)*slide.
+
+    The end of the input completes the window that ends next; of windows that count arrivals, all with tuples.
+    """
 
     range: int
     slide: int
     emit: int | None = None
     per: Columns = WHOLE
+    by_arrival: bool = False
 
 
 @dataclass(frozen=True)

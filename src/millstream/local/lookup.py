@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from millstream.analysis.queries.resolved_expression import ColumnRef, Expr
 from millstream.analysis.types.coercion import common_type
+from millstream.kernels.column_names import OP
 from millstream.local.expressions import compile_expression
 from millstream.local.frame import Frame
 from millstream.physical.nodes import Lookup
@@ -21,10 +22,13 @@ _BLOCK = 100_000
 
 
 def looked_up(node: Lookup, left: Frame, right: Frame) -> Frame:
-    """Return the rows of a join; rows of a stage's report pass as they are."""
+    """Return the rows of a join; rows of a stage's report and retractions pass as they are."""
     rows, table = (left, right) if node.stream_is_left else (right, left)
     table = table.without_hidden(lambda name: True)
     marks = rows.hidden[MARK].is_valid().to_pylist() if node.marked else [False] * rows.count
+    if node.signed:
+        ops = rows.hidden[OP].to_pylist()
+        marks = [mark or op < 0 for mark, op in zip(marks, ops, strict=True)]
     matches: list[list[int]] = [[] for _ in range(rows.count)]
     for one, other in _matching(rows, table, node.condition):
         if not marks[one]:

@@ -164,13 +164,17 @@ class Align(PhysicalNode):
 
 @dataclass(frozen=True)
 class Lookup(PhysicalNode):
-    """Joins rows with a table as it is; reports of a stage pass through it where it is ``marked``."""
+    """Joins rows with a table as it is; reports of a stage pass through it where it is ``marked``.
+
+    Retractions pass too if rows are changes that are ``signed``: they retract all that the row has met.
+    """
 
     left: PhysicalNode
     right: PhysicalNode
     kind: str
     condition: Expr | None
     marked: bool = False
+    signed: bool = False
 
     @property
     def stream_is_left(self) -> bool:

@@ -41,13 +41,8 @@ def of_tuples(node: nodes.Node) -> nodes.Windowed | None:
             return node
         case nodes.Rename() | nodes.Filter() | nodes.Project():
             return of_tuples(node.input)
-        case nodes.TableJoin(kind=kind):
-            stream, fits = (
-                (node.left, kind in ("inner", "cross", "left", "anti"))
-                if node.left.streaming
-                else (node.right, kind in ("inner", "cross", "right"))
-            )
-            return of_tuples(stream) if fits else None
+        case nodes.TableJoin():
+            return of_tuples(node.left if node.left.streaming else node.right)
         case _:
             return None
 
@@ -131,8 +126,6 @@ def _operator(node: nodes.Node) -> str | None:
         case nodes.Windowed():
             if any(not column.type.is_known for column in node.schema):
                 return f"a maintained relation over '{node.alias}', whose columns only Spark knows,"
-        case nodes.TableJoin() if varies(node) and of_tuples(node) is None:
-            return f"the {node.kind.upper()} JOIN of a table with a maintained relation"
         case nodes.WindowAggregate() if any(call.user is not None for call in node.aggregates):
             below = [n for n in maintained(node.input) if not isinstance(n, nodes.Filter | nodes.Project)]
             if any(isinstance(n, nodes.WindowAggregate) for n in below):

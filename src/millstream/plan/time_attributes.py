@@ -6,14 +6,18 @@ UNION ALL. Every other operator preserves only the promise about the timestamp.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from sqlglot import exp
 
 from millstream.analysis.queries.call_nodes import OverCall
 from millstream.analysis.queries.resolved_expression import ColumnRef
+from millstream.catalog.entries import OrderedPerPromise, Promise, PunctuationPromise, Stream
 from millstream.plan import nodes
 from millstream.quantity import Duration
 from millstream.syntax import nodes as syntax
-from millstream.windows.window_spec import RowWindow
+from millstream.types import Kind
+from millstream.windows.window_spec import RangeWindow, RowWindow
 
 
 def attribute_beside_time(node: nodes.Windowed) -> ColumnRef | None:
@@ -86,6 +90,33 @@ def arrives(node: nodes.Node) -> bool:
         or (isinstance(below, nodes.StreamUnion) and below.all)
         for below in node.walk()
     )
+
+
+def is_apart(stream: Stream | None, windowed: nodes.Windowed, keys: Iterable[ColumnRef]) -> bool:
+    """Tell whether groups belong to sub-streams with promises of their own, so that each can go by its own.
+
+    They do if what tells sub-streams apart is among what tells groups apart.
+    """
+    window = windowed.window
+    if stream is None or not isinstance(window, RangeWindow) or window.emit_every is not None:
+        return False
+    own = {c.name.lower(): c for c in windowed.input.schema}
+    if not arrives(windowed.input):
+        return False
+    grouped = {
+        sources_of(windowed.input, own[key.name.lower()])[0] for key in keys if key.name.lower() in own
+    }
+    # Two zeros are one group and two sub-streams.
+    plain = {f.name.lower() for f in stream.schema if f.type.kind not in (Kind.FLOAT, Kind.DOUBLE)}
+    return any(per and per <= grouped & plain for per in map(_told_apart, stream.promises))
+
+
+def _told_apart(promise: Promise) -> set[str]:
+    """Return what tells apart the sub-streams of a promise about the timestamp."""
+    match promise:
+        case OrderedPerPromise(columns=columns, on=None) | PunctuationPromise(per=columns, on=None):
+            return {name.lower() for name in columns}
+    return set()
 
 
 def sources_of(node: nodes.Node, column: ColumnRef) -> tuple[str | None, ...]:

@@ -110,7 +110,7 @@ class RelationParser(WindowParser):
             table.set("sample", self._sample())
         return self._with_alias(table, first)
 
-    def _stream(self, table: nodes.StreamTable, first: Token) -> exp.Expr:
+    def _stream(self, table: nodes.StreamTable | nodes.StreamSubquery, first: Token) -> exp.Expr:
         if self.at("["):
             table.set("window", self.stream_window())
         if self.at_pattern:
@@ -155,9 +155,8 @@ class RelationParser(WindowParser):
         self.leave()
         if isinstance(inner, exp.Values) and inner.args.get("alias") is None:
             return self._with_alias(inner, opening)
-        if self.at("[") and isinstance(inner, exp.Query):
-            window = self.stream_window()
-            return self._with_alias(nodes.WindowedSubquery(this=inner, window=window), opening)
+        if isinstance(inner, exp.Query) and (self.at("[") or self.at_pattern):
+            return self._stream(nodes.StreamSubquery(this=inner), opening)
         return self._with_alias(exp.Subquery(this=inner), opening)
 
     def values(self) -> exp.Values:

@@ -15,7 +15,7 @@ from millstream.ir.value_kinds import TRUTH, kind_of
 from millstream.program.program import CatalogRows, Program, dtype_of
 
 BASE, RUNNING, ROWS, RANGE, ACTIVE, CONTENT = "base", "running", "rows", "range", "active", "content"
-WHOLE_TABLE, AGAIN, TUMBLE = "whole", "again", "tumble"
+WHOLE_TABLE, AGAIN, TUMBLE, PANE = "whole", "again", "tumble", "pane"
 WINDOWS = (ROWS, RANGE, ACTIVE, AGAIN)
 _GATHERED = (CONTENT, WHOLE_TABLE)
 _HELD = {
@@ -25,6 +25,7 @@ _HELD = {
     RANGE: ("alive", "latest"),
     AGAIN: ("alive", "latest"),
     TUMBLE: ("alive", "seen"),
+    PANE: ("alive",),
 }
 """The modes whose loops look at one instance after the other, and what is then at hand besides its tables."""
 

@@ -10,6 +10,7 @@ There is a way to run an aggregate for each row of the table "which version runs
 | active | the same, but EXPIRE runs when a tuple leaves, and what it returns goes out too |
 | again | what has left goes, then the base version sees all that is in the window |
 | tumble | of each slot the last tuples: INITIALIZE, ITERATE for each further one, and at the end TERMINATE |
+| pane | INITIALIZE for the first tuple of a pane, ITERATE for others, and after its last one TERMINATE |
 | content | for a whole window: INITIALIZE, ITERATE for each further tuple, TERMINATE |
 | whole | the same for a group of a table, where all counts that is returned, and not only at the end |
 """
@@ -26,6 +27,7 @@ from millstream.codegen.udas.program_emitter import (
     AGAIN,
     BASE,
     CONTENT,
+    PANE,
     RANGE,
     ROWS,
     RUNNING,
@@ -42,6 +44,7 @@ __all__ = [
     "AGAIN",
     "BASE",
     "CONTENT",
+    "PANE",
     "RANGE",
     "ROWS",
     "RUNNING",
@@ -83,6 +86,8 @@ def _emitter(mode: str) -> type[ProgramEmitter]:
             return ActiveProgramEmitter
         case "tumble":
             return _TumbleProgramEmitter
+        case "pane":
+            return _PaneProgramEmitter
         case _:
             return _ContentProgramEmitter
 
@@ -142,6 +147,26 @@ class _TumbleProgramEmitter(ProgramEmitter):
                     self._code.clear()
                     with writer.deeper("if forget:"):
                         writer.lines(f"{alive} = 0", f"{seen} = 0")
+        writer.line("    return out, returned")
+
+
+class _PaneProgramEmitter(ProgramEmitter):
+    """Writes the loop over the tuples of panes, whose last tuples are known."""
+
+    def _functions(self) -> None:
+        writer = self._writer
+        self._start("run", "count, codes, lasts")
+        with writer.deeper(), self._tuples():
+            writer.line("mark = out")
+            parameters = self._parameters()
+            self._enter(self._code, parameters)
+            self._came(parameters)
+            with writer.deeper("if lasts[i] == 0:"):
+                writer.line("out = mark")
+            with writer.deeper("else:"):
+                self._code.block("TERMINATE", [])
+                self._code.clear()
+                writer.line(f"{self._of('alive')} = 0")
         writer.line("    return out, returned")
 
 

@@ -21,7 +21,7 @@ from millstream.kernels.aggregates.moments import PAIRS, SHAPE, VARIANCE, Moment
 from millstream.kernels.aggregates.percentiles import OrderStatistics
 from millstream.kernels.core.column_codec import check_type, is_long_decimal
 from millstream.kernels.specs import USER, AggregateSpec
-from millstream.kernels.udas.content_uda import ContentUda
+from millstream.kernels.udas.content_uda import ContentUda, PaneRows
 
 ARGUMENTS = b"millstream.arguments"
 """Metadata key of the argument types in a table of state."""
@@ -156,12 +156,17 @@ def _recomputed(spec: AggregateSpec, types: pa.Schema, *, in_order: bool) -> Rec
     return Recomputed(
         _label(spec),
         {name: types.field(name).type for name in names},
-        ContentUda(spec.parameters[0]) if spec.function == USER else summary(spec),
+        _of_user(spec) if spec.function == USER else summary(spec),
         needed=[] if takes_nulls else needed,
         condition=spec.condition,
         distinct=drops_copies(spec),
         in_order=in_order,
     )
+
+
+def _of_user(spec: AggregateSpec) -> ContentUda | PaneRows:
+    program = spec.parameters[0]
+    return PaneRows(program) if program.mode == "pane" else ContentUda(program)
 
 
 def _distinct(spec: AggregateSpec, types: pa.Schema, *, in_order: bool) -> Recomputed:

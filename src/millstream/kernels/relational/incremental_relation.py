@@ -57,6 +57,9 @@ class IncrementalRelation(CompleteInstants):
         self._keys = KeyTable()
         self._ids = KeyTable()
         self._row_of_id = Buffer(np.int32, -1)
+        self._same_id = Buffer(np.int32, -1)
+        """The previous row with the identity of each row: a lookup may give a change several rows."""
+
         self._enter = Buffer(np.int64)
         self._until = Buffer(np.int64)
         self._foreseen = Buffer(np.int64)
@@ -109,16 +112,18 @@ class IncrementalRelation(CompleteInstants):
         self._append(came, enter, until)
         if ID in names:
             ids = self._codes_of_ids(columns)
-            self._row_of_id.resize(len(self._ids))
-            arrays = self._row_of_id.data, self._until.data, self._retracted.data
-            ended = np.empty(len(order) - len(entering), np.int32)
-            count = _identify(frozen(ids), frozen(ops), frozen(order), first, *arrays, ended)
+            arrays = self._until.data, self._retracted.data
+            ended = np.empty(len(self._enter), np.int32)
+            count = _identify(frozen(ids), frozen(ops), frozen(order), first, self._of_ids(), *arrays, ended)
             self._note_moved(ended[:count])
 
     def _codes_of_ids(self, columns: pa.Table) -> Codes:
         """Return codes of identities; those of different sides never match."""
         one, two = (_numbers(columns, name, np.int64) for name in (ID, ID2))
         return self._ids.codes(one, two + (self._side_of(columns).astype(np.int64) << 62))
+
+    def _of_ids(self) -> tuple[Codes, Codes]:
+        return self._row_of_id.resize(len(self._ids)), self._same_id.resize(len(self._enter))
 
     def _stay(self, columns: pa.Table, order: Integers) -> tuple[Integers, Integers]:
         sides = self._side_of(columns)
@@ -229,8 +234,9 @@ class IncrementalRelation(CompleteInstants):
         self._status.view[first:] = status
         if ID in columns.column_names:
             ids = self._codes_of_ids(columns)
-            self._row_of_id.resize(len(self._ids))
-            self._row_of_id.view[ids] = np.arange(first, first + len(ids))
+            added = frozen(np.ones(len(ids), np.int8)), frozen(enter)
+            arrays = self._until.data, self._retracted.data
+            _identify(frozen(ids), *added, first, self._of_ids(), *arrays, np.empty(0, np.int32))
         rows = first + np.flatnonzero(status == _IS_IN)
         self._resume(rows[np.argsort(self._enter.view[rows], kind="stable")])
 
@@ -363,22 +369,27 @@ def _identify(
     ops: Array,
     order: Integers,
     first: int,
-    row_of_id: Codes,
+    of_ids: tuple[Codes, Codes],
     until: Integers,
     retracted: Bytes,
     ended: Codes,
 ) -> int:
-    """Assign rows from ``first`` on to entering identities, and end the rows of retracted ones."""
+    """Assign rows from ``first`` on to entering identities, and end all rows of retracted ones."""
+    row_of_id, same_id = of_ids
     row, count = first, 0
     for i in range(len(ids)):
         if ops[i] > 0:
+            same_id[row] = row_of_id[ids[i]]
             row_of_id[ids[i]] = row
             row += 1
         else:
             found = row_of_id[ids[i]]
-            if found >= 0:
-                until[found] = order[i] - 1
-                retracted[found] = 1
-                ended[count] = found
-                count += 1
+            while found >= 0:
+                if until[found] >= order[i] - 1:
+                    until[found] = order[i] - 1
+                    retracted[found] = 1
+                    ended[count] = found
+                    count += 1
+                found = same_id[found]
+            row_of_id[ids[i]] = -1
     return count

@@ -1,4 +1,4 @@
-"""A UDA over the content of windows, which it sees from the first tuple to the last."""
+"""Results of a UDA over windows, from their tuples or from the results of panes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pyarrow as pa
 from millstream.kernels.aggregates.accumulator import Parts
 from millstream.kernels.aggregates.content_aggregates import Elements
 from millstream.kernels.core.buffers import frozen
+from millstream.kernels.udas.compiled_machine import Returned
 from millstream.kernels.udas.machine_protocol import machine_of
 from millstream.kernels.udas.returned_rows import lists
 from millstream.program.program import Program
@@ -32,3 +33,14 @@ class ContentUda:
         parameters = machine.encoded(table, names)
         returned = machine.call("run", elements.count, arguments, parameters)
         return (lists(machine.program, elements.count, returned),)
+
+
+class PaneRows:
+    """A summary with the rows that a UDA returned for the panes of each window, as they are."""
+
+    def __init__(self, program: Program | PythonProgram) -> None:
+        self._program = program
+
+    def __call__(self, elements: Elements) -> Parts:
+        columns = tuple(elements.array(i) for i in range(len(elements.columns)))
+        return (lists(self._program, elements.count, Returned(elements.windows, columns)),)

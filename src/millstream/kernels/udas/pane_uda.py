@@ -14,12 +14,12 @@ import pyarrow as pa
 
 from millstream.kernels.column_names import KEY, KEY2
 from millstream.kernels.core.arrow_types import arrow_type
-from millstream.kernels.core.buffers import Integers, frozen
+from millstream.kernels.core.buffers import frozen
 from millstream.kernels.core.kernel import Change, Frontier, Tuples
 from millstream.kernels.specs import OverUdaSpec, PaneSpec
 from millstream.kernels.udas.compiled_machine import Returned, UserAggregateError
 from millstream.kernels.udas.machine_state import MachineState
-from millstream.kernels.udas.returned_rows import located, merged
+from millstream.kernels.udas.returned_rows import converted, located, merged
 
 
 class PaneUda:
@@ -76,22 +76,10 @@ class PaneUda:
         for name, column, parameter in zip(
             self._names, filled.columns, self._spec.user.program.parameters, strict=True
         ):
-            kept = kept.append_column(
-                name, self._converted(column, arrow_type(parameter.type), filled.sources)
-            )
+            type_ = arrow_type(parameter.type)
+            taken = converted(self._spec.user.program.name, column, type_, filled.sources)
+            kept = kept.append_column(name, taken)
         return kept
-
-    def _converted(self, column: pa.Array, type_: pa.DataType, sources: Integers) -> pa.Array:
-        try:
-            return column.cast(type_, safe=not pa.types.is_floating(type_))
-        except pa.ArrowInvalid:
-            name, shown = self._spec.user.program.name, column.type
-            raise UserAggregateError(
-                name,
-                "",
-                f"the result of a pane, which is {shown}, does not fit into {type_}",
-                int(sources[0]),
-            ) from None
 
     # ------------------------------------------------------------ state
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from millstream.kernels.core.buffers import NO_CODES, NO_INTEGERS, Array, frozen
+from millstream.kernels.core.buffers import NO_BYTES, NO_CODES, NO_INTEGERS, Array, frozen
 from millstream.kernels.udas.compiled_machine import CompiledMachine
 from millstream.program.program import Program
 from millstream.program.program_cache import cache_entry
@@ -54,6 +54,10 @@ def _tumble() -> list[_Call]:
     return [("run", (NO_CODES.copy(), np.int64(1), np.int64(1), np.int64(0)), {})]
 
 
+def _pane() -> list[_Call]:
+    return [("run", (NO_CODES.copy(), frozen(NO_BYTES)), {})]
+
+
 def _active() -> list[_Call]:
     none = frozen(NO_INTEGERS)
     queue: dict[str, Array] = {
@@ -85,6 +89,7 @@ _CALLS: dict[str, Callable[[], list[_Call]]] = {
     "range": _window,
     "again": lambda: _window()[:1],
     "tumble": _tumble,
+    "pane": _pane,
     "active": _active,
     "content": _content,
     "whole": _content,

@@ -93,3 +93,12 @@ def merged(parts: Iterable[Change]) -> Change:
         tuple(name for change in changes for name in change.dropped),
         {name: value for change in changes for name, value in change.meta.items()},
     )
+
+
+def converted(name: str, column: pa.Array, type_: pa.DataType, sources: Integers) -> pa.Array:
+    """Return results of panes as the combining version takes them."""
+    try:
+        return column.cast(type_, safe=not pa.types.is_floating(type_))
+    except pa.ArrowInvalid:
+        reason = f"the result of a pane, which is {column.type}, does not fit into {type_}"
+        raise UserAggregateError(name, "", reason, int(sources[0])) from None

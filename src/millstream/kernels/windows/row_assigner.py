@@ -29,6 +29,7 @@ class RowAssigner(PartitionedAssigner):
     def __init__(self, spec: RowWindows) -> None:
         super().__init__(Partitions(spec.per, {"count": 0, "done": 0, "newest": LEAST}))
         self._emits = spec.emit is not None
+        self._by_arrival = spec.by_arrival
         self._ticks = SlideArithmetic(spec.range, spec.slide, 0, spec.emit)
         self._stamps: Integers = np.zeros(0, np.int64)
         self._offsets: Integers = np.zeros(0, np.int64)
@@ -68,7 +69,7 @@ class RowAssigner(PartitionedAssigner):
         if frontier.is_end:
             newest = LEAST if frontier.closing is None else order_of(frontier.closing, self._is_float)
             self._end = max(newest, int(self._parts["newest"].max(initial=LEAST)))
-            last = np.full(len(counts), MOST - 1)
+            last = np.full(len(counts), MOST - 1) if self._by_arrival else self._ticks.next_end(counts)
         return DueWindows(done.copy(), last if len(last) else np.zeros(1, np.int64))
 
     def edges(self, visits: Integers, partitions: Codes) -> WindowEdges:

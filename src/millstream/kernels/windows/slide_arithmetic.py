@@ -92,6 +92,12 @@ class SlideArithmetic:
         complete[complete] = self.places[number[complete]] == place[complete]
         return whole * each + number, complete
 
+    def next_end(self, times: Integers) -> Integers:
+        """Return the visit at the first window end that is not before each time; the origin is 0."""
+        whole, number = np.divmod(-(-times // self.slide), len(self.places))
+        visits: Integers = whole * len(self.offsets) + self.places[number]
+        return visits
+
     def instants(self, visits: Integers) -> Integers:
         """Return the times of visits."""
         return self._axis(visits, len(self.offsets), self.period, self.offsets)

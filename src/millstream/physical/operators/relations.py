@@ -10,7 +10,7 @@ from millstream.analysis.queries.call_nodes import AggregateCall
 from millstream.analysis.queries.resolved_expression import ColumnRef, Expr, of_column
 from millstream.analysis.queries.resolved_query import Output
 from millstream.codegen.udas.uda_compiler import CONTENT
-from millstream.kernels.column_names import JOIN_KEY, JOIN_KEY2, JOIN_PARTS, JOINED, OP
+from millstream.kernels.column_names import ID, ID2, JOIN_KEY, JOIN_KEY2, JOIN_PARTS, JOINED, OP
 from millstream.kernels.kernel_specs import (
     AppendOnlyGroupsSpec,
     ChangelogSpec,
@@ -32,7 +32,9 @@ from millstream.kernels.specs import (
 )
 from millstream.physical import expressions as ex
 from millstream.physical.flow import Flow, FlowInput, named
+from millstream.physical.flow import merged as merged_inputs
 from millstream.physical.node import Choice, Column, Role
+from millstream.physical.nodes import Lookup
 from millstream.physical.operators.change_columns import (
     CHANGE,
     MARKS,
@@ -125,6 +127,8 @@ class RelationStages:
             case nodes.Project():
                 below = self._relation(node.input, last=last)
                 return replace(below.map(lambda one: one.project(node.outputs)), schema=node.schema)
+            case nodes.TableJoin():
+                return self._looked_up(node, last=last)
             case nodes.WindowJoin(kind="inner" | "cross"):
                 return self._join(node, last=last)
             case nodes.WindowJoin(kind="semi" | "anti") if not _asked_of_pairs(node):
@@ -163,10 +167,34 @@ class RelationStages:
         one = FlowInput(made, marked=True, staged=True, changes=True)
         return VaryingRelation(Flow((one,)), tuple(refs), None, signed=True)
 
+    def _looked_up(self, node: nodes.TableJoin, *, last: bool) -> VaryingRelation:
+        """Rows beside those of a table that they met when they entered: retractions meet nothing again."""
+        stream, table = (node.left, node.right) if node.left.streaming else (node.right, node.left)
+        below = self._relation(stream)
+        rows = merged_inputs(self.lower(table))
+
+        def met(one: FlowInput) -> FlowInput:
+            sides = (one.node, rows) if stream is node.left else (rows, one.node)
+            return replace(
+                one, node=Lookup(*sides, node.kind, node.condition, marked=one.marked, signed=below.signed)
+            )
+
+        schema = tuple(ref for ref in node.schema if ref in {*below.schema, *table.schema})
+        relation = replace(below.map(met), schema=schema)
+        if not last and not below.signed:
+            return relation
+        keys = [ex.column(name, BIGINT) for name in (ID, ID2)] if below.signed else ()
+        return self._changes([relation], schema, last=last, keys=keys)
+
     def _changes(
-        self, sides: Sequence[VaryingRelation], schema: nodes.Schema, *, last: bool
+        self,
+        sides: Sequence[VaryingRelation],
+        schema: nodes.Schema,
+        *,
+        last: bool,
+        keys: Sequence[Expr] = (),
     ) -> VaryingRelation:
-        """The rows of one relation or of several, as they enter and leave."""
+        """The rows of one relation or of several, as they enter and leave; those with one key together."""
         fields = tuple(Field(f"c{i}", ref.type) for i, ref in enumerate(schema))
         names = tuple(one.name for one in fields)
         flow, shipped = together(sides, fields)
@@ -176,7 +204,7 @@ class RelationStages:
         if last and self._restates:
             kernels.append(RStreamSpec(None, names, self.slides))
         columns = list(zip(schema, names, strict=True))
-        return self._staged(flow, _draft(shipped, len(columns), kernels), columns, last=last)
+        return self._staged(flow, _draft(shipped, len(columns), kernels, keys), columns, last=last)
 
     def _copies(
         self, node: nodes.Node, sides: Sequence[VaryingRelation], kind: str, *, all_: bool, last: bool

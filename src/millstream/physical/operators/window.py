@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from millstream.analysis.queries.call_nodes import AggregateCall
 from millstream.analysis.queries.resolved_expression import ColumnRef, Expr, of_column
 from millstream.catalog.entries import SlackPromise
 from millstream.codegen.udas.uda_compiler import CONTENT, WHOLE_TABLE
 from millstream.kernels.column_names import BY_PART, INSIDE, PARTITIONS, PLACED, WHOLE
-from millstream.kernels.kernel_specs import KernelSpec, ReorderSpec, RetimeSpec, StreamUdasSpec
+from millstream.kernels.kernel_specs import ReorderSpec, RetimeSpec, StreamUdasSpec
 from millstream.kernels.specs import AggregateSpec, UdaSpec, WindowSpec
 from millstream.physical import expressions as ex
 from millstream.physical.flow import Flow, FlowInput, named, passed
 from millstream.physical.node import Choice, Column, Role, arrow_of
 from millstream.physical.nodes import Compute
 from millstream.physical.operators.over import aggregate_choice
+from millstream.physical.operators.time_panes import PanePlanner
 from millstream.physical.operators.udas import (
     base_spec,
     bracket_spec,
@@ -27,11 +29,10 @@ from millstream.physical.operators.udas import (
 from millstream.physical.operators.window_assigners import (
     AssignerPlanner,
     WindowPlacement,
-    is_apart,
 )
 from millstream.physical.stage_builder import StageBuilder, StageDraft, sorting_columns
-from millstream.plan import nodes
-from millstream.plan.time_attributes import attribute_beside_time
+from millstream.plan import nodes, time_panes
+from millstream.plan.time_attributes import attribute_beside_time, is_apart
 from millstream.types import BOOLEAN, Type
 from millstream.windows.window_properties import counts_arrivals, is_contextual, partitioning
 from millstream.windows.window_spec import LandmarkWindow, RangeWindow, RowWindow, Window
@@ -51,14 +52,12 @@ def plan_window(
     marked: bool,
 ) -> Flow:
     """Plan aggregates over bracket windows."""
-    windowed = flow.window
+    windowed, marked = flow.window, marked and flow.streaming
     assert windowed is not None
     window, first = windowed.window, flow.first
-    marked = marked and flow.streaming
     keys, parts = _keys(node, windowed)
     draft = StageDraft({f"g{i}": stages.typed(flow, expr) for i, expr in enumerate(keys.values())})
     mode = WHOLE_TABLE if isinstance(windowed.input, nodes.InOrder) else CONTENT
-    specs, results, listed = plan_calls(stages, flow, node.aggregates, draft, mode)
     per = PARTITIONS[partitioning(window, [ref.name for ref in keys])]
     shown = [bound for bound in windowed.bounds if wanted(bound)]
     beside = attribute_beside_time(windowed)
@@ -68,11 +67,15 @@ def plan_window(
     placement = AssignerPlanner(time_type, stages.zone).of(
         window, per, numbered=any(bound.name == "wid" for bound in shown), apart=draft.apart
     )
-    draft.arguments |= placement.shipped
-    before: list[KernelSpec] = list(placement.before)
+    panes = PanePlanner(stages.programs, node, placement.assigner)
+    specs, results, listed = plan_calls(stages, flow, node.aggregates, draft, mode, panes)
+    if panes.specs:
+        specs = panes.beside(specs)
+        placement = replace(placement, before=panes.kernels(len(keys), specs), generous=False)
+    draft.arguments, before = draft.arguments | placement.shipped, placement.before
     if retimed is not None:
         draft.arguments[ALONG] = Expr((retimed,), time_type)
-        before = [ReorderSpec(), RetimeSpec(ALONG), *before]
+        before = (ReorderSpec(), RetimeSpec(ALONG), *before)
     if beside is not None and counts_arrivals(window):
         draft.arguments[PLACED] = ex.has_place(Expr((beside,), first.type_of(beside)))
     if per == BY_PART:
@@ -90,7 +93,7 @@ def plan_window(
         retimed is not None and isinstance(window, LandmarkWindow)
     )
     draft.time = None if isinstance(window, RowWindow) else placement.edge
-    draft.notes = _notes(node.aggregates, placement, flow)
+    draft.notes = _notes(node, placement, flow)
     stage = stages.build(flow, draft)
     order = [ex.column(c.name, c.type) for c in ranking]
     order += [ex.sort_key(ex.column(c.name, c.type)) for c in stage.output[: len(keys)]]
@@ -117,7 +120,12 @@ def _keys(node: nodes.WindowAggregate, windowed: nodes.Windowed) -> tuple[Keys, 
 
 
 def plan_calls(
-    stages: StageBuilder, flow: Flow, calls: Iterable[AggregateCall], draft: StageDraft, mode: str
+    stages: StageBuilder,
+    flow: Flow,
+    calls: Iterable[AggregateCall],
+    draft: StageDraft,
+    mode: str,
+    panes: PanePlanner | None = None,
 ) -> tuple[list[AggregateSpec], list[Column], list[tuple[AggregateCall, str]]]:
     """Plan aggregates of groups: specifications, columns of results, and calls that return rows."""
     specs, results = [], []
@@ -125,7 +133,8 @@ def plan_calls(
     for i, call in enumerate(calls):
         name, result = f"a{i}", f"r{i}"
         if call.user is not None:
-            argument, spec = bracket_spec(call, stages.programs, name, result, mode)
+            paned = None if panes is None else panes.plan(call, name, result)
+            argument, spec = paned or bracket_spec(call, stages.programs, name, result, mode)
             listed.append((call, result))
             results.append(rows_column(spec.parameters[0], result))
         else:
@@ -168,7 +177,7 @@ def _result(name: str, type_: Type) -> Column:
     return Column(name, type_, role=Role.RESULT)
 
 
-def _notes(calls: Iterable[AggregateCall], placement: WindowPlacement, flow: Flow) -> tuple[Choice, ...]:
+def _notes(node: nodes.WindowAggregate, placement: WindowPlacement, flow: Flow) -> tuple[Choice, ...]:
     ordered = ReorderSpec() in placement.before
     order = (
         Choice("input", "put in order") if ordered else Choice("input", "as it comes", "panes take any order")
@@ -176,7 +185,15 @@ def _notes(calls: Iterable[AggregateCall], placement: WindowPlacement, flow: Flo
     promises = [one for source in flow.inputs if source.stream for one in source.stream.promises]
     counted = placement.generous and any(isinstance(p, SlackPromise) and p.generous for p in promises)
     late = "in the windows that are not complete" if counted else "dropped and counted"
-    return (*map(aggregate_choice, calls), order, Choice("late tuples", late))
+    chosen = [
+        aggregate_choice(call) if call.user is None else _user_choice(node, call) for call in node.aggregates
+    ]
+    return (*chosen, order, Choice("late tuples", late))
+
+
+def _user_choice(node: nodes.WindowAggregate, call: AggregateCall) -> Choice:
+    strategy = time_panes.strategy(node, call)
+    return Choice(call.text, strategy.way, cost=strategy.cost)
 
 
 def plan_stream_udas(

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 
-from millstream.analysis.queries.resolved_expression import ColumnRef, Expr
+from millstream.analysis.queries.resolved_expression import Expr
 from millstream.analysis.types.instants import instant, literal_text
-from millstream.catalog.entries import OrderedPerPromise, Promise, PunctuationPromise, Stream
 from millstream.kernels.column_names import ENDS, STARTS, Columns
 from millstream.kernels.kernel_specs import ArrivalNumbersSpec, KernelSpec, ReorderSpec
 from millstream.kernels.window_specs import (
@@ -25,8 +23,6 @@ from millstream.kernels.window_specs import (
 from millstream.kernels.windows.double_slide_arithmetic import nearest
 from millstream.physical.expressions import is_double
 from millstream.physical.promise_units import units
-from millstream.plan import nodes
-from millstream.plan.time_attributes import arrives, sources_of
 from millstream.quantity import Distance, Quantity, Rows
 from millstream.types import BIGINT, Kind, Type, bound_type
 from millstream.windows.window_properties import is_time_of_day
@@ -58,33 +54,6 @@ class WindowPlacement:
     generous: bool = False
 
 
-def is_apart(stream: Stream | None, windowed: nodes.Windowed, keys: Iterable[ColumnRef]) -> bool:
-    """Tell whether groups belong to sub-streams with promises of their own, so that each can go by its own.
-
-    They do if what tells sub-streams apart is among what tells groups apart.
-    """
-    window = windowed.window
-    if stream is None or not isinstance(window, RangeWindow) or window.emit_every is not None:
-        return False
-    own = {c.name.lower(): c for c in windowed.input.schema}
-    if not arrives(windowed.input):
-        return False
-    grouped = {
-        sources_of(windowed.input, own[key.name.lower()])[0] for key in keys if key.name.lower() in own
-    }
-    # Two zeros are one group and two sub-streams.
-    plain = {f.name.lower() for f in stream.schema if f.type.kind not in (Kind.FLOAT, Kind.DOUBLE)}
-    return any(per and per <= grouped & plain for per in map(_told_apart, stream.promises))
-
-
-def _told_apart(promise: Promise) -> set[str]:
-    """Return what tells apart the sub-streams of a promise about the timestamp."""
-    match promise:
-        case OrderedPerPromise(columns=columns, on=None) | PunctuationPromise(per=columns, on=None):
-            return {name.lower() for name in columns}
-    return set()
-
-
 @dataclass(frozen=True)
 class AssignerPlanner:
     """Plans windows on an attribute of a type; times without a zone are in ``zone``."""
@@ -111,7 +80,8 @@ class AssignerPlanner:
             case RowWindow(range=Rows(count), slide=Rows(slide_)):
                 emit = window.emit_every.count if isinstance(window.emit_every, Rows) else None
                 before = () if window.by_arrival else in_order
-                return WindowPlacement(RowWindows(count, slide_, emit, per), BIGINT, before=before)
+                rows = RowWindows(count, slide_, emit, per, window.by_arrival)
+                return WindowPlacement(rows, BIGINT, before=before)
             case TupleSlideWindow(range=range_, every=Rows(every), by_rank=by_rank):
                 is_marked = not by_rank and every > 1  # if every tuple ends a window, none need be marked
                 tuples = TupleSlideWindows(self._units(range_), every, not is_marked, per)

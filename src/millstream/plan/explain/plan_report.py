@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 
-from millstream.analysis.queries.call_nodes import OverCall
+from millstream.analysis.queries.call_nodes import AggregateCall, OverCall
 from millstream.masking import masked
-from millstream.plan import aggregate_strategies, python_strategies, uda_versions
+from millstream.plan import aggregate_strategies, python_strategies, time_panes, uda_versions
 from millstream.plan.nodes import Node, OverAggregate, WindowAggregate
 from millstream.plan.update_patterns import shown_patterns
 
@@ -52,13 +52,20 @@ def _notes(node: Node) -> list[str]:
     match node:
         case WindowAggregate() if node.streaming:
             return [
-                *aggregate_strategies.notes((call, False) for call in node.aggregates),
+                *aggregate_strategies.notes((call, False) for call in node.aggregates if call.user is None),
+                *(f"{c.result}: {time_panes.strategy(node, c)}" for c in _in_esl(node.aggregates)),
                 *python_strategies.notes((call, None) for call in node.aggregates),
             ]
         case OverAggregate():
             return [note for over in node.calls for note in _over_notes(over)]
         case _:
             return []
+
+
+def _in_esl(calls: Iterable[AggregateCall]) -> Iterator[AggregateCall]:
+    for call in calls:
+        if call.user is not None and not python_strategies.notes([(call, None)]):
+            yield call
 
 
 def _over_notes(over: OverCall) -> list[str]:

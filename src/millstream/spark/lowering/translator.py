@@ -13,6 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 (Spark's own custom)
 
 from millstream.catalog.entries import Registered, Stream, Table, View
 from millstream.errors import ExecutionError
+from millstream.kernels.column_names import OP
 from millstream.physical import nodes
 from millstream.physical.node import Guard, PhysicalNode
 from millstream.spark.errors.error_chain import FAILURES, translate
@@ -198,7 +199,7 @@ def _lookup(node: nodes.Lookup, to: Translation) -> DataFrame:
 
 
 def _marked_lookup(node: nodes.Lookup, left: DataFrame, right: DataFrame) -> DataFrame:
-    """Join so that reports of a stage come through."""
+    """Join so that reports of a stage and retractions come through."""
     rows, table = (left, right) if node.stream_is_left else (right, left)
     if node.kind == "semi":
         # Reports match a row without values, so that they pass even if the table is empty.
@@ -206,16 +207,19 @@ def _marked_lookup(node: nodes.Lookup, left: DataFrame, right: DataFrame) -> Dat
         table = table.join(report, F.lit(False), "full_outer")
     table = table.withColumn(_MATCHED, F.lit(True))
     condition = F.lit(True) if node.condition is None else expression(node.condition)
-    met = F.col(MARK).isNull() & condition
+    exempt = F.col(MARK).isNotNull()
+    if node.signed:
+        exempt = exempt | (F.coalesce(F.col(OP), F.lit(0)) < 0)
+    met = ~exempt & condition
     if node.kind == "anti":
         return _hidden_last(rows.join(table, met, "left_anti"))
     if node.kind == "semi":
-        passes = F.col(MARK).isNotNull() & F.col(_REPORT).isNotNull()
+        passes = exempt & F.col(_REPORT).isNotNull()
         matches = met & F.col(_REPORT).isNull()
         return _hidden_last(rows.join(table, passes | matches, "left_semi"))
     frame = rows.join(table, met, "left_outer")
     if node.kind not in ("left", "right"):
-        frame = frame.where(F.col(MARK).isNotNull() | F.col(_MATCHED))
+        frame = frame.where(exempt | F.col(_MATCHED))
     return _hidden_last(frame.drop(_MATCHED))
 
 
