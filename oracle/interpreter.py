@@ -20,7 +20,7 @@ from oracle.instants import Rows, States, common_time, to_stream
 from oracle.lifetimes import Varying, varying
 from oracle.operators import filter_, project, rename, stream_union, table_join
 from oracle.patterns.pattern_search import matches, returned
-from oracle.relations import Record, Relation, in_order
+from oracle.relations import Record, Relation, in_order, is_final
 from oracle.scans import Scanned, scan
 from oracle.values.points import from_point, within
 from oracle.values.values import Value
@@ -172,6 +172,14 @@ class _Interpreter:
         self._sources += 1
         return over_aggregate(node, below, self._sources - 1).promising(timestamps(node))
 
+    def stream_limit(self, node: nodes.StreamLimit) -> Relation:
+        below = self.interpret(node.input)
+        rows = [record for record in in_order(below) if not record.is_late]
+        final = [record for record in rows if is_final(record, below)]
+        end = None if node.limit is None else node.offset + node.limit
+        waiting = [record for record in rows if not is_final(record, below)]
+        return below.held_back(waiting).changed(final[node.offset : end]).promising(timestamps(node))
+
     def window_rank(self, node: nodes.WindowRank) -> Relation:
         below = self.interpret(node.input)
         self._sources += 1
@@ -237,6 +245,7 @@ _NODES: dict[type, Callable[[_Interpreter, Any], Relation]] = {
     nodes.TableJoin: _Interpreter.table_join,
     nodes.StreamUnion: _Interpreter.stream_union,
     nodes.OverAggregate: _Interpreter.over_aggregate,
+    nodes.StreamLimit: _Interpreter.stream_limit,
     nodes.WindowRank: _Interpreter.window_rank,
     nodes.WindowAggregate: _Interpreter.window_aggregate,
     nodes.PatternMatch: _Interpreter.pattern_match,

@@ -108,7 +108,23 @@ def instants(chance: random.Random) -> str:
     )
 
 
-@pytest.mark.parametrize("kind", [reports, contents, instants])
+def limited(chance: random.Random) -> str:
+    inner = chance.choice(
+        (
+            "s",
+            "(SELECT k, v, t FROM s WHERE v > 1)",
+            "(SELECT k, max(v) AS v, window_end AS t FROM s [RANGE 6 SLIDE 3] GROUP BY k)",
+            "(SELECT k, v, t FROM s LIMIT 12)",
+        )
+    )
+    order, limit = chance.choice(("", "ORDER BY t", "ORDER BY t, v DESC, k")), chance.choice(LIMITS)
+    if chance.random() < 0.3:
+        inner = f"(SELECT * FROM {inner} {order} {limit})"
+        return f"SELECT count(*) AS n, max(v) AS m FROM {inner} [RANGE 6 SLIDE 6]"
+    return f"SELECT k, v FROM {inner} {order} {limit}"
+
+
+@pytest.mark.parametrize("kind", [reports, contents, instants, limited])
 @pytest.mark.parametrize("seed", range(25))
 def test_engine_and_oracle_agree(kind: Any, seed: int) -> None:
     chance = random.Random(seed)
@@ -156,3 +172,8 @@ def test_the_first_tuple_of_each_instant_is_kept() -> None:
 
 def test_nothing_is_ranked_where_nothing_comes() -> None:
     check(f"{S} SELECT k, v FROM s {TUMBLE} ORDER BY v LIMIT 2;", {"s": stream("k v w t", [])}, [])
+
+
+def test_a_limit_counts_in_the_order_of_time() -> None:
+    rows = [(1, 0, "", 3), (2, 0, "", 1), (3, 0, "", 6), (4, 0, "", 4), (5, 0, "", 20)]
+    check(f"{S} SELECT k FROM s LIMIT 2 OFFSET 1;", {"s": stream("k v w t", rows)}, [(1,), (4,)])

@@ -79,3 +79,10 @@ def test_an_error_of_the_query_of_spark_ends_all_and_is_cleaned_up_once() -> Non
         with pytest.raises(MillstreamError, match="the micro-batch was interrupted"):
             query.wait()
     assert ended == ["end"]
+
+
+def test_a_query_that_has_all_rows_of_its_limit_ends_without_an_error() -> None:
+    (query,) = started(Streaming(), "q")
+    query.counter.is_done = True
+    assert query.wait(10)
+    assert (query.state, query.error) == ("ended", None)

@@ -43,6 +43,15 @@ class TieOrderSpec:
 
 
 @dataclass(frozen=True)
+class StreamLimitSpec:
+    """The first tuples of a stream; with ``ends`` the query ends after them."""
+
+    limit: int | None
+    offset: int
+    ends: bool
+
+
+@dataclass(frozen=True)
 class RetimeSpec:
     """Another column as the time of tuples, which is known to the end of the input only."""
 
@@ -179,6 +188,7 @@ class AppendOnlyGroupsSpec(GroupsSpec):
 KernelSpec = (
     ReorderSpec
     | TieOrderSpec
+    | StreamLimitSpec
     | RetimeSpec
     | ArrivalNumbersSpec
     | WindowSpec

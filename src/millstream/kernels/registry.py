@@ -16,6 +16,7 @@ from millstream.kernels.kernel_specs import KernelSpec
 _BY_FIELDS: dict[type, str] = {
     kernel_specs.ReorderSpec: "core.reorder.Reorder",
     kernel_specs.TieOrderSpec: "core.tie_order.TieOrder",
+    kernel_specs.StreamLimitSpec: "core.stream_limit.StreamLimit",
     kernel_specs.RetimeSpec: "windows.retime.Retimed",
     kernel_specs.ArrivalNumbersSpec: "windows.arrival_numbers.ArrivalNumbers",
     kernel_specs.OverAggregatesSpec: "over.over_aggregate.OverAggregate",

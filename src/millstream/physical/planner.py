@@ -68,12 +68,14 @@ class Planner:
     zone: str = "UTC"
     unknown: UnknownTypes = field(default_factory=UnknownTypes)
     stages: StageBuilder = field(init=False)
+    _root: nodes.Node | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self.stages = StageBuilder(self.programs, self.unknown, self.zone)
 
     def plan(self, node: nodes.Node) -> physical.Output:
         """Return the physical plan of a query: late tuples and reports of stages are not in its result."""
+        self._root = node
         flow = self.flow(node, RequiredOutput())
         if flow.late_pending or any(one.marked for one in flow.inputs):
             flow = self.stages.settled(flow, node.schema, marked=False)
@@ -121,6 +123,8 @@ class Planner:
                 return plan_window(self.stages, flow, node, wanted, marked=required.staged)
             case nodes.OverAggregate():
                 return self._over(node, required)
+            case nodes.StreamLimit():
+                return self._limit(node, required)
             case nodes.WindowRank():
                 return self._rank(node, required)
             case nodes.BaseAggregate():
@@ -176,6 +180,12 @@ class Planner:
         passed = [c for c in node.input.schema if _is_needed(c, required.needed) and c not in results]
         complete = COMPLETE in node.schema and _is_needed(COMPLETE, required.needed)
         return plan_over(self.stages, flow, node, passed, marked=required.staged, complete=complete)
+
+    def _limit(self, node: nodes.StreamLimit, required: RequiredOutput) -> Flow:
+        flow = self.flow(node.input, RequiredOutput(staged=True))
+        return self.stages.limited(
+            flow, node.schema, node.limit, node.offset, marked=required.staged, ends=node is self._root
+        )
 
     def _rank(self, node: nodes.WindowRank, required: RequiredOutput) -> Flow:
         below = required.wanting(*node.expressions(), *map(of_column, node.report))

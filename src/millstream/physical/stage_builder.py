@@ -9,7 +9,13 @@ from dataclasses import dataclass, field, replace
 from millstream.analysis.queries.call_nodes import AggregateCall
 from millstream.analysis.queries.resolved_expression import ColumnRef, Expr, of_column
 from millstream.errors import NotExecutableError
-from millstream.kernels.kernel_specs import KernelSpec, ReorderSpec, StreamUnionSpec, TieOrderSpec
+from millstream.kernels.kernel_specs import (
+    KernelSpec,
+    ReorderSpec,
+    StreamLimitSpec,
+    StreamUnionSpec,
+    TieOrderSpec,
+)
 from millstream.physical import expressions as ex
 from millstream.physical.flow import Flow, FlowInput, named, passed
 from millstream.physical.node import Choice, Column, Layout, PhysicalNode, Role
@@ -104,6 +110,23 @@ class StageBuilder:
         draft = StageDraft(columns, keys=tuple(columns.values()), kernels=kernels, marked=marked)
         node = named(self.build(flow, draft), [(ref, f"c{i}") for i, ref in enumerate(refs)])
         return Flow((passed(flow, node, marked=marked),))
+
+    def limited(
+        self,
+        flow: Flow,
+        schema: Iterable[ColumnRef],
+        limit: int | None,
+        offset: int,
+        *,
+        marked: bool,
+        ends: bool,
+    ) -> Flow:
+        """Keep the first tuples in the order of the stream; with ``ends`` they end the query."""
+        refs = tuple(schema)
+        kernels = (ReorderSpec(), StreamLimitSpec(limit, offset, ends))
+        draft = StageDraft(self.shipped(flow, refs), kernels=kernels, marked=marked and flow.streaming)
+        node = named(self.build(flow, draft), [(ref, f"c{i}") for i, ref in enumerate(refs)])
+        return Flow((passed(flow, node, marked=draft.marked),))
 
     def shipped(self, flow: Flow, refs: Iterable[ColumnRef]) -> dict[str, Expr]:
         """Return columns by the names under which they are shipped."""

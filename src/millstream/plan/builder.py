@@ -29,6 +29,7 @@ from millstream.plan.nodes import (
     Project,
     Rename,
     SparkQuery,
+    StreamLimit,
     StreamScan,
     StreamUnion,
     TableJoin,
@@ -76,8 +77,11 @@ def _select(query: Select) -> Node:
     plan = _aggregate(plan, query)
     plan = filtered(plan, query.having)
     if query.is_ranked:
-        return ranked(plan, query)
+        plan = ranked(plan, query)
+        return plan if query.limit is None else StreamLimit(plan, query.limit.limit, query.limit.offset)
     plan = Project(filtered(plan, query.qualify), query.outputs)
+    if query.limit is not None:
+        plan = StreamLimit(plan, query.limit.limit, query.limit.offset)
     if query.distinct:
         plan = Distinct(plan)
     if query.arrangement is not None:

@@ -186,6 +186,7 @@ _known(
         "offset": n.offset or None,
     },
 )
+_known(nodes.StreamLimit, "limit", lambda n: {"limit": n.limit, "offset": n.offset or None})
 _known(nodes.BaseAggregate, "aggregate stream", lambda n: {"keys": n.group_by, "calls": n.aggregates})
 _known(nodes.PatternMatch, "match pattern", lambda n: {"pattern": n.pattern, "outputs": n.outputs})
 _known(nodes.WindowJoin, "join windows", lambda n: {"type": n.kind, "on": n.conditions})

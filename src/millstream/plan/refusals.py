@@ -74,6 +74,8 @@ def why_not(plan: nodes.Node) -> Refusal | None:
                 reason = next(filter(None, map(_user, node.aggregates)), None) or _input(node)
             case nodes.OverAggregate():
                 reason = next(filter(None, map(_over, node.calls)), None) or _input(node)
+            case nodes.StreamLimit():
+                reason = _input(node)
             case nodes.WindowRank():
                 reason = _rank(node) or _input(node)
             case nodes.WindowAggregate():
@@ -126,7 +128,7 @@ def _input(node: nodes.Node) -> Refusal | None:
     if not latent:
         return None
     return Refusal(
-        "an aggregate over a union with a latent stream",
+        "an aggregate or LIMIT over a union with a latent stream",
         "one of the streams has no timestamp, so there is no order of both",
         "declare all streams of the union with ORDER BY, or none of them",
     )

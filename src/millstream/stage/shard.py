@@ -86,6 +86,7 @@ class Shard:
             "last_word": all(arrivals.reached == END for arrivals in self._arrivals),
             **counted,
             "newest": [_newest(a, s) for a, s in zip(self._arrivals, inputs, strict=True)],
+            "done": any(k.is_done for k in self._kernels),
             "state_rows": sum(k.rows for k in self._kernels) + sum(a.state_rows for a in self._arrivals),
             "state_bytes": sum(self._chunks.values()),
             "pack_ms": round(pack_ms / self._shards + (taken - began) * 1000, 3),

@@ -454,7 +454,11 @@ class QueryAnalyser:
                         f"{argument.upper()} behind {kind} does not go with an aggregate of your own",
                         hint="put it outside: SELECT * FROM (SELECT ...)",
                     )
-                raise error_at(node, f"{argument.upper()} has no meaning on a stream")
+                raise error_at(
+                    node,
+                    f"{argument.upper()} behind {kind} of streams",
+                    hint=f"put it outside: SELECT * FROM (SELECT ... {kind} ...) {argument.upper()} n",
+                )
         assert left.fields is not None
         assert right.fields is not None
         fields = united(node, left.fields, right.fields)

@@ -21,6 +21,7 @@ from millstream.analysis.queries.resolved_expression import ColumnRef, Expr
 from millstream.analysis.queries.resolved_query import Output, TopRows
 from millstream.analysis.queries.unsupported_clauses import check_order
 from millstream.analysis.queries.window_clause import StreamFacts
+from millstream.errors import AnalysisError
 from millstream.types import Type
 
 
@@ -36,6 +37,8 @@ class RankingClauses:
     calls: list[RankCall] = field(default_factory=list)
     qualify: tuple[Expr, ...] = ()
     top: TopRows | None = None
+    limit: TopRows | None = None
+    """LIMIT and OFFSET of a stream without windows."""
 
     @property
     def is_asked(self) -> bool:
@@ -72,6 +75,29 @@ class RankingClauses:
         timestamp = self.facts.timestamp.column if self.facts is not None else None
         along = {(timestamp or "").lower()} | ({"window_end"} if self.has_windows else set())
         self.top = top_rows(self.node, outputs, resolver, frozenset(along))
+        if self.top is not None and not self.has_content and self.facts is not None:
+            top, self.top = self.top, TopRows(self.top.order_by) if self.top.order_by else None
+            self.limit = replace(top, order_by=()) if top.limit is not None or top.offset else None
+
+    def check_distinct(self, outputs: list[Output]) -> None:
+        """Refuse DISTINCT of ranks, and an order of different rows by what they do not show."""
+        distinct = self.node.args.get("distinct")
+        if distinct is None or not self.is_asked:
+            return
+        if self.calls:
+            raise error_at(
+                distinct,
+                f"DISTINCT does not go with '{self.calls[0].name}'",
+                hint="rank the rows of a query in FROM: FROM (SELECT DISTINCT ... FROM s [...])",
+            )
+        shown = {output.expr for output in outputs}
+        for key in self.top.order_by if self.top is not None else ():
+            if key.expr not in shown:
+                raise AnalysisError(
+                    "with DISTINCT, ORDER BY names a column of SELECT",
+                    span=key.expr.span,
+                    hint="select it, or leave DISTINCT out",
+                )
 
     def check_word(self, word: str | None) -> None:
         """Refuse ISTREAM, DSTREAM and CHANGES of ranked rows."""

@@ -164,6 +164,8 @@ class Select:
     ranks: tuple[RankCall, ...] = ()
     qualify: tuple[Expr, ...] = ()
     top: TopRows | None = None
+    limit: TopRows | None = None
+    """LIMIT and OFFSET of a stream, which end it."""
     pattern: PatternClause | None = None
     distinct: bool = False
     to_stream: str | None = None

@@ -84,6 +84,7 @@ class SelectAnalyser:
             arranged = None if self.windows else arrangement(self.node, outputs, self._written)
         facts = self._result_facts(outputs, self.facts) if self.facts is not None else None
         to_stream = self._to_stream()
+        self.ranking.check_distinct(outputs)
         self.ranking.check_word(to_stream)
         return Select(
             source=self.source,
@@ -97,6 +98,7 @@ class SelectAnalyser:
             ranks=tuple(self.ranking.calls),
             qualify=self.ranking.qualify,
             top=self.ranking.top,
+            limit=self.ranking.limit,
             distinct=self.node.args.get("distinct") is not None,
             to_stream=to_stream,
             arrangement=arranged,
@@ -431,7 +433,9 @@ class SelectAnalyser:
     def _result_facts(self, outputs: list[Output], facts: StreamFacts) -> StreamFacts:
         if (self.aggregates or self.group_by) and self.windows:
             return order_of_windows(outputs, facts, self.windows[0], self.resolver.scope)
-        unchanged = not (self.overs or self.aggregates or self.joins or self.ranking.is_asked)
+        unchanged = not (
+            self.overs or self.aggregates or self.joins or self.ranking.is_asked or self.ranking.limit
+        )
         return order_of_tuples(outputs, facts, unchanged=unchanged, stamped=self._is_stamped_anew())
 
     def _is_stamped_anew(self) -> bool:

@@ -23,12 +23,6 @@ if TYPE_CHECKING:
     from millstream.analysis.queries.window_clause import StreamFacts
 
 _NOT_ON_STREAMS = (
-    (
-        "limit",
-        "LIMIT has no meaning",
-        f"stop the query when enough has come; {RANKED}",
-    ),
-    ("offset", "OFFSET has no meaning", None),
     ("laterals", "LATERAL VIEW is not used", "call the generator in SELECT: SELECT explode(items) AS item"),
     ("windows", "a WINDOW clause is not used", "write the window in OVER (...)"),
     ("sort", "SORT BY has no meaning", "a stream is ordered by its timestamp"),
@@ -46,8 +40,6 @@ def refuse_clauses(node: exp.Select, resolver: Resolver, *, has_content: bool) -
     """Refuse what a SELECT over streams cannot have."""
     for argument, what, hint in _NOT_ON_STREAMS:
         part = node.args.get(argument)
-        if has_content and argument in ("limit", "offset"):
-            continue  # of each report
         if part:
             part = part[0] if isinstance(part, list) else part
             error = AnalysisError(f"{what} on a stream", span=span_of(part) or span_of(node), hint=hint)

@@ -127,6 +127,11 @@ class Kernel(ABC):
         """Restore the state that snapshots have written."""
 
     @property
+    def is_done(self) -> bool:
+        """True if the query needs no more input, whatever comes."""
+        return False
+
+    @property
     @abstractmethod
     def rows(self) -> int:
         """Number of rows of state."""

@@ -163,6 +163,23 @@ class WindowRank(Node):
 
 
 @dataclass(frozen=True)
+class StreamLimit(Node):
+    """LIMIT and OFFSET of a stream: its first rows, after which it ends."""
+
+    input: Node
+    limit: int | None
+    offset: int = 0
+
+    @property
+    def schema(self) -> Schema:
+        return self.input.schema
+
+    def label(self) -> str:
+        limit = "ALL" if self.limit is None else self.limit
+        return f"StreamLimit {limit}{f' OFFSET {self.offset}' if self.offset else ''}"
+
+
+@dataclass(frozen=True)
 class BaseAggregate(Node):
     """Non-blocking user-defined aggregates on a bare stream: their results are emitted at once."""
 

@@ -82,6 +82,8 @@ class ProgressCounter:
         self._last_batch = -1
         self._updating = threading.Lock()
         self.progress = Progress()
+        self.is_done = False
+        """True if a batch that has ended returned the last row that LIMIT allows."""
 
     def newest(self) -> list[str]:
         """Return the newest timestamps of streams, including the batch whose results are being collected.
@@ -146,6 +148,7 @@ class ProgressCounter:
     def _add_stages(self, batch_seconds: float) -> None:
         """Add the state size, timings and watermark from the last report of each shard."""
         last = [report for stage in self._stages for report in stage.last.values()]
+        self.is_done = any(report["done"] for report in last)
         timings = {
             # Shards run in parallel, so the slowest counts.
             part: sum(

@@ -156,6 +156,10 @@ class RunningQuery:
         try:
             while query.isActive and not self._ended.is_set():
                 self.counter.update(query)
+                if self.counter.is_done:
+                    self._is_stopping = True
+                    self._host.stop(self)
+                    break
                 time.sleep(_POLL_SECONDS)
             # Raises the error that ended the query, if any.
             if not query.isActive:
