@@ -26,6 +26,7 @@ from oracle.values.points import from_point, within
 from oracle.values.values import Value
 from oracle.windows.bracket_windows import windowed
 from oracle.windows.over_windows import over_aggregate
+from oracle.windows.ranking import window_rank
 from oracle.windows.window_reports import Line
 
 
@@ -171,6 +172,11 @@ class _Interpreter:
         self._sources += 1
         return over_aggregate(node, below, self._sources - 1).promising(timestamps(node))
 
+    def window_rank(self, node: nodes.WindowRank) -> Relation:
+        below = self.interpret(node.input)
+        self._sources += 1
+        return window_rank(node, below, self._sources - 1).promising(timestamps(node))
+
     def window_aggregate(self, node: nodes.WindowAggregate) -> Relation:
         source = self._sources
         return window_aggregate(node, self.content(node.input), source)
@@ -231,6 +237,7 @@ _NODES: dict[type, Callable[[_Interpreter, Any], Relation]] = {
     nodes.TableJoin: _Interpreter.table_join,
     nodes.StreamUnion: _Interpreter.stream_union,
     nodes.OverAggregate: _Interpreter.over_aggregate,
+    nodes.WindowRank: _Interpreter.window_rank,
     nodes.WindowAggregate: _Interpreter.window_aggregate,
     nodes.PatternMatch: _Interpreter.pattern_match,
     nodes.RelationToStream: _Interpreter.relation_to_stream,

@@ -12,7 +12,7 @@ from unittest.mock import MagicMock
 import pytest
 
 from millstream.analysis.definitions.statement_analyzer import RunQuery, analyse
-from millstream.analysis.queries.call_nodes import AggregateCall, Bodies
+from millstream.analysis.queries.call_nodes import AggregateCall, Bodies, RankCall
 from millstream.analysis.queries.resolved_query import PatternClause
 from millstream.catalog import Catalog, entries
 from millstream.plan import nodes, plan_identity
@@ -263,6 +263,7 @@ def test_an_aggregate_in_python_is_known_by_its_qualified_name() -> None:
 LEFT_OUT = {
     nodes.SparkQuery: {"tables", "fields", "span"},  # they follow from the text
     AggregateCall: {"text", "span", "constants"},  # the constants are among the arguments
+    RankCall: {"text", "span"},
     Bodies: {"unfit"},
     PatternClause: {"returned", "unfit"},
     entries.Stream: {

@@ -6,7 +6,7 @@ import pytest
 
 from millstream.analysis.definitions.statement_analyzer import RunQuery, analyse
 from millstream.catalog import Catalog
-from millstream.runtime.queries.query_starter import QueryRequest
+from millstream.runtime.queries.query_request import QueryRequest
 from millstream.syntax import parse_script
 
 SCRIPT = """CREATE STREAM s (k STRING, d DATE) ORDER BY d USING csv OPTIONS (path 's.csv', header 'true');

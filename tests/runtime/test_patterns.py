@@ -247,7 +247,7 @@ def test_a_search_goes_on_after_an_interruption(spark: SparkSession, tmp_path: P
     for expected in ([], [{"k": "a", "low": 1, "high": 3, "steps": 2}]):
         with ms.connect(spark, checkpoint=tmp_path / "checkpoint") as mill:
             [query] = mill.execute(script)
-            query._streaming.processAllAvailable()  # type: ignore[union-attr]
+            query.streaming.processAllAvailable()  # type: ignore[union-attr]
             query.stop()
             assert query.collect().to_pylist() == expected
         (source / "2.csv").write_text("a,3,4\na,0,5\n")
@@ -266,7 +266,7 @@ def test_patterns_of_a_script_read_their_stream_once(streams: Streams) -> None:
         SELECT count(*) AS n FROM s [TUMBLE 100];
     """)
     try:
-        assert len({query._streaming.id for query in queries}) == 1  # type: ignore[union-attr]
+        assert len({query.streaming.id for query in queries}) == 1  # type: ignore[union-attr]
         assert [query.collect().num_rows for query in queries] == [4, 3, 1]
     finally:
         for query in queries:

@@ -1,20 +1,17 @@
-"""A query that is stopped in the middle of a micro-batch has ended, not failed."""
+"""A query stopped in the middle of a micro-batch has ended, not failed; others over its scan go on."""
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Callable
+from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
 from millstream.errors import ExecutionError, MillstreamError
 from millstream.runtime.queries.query_progress import ProgressCounter
 from millstream.runtime.queries.running_query import RunningQuery
-
-if TYPE_CHECKING:
-    from pyspark.sql.streaming.query import StreamingQuery
-
-    from millstream.runtime.queries.heartbeats import HeartbeatSender
+from millstream.runtime.queries.spark_query import Member, SparkQuery
 
 
 class Streaming:
@@ -34,19 +31,22 @@ class Streaming:
         raise RuntimeError("the micro-batch was interrupted")
 
 
-def started(streaming: Streaming) -> RunningQuery:
-    query = RunningQuery("q", None, lambda error: ExecutionError(str(error)), ProgressCounter({}))
-    query.watch(
-        cast("StreamingQuery", streaming),
-        cast("HeartbeatSender", SimpleNamespace(failure=None)),
-        bounded=False,
-        stop=streaming.stop,
-    )
-    return query
+def started(
+    streaming: Streaming, *names: str, on_end: Callable[[], None] = lambda: None
+) -> list[RunningQuery]:
+    """Start queries that share one query of Spark."""
+    queries = [RunningQuery(n, None, lambda e: ExecutionError(str(e)), ProgressCounter({})) for n in names]
+    members = [Member(query, lambda batch: batch) for query in queries]
+    writer = MagicMock()
+    writer.start.return_value = streaming
+    for method in ("option", "outputMode", "trigger"):
+        getattr(writer, method).return_value = writer
+    SparkQuery(MagicMock(), members, "", None, bounded=False, on_end=on_end).start(lambda frame: writer)
+    return queries
 
 
 def test_an_interrupted_micro_batch_of_a_stopped_query_is_no_error() -> None:
-    query = started(Streaming())
+    (query,) = started(Streaming(), "q")
     query.stop()
     assert (query.state, query.error) == ("ended", None)
     assert query.wait()
@@ -54,8 +54,28 @@ def test_an_interrupted_micro_batch_of_a_stopped_query_is_no_error() -> None:
 
 def test_an_interrupted_micro_batch_of_any_other_query_is_its_error() -> None:
     streaming = Streaming()
-    query = started(streaming)
+    (query,) = started(streaming, "q")
     streaming.stop()
     with pytest.raises(MillstreamError, match="the micro-batch was interrupted"):
         query.wait()
     assert query.state == "failed"
+
+
+def test_the_last_of_several_queries_ends_the_query_of_spark() -> None:
+    streaming, ended = Streaming(), []
+    first, second, third = started(streaming, "a", "b", "c", on_end=lambda: ended.append("end"))
+    for query in (third, first):
+        query.stop()
+        assert (query.state, streaming.isActive, ended) == ("ended", True, [])
+    second.stop()
+    assert (second.state, streaming.isActive, ended) == ("ended", False, ["end"])
+
+
+def test_an_error_of_the_query_of_spark_ends_all_and_is_cleaned_up_once() -> None:
+    streaming, ended = Streaming(), []
+    queries = started(streaming, "a", "b", on_end=lambda: ended.append("end"))
+    streaming.stop()
+    for query in queries:
+        with pytest.raises(MillstreamError, match="the micro-batch was interrupted"):
+            query.wait()
+    assert ended == ["end"]

@@ -54,6 +54,17 @@ CASES = {
         1    | 60.0 | 4
         """,
     ),
+    "the first rows of each window in an order of their own": (
+        """
+        SELECT item, count(*) AS n, window_end, rank() OVER (ORDER BY count(*) DESC) AS place
+        FROM Bid [RANGE 4 SLIDE 4] GROUP BY item ORDER BY n DESC, item DESC LIMIT 1
+        """,
+        """
+        item | n | window_end | place
+        1    | 2 | 4          | 1
+        2    | 1 | 8          | 1
+        """,
+    ),
     # Windows of 4, every 2: one that holds nothing gives no row.
     "a window is complete when time has passed its end and the last one at the end": (
         """
@@ -258,7 +269,7 @@ def test_queries_of_a_script_read_a_stream_once(bids: Streams) -> None:
         SELECT count(*) AS n FROM Bid [TUMBLE 10];
     """)
     try:
-        assert len({query._streaming.id for query in queries}) == 1  # type: ignore[union-attr]
+        assert len({query.streaming.id for query in queries}) == 1  # type: ignore[union-attr]
         assert [query.collect().num_rows for query in queries] == [3, 5, 1]
         assert [query.progress.rows_in for query in queries] == [5, 5, 5]
     finally:
@@ -293,7 +304,7 @@ def test_a_query_goes_on_after_an_interruption(spark: SparkSession, tmp_path) ->
     for expected in ([1, 3], [1, 3, 6]):
         mill = ms.connect(spark, checkpoint=tmp_path / "checkpoint")
         [query] = mill.execute(script)
-        query._streaming.processAllAvailable()  # type: ignore[union-attr]
+        query.streaming.processAllAvailable()  # type: ignore[union-attr]
         query.stop()
         assert query.collect().column("s").to_pylist() == expected
         mill.stop()

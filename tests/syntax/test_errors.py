@@ -112,7 +112,6 @@ def test_what_other_systems_know_is_refused(text: str) -> None:
         *(
             "SELECT TOP 5 a FROM s",
             "SELECT a INTO b FROM s",
-            "SELECT a FROM s QUALIFY a > 1",
         ),
         *(
             "SELECT a FROM s FOR UPDATE",

@@ -191,7 +191,7 @@ def test_a_stream_may_have_a_schema(again: Check) -> None:
 def test_a_query_in_from_may_have_a_window(again: Check) -> None:
     tree = again("SELECT a FROM (SELECT b FROM s [NOW]) [TUMBLE 5 MINUTES] AS t")
     query = tree.args["from_"].this
-    assert isinstance(query, nodes.WindowedSubquery)
+    assert isinstance(query, nodes.StreamSubquery)
     assert (query.args["window"].kind, query.alias) == ("TUMBLE", "t")
 
 

@@ -32,8 +32,8 @@ def main() -> None:
     mill = ms.connect(spark)
     mill.execute(STREAM.format(path=incoming))
     [query] = mill.execute(f"INSERT INTO nowhere {QUERIES[options.way]}")
-    assert query._streaming is not None
-    measure(query._streaming, incoming, options.scratch)
+    assert query.streaming is not None
+    measure(query.streaming, incoming, options.scratch)
     mill.stop()
     spark.stop()
 

@@ -126,10 +126,10 @@ def run(
         started.wait(0.5)
         seen.append(started.progress)
     seconds = time.perf_counter() - start
-    assert started._streaming is not None
+    assert started.streaming is not None
     most = max(seen, key=lambda progress: progress.state_rows)
     known = replace(started.progress, state_rows=most.state_rows, state_bytes=most.state_bytes)
-    ended = started._streaming.recentProgress
+    ended = started.streaming.recentProgress
     mill.stop()
     return seconds, known, ended
 

@@ -24,6 +24,7 @@ from millstream.kernels.specs import (
     SlideSpec,
     TimePaneSpec,
     UdaSpec,
+    WindowRankSpec,
     WindowSpec,
 )
 
@@ -181,6 +182,7 @@ KernelSpec = (
     | RetimeSpec
     | ArrivalNumbersSpec
     | WindowSpec
+    | WindowRankSpec
     | OverAggregatesSpec
     | OverUdasSpec
     | ActiveAggregateSpec

@@ -37,6 +37,7 @@ _BY_FIELDS: dict[type, str] = {
 
 _BY_SPEC: dict[type, str] = {
     specs.WindowSpec: "windows.window_aggregate.WindowAggregate",
+    specs.WindowRankSpec: "windows.window_rank.WindowRank",
     specs.PatternSpec: "patterns.pattern_match.PatternMatch",
     specs.AppendOnlyJoinSpec: "relational.append_only_join.AppendOnlyJoin",
     specs.InnerJoinSpec: "relational.inner_join.InnerJoin",

@@ -29,6 +29,15 @@ class Order:
 
 
 @dataclass(frozen=True)
+class OrderColumn:
+    """A column by which rows are sorted."""
+
+    name: str
+    descending: bool = False
+    nulls_first: bool = True
+
+
+@dataclass(frozen=True)
 class AggregateSpec:
     """An aggregate of a column, as Spark computes it.
 
@@ -284,3 +293,44 @@ class GroupSpec:
 
     group_by: tuple[str, ...]
     aggregates: tuple[AggregateSpec, ...]
+
+
+@dataclass(frozen=True)
+class RankSpec:
+    """A ranking function over the rows of a report, or of a partition of it."""
+
+    function: str
+    result: str
+    type: pa.DataType
+    partition: tuple[str, ...] = ()
+    order: tuple[OrderColumn, ...] = ()
+    argument: str | None = None
+    """The column of lag, lead, first_value, last_value and nth_value."""
+
+    default: str | None = None
+    """The column of values for rows without a row that far away."""
+
+    number: int = 1
+    """The distance of lag and lead, the place of nth_value, the buckets of ntile."""
+
+    ignore_nulls: bool = False
+    by_rows: bool = False
+    """Whether the frame counts rows; otherwise 0 stands for the peers of a row."""
+
+    start: int | None = None
+    end: int | None = 0
+    """Bounds of the frame relative to a row; None is unbounded."""
+
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class WindowRankSpec:
+    """Ranking functions over reports, and the first rows of each report in an order."""
+
+    report: tuple[str, ...]
+    calls: tuple[RankSpec, ...]
+    output: tuple[str, ...]
+    order: tuple[OrderColumn, ...] = ()
+    limit: int | None = None
+    offset: int = 0

@@ -218,6 +218,19 @@ def _window(spec: specs.WindowSpec) -> str:
 
 
 @kernel_label.register
+def _rank(spec: specs.WindowRankSpec) -> str:
+    parts = [f"{call.result} = {call.text}" for call in spec.calls]
+    parts += [f"by {', '.join(map(_order, spec.order))}"] if spec.order else []
+    parts += [f"limit {spec.limit}"] if spec.limit is not None else []
+    parts += [f"offset {spec.offset}"] if spec.offset else []
+    return "; ".join(parts)
+
+
+def _order(key: specs.OrderColumn) -> str:
+    return f"{key.name}{' DESC' if key.descending else ''}"
+
+
+@kernel_label.register
 def _over(spec: kernel_specs.OverAggregatesSpec) -> str:
     slide = [_plain(spec.slide)] if spec.slide is not None else []
     return "; ".join([*(f"{_aggregate(c.aggregate)} {_reach(c.rows, c.range)}" for c in spec.calls), *slide])

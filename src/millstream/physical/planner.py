@@ -17,6 +17,7 @@ from millstream.physical.flow import Flow, FlowInput, WindowAttribute, merged, o
 from millstream.physical.operators.append_only_join import join_input, needed_of, plan_append_only_join
 from millstream.physical.operators.over import expressions_of, plan_over
 from millstream.physical.operators.pattern import plan_pattern, values_of
+from millstream.physical.operators.rank import plan_rank
 from millstream.physical.operators.relations import RelationStages
 from millstream.physical.operators.tables import plan_table_operator, timed, whole_table
 from millstream.physical.operators.window import plan_stream_udas, plan_window
@@ -120,6 +121,8 @@ class Planner:
                 return plan_window(self.stages, flow, node, wanted, marked=required.staged)
             case nodes.OverAggregate():
                 return self._over(node, required)
+            case nodes.WindowRank():
+                return self._rank(node, required)
             case nodes.BaseAggregate():
                 return self._base(node, required)
             case nodes.RelationToStream():
@@ -173,6 +176,12 @@ class Planner:
         passed = [c for c in node.input.schema if _is_needed(c, required.needed) and c not in results]
         complete = COMPLETE in node.schema and _is_needed(COMPLETE, required.needed)
         return plan_over(self.stages, flow, node, passed, marked=required.staged, complete=complete)
+
+    def _rank(self, node: nodes.WindowRank, required: RequiredOutput) -> Flow:
+        below = required.wanting(*node.expressions(), *map(of_column, node.report))
+        flow = self.flow(node.input, replace(below, staged=True))
+        passed = [c for c in node.input.schema if _is_needed(c, required.needed)]
+        return plan_rank(self.stages, flow, node, passed, marked=required.staged)
 
     def _base(self, node: nodes.BaseAggregate, required: RequiredOutput) -> Flow:
         exprs = [key.expr for key in node.group_by]

@@ -41,6 +41,7 @@ from millstream.plan.nodes import (
     filtered,
     windows_seen,
 )
+from millstream.plan.ranking import ranked
 from millstream.plan.relation_variance import as_stream, default_stream, is_reported, varies
 
 
@@ -74,7 +75,9 @@ def _select(query: Select) -> Node:
         return PatternMatch(plan, query.pattern, query.outputs)
     plan = _aggregate(plan, query)
     plan = filtered(plan, query.having)
-    plan = Project(plan, query.outputs)
+    if query.is_ranked:
+        return ranked(plan, query)
+    plan = Project(filtered(plan, query.qualify), query.outputs)
     if query.distinct:
         plan = Distinct(plan)
     if query.arrangement is not None:

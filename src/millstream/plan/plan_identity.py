@@ -17,7 +17,17 @@ from enum import Enum
 from itertools import pairwise
 from typing import Any, TypeVar
 
-from millstream.analysis.queries.call_nodes import AggregateCall, Bodies, Frame, OverCall, Panes, SortKey
+from millstream.analysis.queries.call_nodes import (
+    AggregateCall,
+    Bodies,
+    Frame,
+    OrderKey,
+    OverCall,
+    Panes,
+    RankCall,
+    RankFrame,
+    SortKey,
+)
 from millstream.analysis.queries.resolved_expression import ColumnRef, Expr
 from millstream.analysis.queries.resolved_query import (
     Arrangement,
@@ -165,6 +175,17 @@ _known(
     lambda n: {"keys": n.group_by, "calls": n.aggregates, "current": n.current},
 )
 _known(nodes.OverAggregate, "aggregate over", lambda n: {"calls": n.calls})
+_known(
+    nodes.WindowRank,
+    "rank windows",
+    lambda n: {
+        "report": n.report,
+        "calls": n.calls,
+        "order": n.order_by,
+        "limit": n.limit,
+        "offset": n.offset or None,
+    },
+)
 _known(nodes.BaseAggregate, "aggregate stream", lambda n: {"keys": n.group_by, "calls": n.aggregates})
 _known(nodes.PatternMatch, "match pattern", lambda n: {"pattern": n.pattern, "outputs": n.outputs})
 _known(nodes.WindowJoin, "join windows", lambda n: {"type": n.kind, "on": n.conditions})
@@ -182,6 +203,24 @@ _known(Output, "column", lambda o: {"name": _name_of(o), "is": o.expr, "type": o
 _known(GroupKey, "key", lambda k: {"name": k.name.lower(), "is": k.expr, "type": k.expr.type})
 _known(SortedBy, "by", lambda s: {"column": s.column, "desc": s.descending, "nulls first": s.nulls_first})
 _known(Arrangement, "order", lambda a: {"by": a.keys, "limit": a.limit, "offset": a.offset or None})
+_known(OrderKey, "order by", lambda k: {"is": k.expr, "desc": k.descending, "nulls first": k.nulls_first})
+_known(RankFrame, "frame of rows", lambda f: {"rows": f.rows, "from": f.start, "to": f.end})
+_known(
+    RankCall,
+    "rank",
+    lambda c: {
+        "name": c.name,
+        "of": c.argument,
+        "default": c.default,
+        "number": c.number,
+        "ignore nulls": c.ignore_nulls,
+        "partition": c.partition_by,
+        "order": c.order_by,
+        "frame": c.frame,
+        "type": c.type,
+        "result": c.result,
+    },
+)
 _known(SortKey, "within", lambda k: {"desc": k.descending, "nulls first": k.nulls_first})
 _known(
     PatternElement,

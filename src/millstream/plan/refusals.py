@@ -74,6 +74,8 @@ def why_not(plan: nodes.Node) -> Refusal | None:
                 reason = next(filter(None, map(_user, node.aggregates)), None) or _input(node)
             case nodes.OverAggregate():
                 reason = next(filter(None, map(_over, node.calls)), None) or _input(node)
+            case nodes.WindowRank():
+                reason = _rank(node) or _input(node)
             case nodes.WindowAggregate():
                 reason = (_maintained_aggregate if varies(node) else _window_aggregate)(node) or _input(node)
             case nodes.RelationToStream():
@@ -140,6 +142,21 @@ def _over(over: OverCall) -> Refusal | None:
         window = "with ACTIVE EXPIRATION" if over.active_expiration else "over an unbounded window"
         return Refusal(f"FILTER or DISTINCT of '{over.call.name}' {window}", span=over.call.span)
     return _user(over.call)
+
+
+def _rank(node: nodes.WindowRank) -> Refusal | None:
+    partitions = (expr for call in node.calls for expr in call.partition_by)
+    orders = (key.expr for keys in (node.order_by, *(c.order_by for c in node.calls)) for key in keys)
+    if (lost := _keys(partitions, "PARTITION BY") or _keys(orders, "ORDER BY")) is not None:
+        return lost
+    counted = [w.window for w in node.walk() if isinstance(w, nodes.Windowed)] if node.report else []
+    if counted and isinstance(counted[0].emit_every, Rows):
+        return Refusal(
+            f"an order of the reports of {counted[0]}",
+            "reports after so many rows may have the same timestamp, and then are not told apart",
+            "put the query into FROM (...), and order by the timestamp outside",
+        )
+    return None
 
 
 def _user(call: AggregateCall) -> Refusal | None:

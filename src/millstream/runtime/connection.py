@@ -43,13 +43,8 @@ from millstream.runtime.port_listeners import PortListeners
 from millstream.runtime.queries import corrupt_files
 from millstream.runtime.queries.corrupt_files import CorruptFiles
 from millstream.runtime.queries.input_cleanup import InputCleaner
-from millstream.runtime.queries.query_starter import (
-    QueryRequest,
-    QueryStarter,
-    explain_error,
-    ignore_message,
-    lower_query,
-)
+from millstream.runtime.queries.query_request import QueryRequest, explain_error
+from millstream.runtime.queries.query_starter import QueryStarter, ignore_message, lower_query
 from millstream.runtime.queries.running_query import RunningQuery
 from millstream.runtime.script_checks import Runnable
 from millstream.runtime.session_registry import SessionRegistry

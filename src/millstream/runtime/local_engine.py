@@ -29,7 +29,7 @@ from millstream.local.sources import FileSources
 from millstream.runtime.explain import explanation
 from millstream.runtime.python_registration import dump_code, python_aggregate
 from millstream.runtime.queries.query_progress import Progress, most
-from millstream.runtime.queries.query_starter import plan_query
+from millstream.runtime.queries.query_request import plan_query
 from millstream.runtime.queries.rejection_warnings import RejectionWarnings
 from millstream.runtime.results import external_sort
 from millstream.runtime.script_checks import Runnable

@@ -9,7 +9,7 @@ from millstream.analysis.definitions.statement_analyzer import (
     RunQuery,
 )
 from millstream.plan.views import build_view
-from millstream.runtime.queries.query_starter import plan_query
+from millstream.runtime.queries.query_request import plan_query
 from millstream.runtime.results.sinks import write_once
 
 

@@ -39,7 +39,7 @@ _SESSION = "put the window behind the stream: FROM Bid [SESSION GAP 30 MINUTES]"
 _CUMULATE = "partial results of a window: FROM Bid [TUMBLE 1 DAY EMIT EVERY 1 HOUR]"
 _LATEST = "the latest row of each key is a window: rates [PARTITION BY currency ROWS 1]"
 _ASOF = f"{_LATEST}, joined with orders [NOW]"
-_BEST = "the best n of a window are an aggregate: top_k(item, score, 10)"
+_BEST = "the best n of each window: FROM s [TUMBLE 1 HOUR] GROUP BY k ORDER BY count(*) DESC LIMIT 10"
 _EXPLODE = "call the generator in SELECT: SELECT itemID, explode(tags) AS tag"
 _LIMITED = (
     "write the limit into the windows of a join, a [RANGE 1 HOUR] JOIN b [RANGE 1 HOUR],"
@@ -125,7 +125,6 @@ PHRASES = (
         "put the pattern behind the stream: FROM Bid PARTITION BY itemID AS (X, Y) WHERE Y.price > X.price",
     ),
     # a part of the result
-    Phrase(("QUALIFY",), "QUALIFY", f"put the query into FROM (...) and use WHERE outside; {_BEST}"),
     Phrase(("FETCH", "FIRST"), "FETCH FIRST", _BEST),
     Phrase(("TOP", AMOUNT), "TOP", _BEST),
     Phrase(("DISTINCT", "ON"), "DISTINCT ON", _LATEST),

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _SIDES = ("LEFT", "RIGHT", "FULL")
 _KINDS = ("INNER", "CROSS", "OUTER", "SEMI", "ANTI")
-_CLAUSES = ("FROM", "WHERE", "GROUP", "HAVING", "WINDOW", "ORDER", "LIMIT", "OFFSET")
+_CLAUSES = ("FROM", "WHERE", "GROUP", "HAVING", "QUALIFY", "WINDOW", "ORDER", "LIMIT", "OFFSET")
 # Other words that may follow an expression or a relation. A misspelt one is first taken for an alias.
 _CONTINUATIONS = (
     *("UNION", "EXCEPT", "INTERSECT", "JOIN", "INNER", "CROSS", "LATERAL", "PARTITION", "SEQUENCE"),
@@ -110,7 +110,7 @@ class RelationParser(WindowParser):
             table.set("sample", self._sample())
         return self._with_alias(table, first)
 
-    def _stream(self, table: nodes.StreamTable, first: Token) -> exp.Expr:
+    def _stream(self, table: nodes.StreamTable | nodes.StreamSubquery, first: Token) -> exp.Expr:
         if self.at("["):
             table.set("window", self.stream_window())
         if self.at_pattern:
@@ -155,9 +155,8 @@ class RelationParser(WindowParser):
         self.leave()
         if isinstance(inner, exp.Values) and inner.args.get("alias") is None:
             return self._with_alias(inner, opening)
-        if self.at("[") and isinstance(inner, exp.Query):
-            window = self.stream_window()
-            return self._with_alias(nodes.WindowedSubquery(this=inner, window=window), opening)
+        if isinstance(inner, exp.Query) and (self.at("[") or self.at_pattern):
+            return self._stream(nodes.StreamSubquery(this=inner), opening)
         return self._with_alias(exp.Subquery(this=inner), opening)
 
     def values(self) -> exp.Values:
@@ -239,6 +238,8 @@ class RelationParser(WindowParser):
                 return following.key == "VIEW"
             case "WINDOW":
                 return self.at_named_window
+            case "QUALIFY":
+                return self.at_qualify
             case "MINUS":
                 return self.at_query(1) or following.key in ("ALL", "DISTINCT", "(")
             case "TABLESAMPLE":
@@ -260,6 +261,13 @@ class RelationParser(WindowParser):
         """Return whether ``WINDOW w AS (`` comes next; otherwise WINDOW may be a name."""
         return self.at("WINDOW") and self.is_name(self.peek()) and self.peek(2).key == "AS"
 
+    @property
+    def at_qualify(self) -> bool:
+        """Return whether QUALIFY and a condition come next; otherwise QUALIFY may be a name."""
+        following = self.peek()
+        begins = self.is_name(following) or following.kind in (Kind.NUMBER, Kind.TEXT)
+        return self.at("QUALIFY") and (begins or following.key in ("(", "NOT", "CASE", "-"))
+
     def fail_unexpected(self, hint: str | None = None) -> NoReturn:
         """Report a token that is not allowed here; the word before it may be misspelt."""
         known = (*_CLAUSES, *_CONTINUATIONS)
@@ -271,7 +279,10 @@ class RelationParser(WindowParser):
             misspelt = self.similar(known, self.previous)
             token = self.previous if misspelt else token
         if self.at(*_CLAUSES):
-            hint = "the order is FROM, WHERE, GROUP BY, HAVING, WINDOW, ORDER BY, LIMIT, each once at most"
+            hint = (
+                "the order is FROM, WHERE, GROUP BY, HAVING, QUALIFY, WINDOW, ORDER BY, LIMIT,"
+                " each once at most"
+            )
         elif self.at(*_COMPARISONS):
             hint = "put the condition before it in parentheses"
         self.fail(f"did not expect {self.found(token)} here", token, hint=misspelt or hint)

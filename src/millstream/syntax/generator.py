@@ -195,19 +195,16 @@ class EslGenerator(PlainSqlGenerator):
         )
 
     def streamtable_sql(self, expression: nodes.StreamTable) -> str:
-        return "".join(
-            (
-                ".".join(self.sql(part) for part in expression.parts),
-                *(f" {self.sql(expression, k)}" for k in ("window", "pattern") if expression.args.get(k)),
-                self.clause(expression, "alias", "AS"),
-                *(self.sql(join) for join in expression.args.get("joins") or ()),
-            )
-        )
+        return self._stream(expression, ".".join(self.sql(part) for part in expression.parts))
 
-    def windowedsubquery_sql(self, expression: nodes.WindowedSubquery) -> str:
+    def streamsubquery_sql(self, expression: nodes.StreamSubquery) -> str:
+        return self._stream(expression, f"({self.sql(expression, 'this')})")
+
+    def _stream(self, expression: exp.Expr, name: str) -> str:
         return "".join(
             (
-                f"({self.sql(expression, 'this')}) {self.sql(expression, 'window')}",
+                name,
+                *(f" {self.sql(expression, k)}" for k in ("window", "pattern") if expression.args.get(k)),
                 self.clause(expression, "alias", "AS"),
                 *(self.sql(join) for join in expression.args.get("joins") or ()),
             )

@@ -227,10 +227,10 @@ class StreamTable(exp.Table):
     arg_types = {**exp.Table.arg_types, "window": False, "pattern": False}
 
 
-class WindowedSubquery(exp.Subquery):
-    """A query in FROM with a bracket window."""
+class StreamSubquery(exp.Subquery):
+    """A query in FROM with a bracket window or a sequence pattern."""
 
-    arg_types = {**exp.Subquery.arg_types, "window": True}
+    arg_types = {**exp.Subquery.arg_types, "window": False, "pattern": False}
 
 
 class Pattern(exp.Expression):

@@ -137,10 +137,19 @@ class QueryParser(RelationParser):
         if self.at("HAVING"):
             having = self.advance()
             select.set("having", self.spanned(exp.Having(this=self.expression()), having))
+        self._qualify(select)
         if self.at_named_window:
             self.advance()
             select.set("windows", self.listed(self._named_window))
+        self._qualify(select)
         return self.spanned(select, first)
+
+    def _qualify(self, select: exp.Select) -> None:
+        """Parse QUALIFY, which stands before or after WINDOW."""
+        if self.at_qualify:
+            first = self.current
+            self.advance()
+            self.set_once(select, "qualify", self.spanned(exp.Qualify(this=self.expression()), first), first)
 
     def _quantifiers(self, select: exp.Select) -> None:
         """Parse DISTINCT or ALL, and ISTREAM or another modifier, in either order."""

@@ -11,6 +11,7 @@ from millstream.analysis.patterns.pattern_elaborator import PatternElaborator, b
 from millstream.analysis.patterns.pattern_expressions import PatternExpressions
 from millstream.analysis.patterns.pattern_names import ENDS, PatternNames, Variable, tuple_argument
 from millstream.analysis.patterns.variable_references import ReferenceFinder, ReferenceKind, VariableReference
+from millstream.analysis.queries.from_clause import searched, tables_of
 from millstream.analysis.queries.resolved_expression import Expr
 from millstream.analysis.queries.resolved_query import Output, PatternClause, PatternElement, Select
 from millstream.analysis.queries.scope import Scope
@@ -32,7 +33,7 @@ _CLAUSES = frozenset({"expressions", "from_", "joins", "where", "order", "with_"
 
 def analyse_pattern_query(
     node: exp.Select,
-    table: nodes.StreamTable,
+    table: nodes.StreamTable | nodes.StreamSubquery,
     source: FromItem,
     joins: list[JoinClause],
     resolver: Resolver,
@@ -53,7 +54,9 @@ def analyse_pattern_query(
     )
 
 
-def _check_from(node: exp.Select, table: nodes.StreamTable, joins: list[JoinClause]) -> None:
+def _check_from(
+    node: exp.Select, table: nodes.StreamTable | nodes.StreamSubquery, joins: list[JoinClause]
+) -> None:
     if table.args.get("window") is not None:
         raise error_at(
             table.args["window"],
@@ -70,11 +73,12 @@ def _check_from(node: exp.Select, table: nodes.StreamTable, joins: list[JoinClau
                 hint="make a stream of the matches of one: CREATE STREAM m AS SELECT ...",
             )
     for join in joins:
-        if join.condition is not None and table.name.lower() in map(str.lower, join.condition.relations()):
+        names = () if join.condition is None else join.condition.relations()
+        if join.condition is not None and table.name and table.name.lower() in map(str.lower, names):
             raise AnalysisError(
                 "a pattern is joined with tables in WHERE",
                 span=join.condition.span or span_of(table),
-                hint=f"FROM {table.name} ... AS (X, *Y), t WHERE X.k = t.k",
+                hint=f"FROM {searched(table)} ... AS (X, *Y), t WHERE X.k = t.k",
             )
 
 
@@ -94,13 +98,16 @@ class _PatternAnalyser:
     """Analyser of the clauses of one pattern query."""
 
     def __init__(
-        self, node: exp.Select, table: nodes.StreamTable, resolver: Resolver, facts: StreamFacts | None
+        self,
+        node: exp.Select,
+        table: nodes.StreamTable | nodes.StreamSubquery,
+        resolver: Resolver,
+        facts: StreamFacts | None,
     ) -> None:
         self.node = node
         self.pattern: nodes.Pattern = table.args["pattern"]
         self.resolver = resolver
-        relation = resolver.scope.relation(table.name)
-        assert relation is not None
+        relation = resolver.scope.relations[[one is table for one in tables_of(node)].index(True)]
         self.relation = relation
         self.facts = facts if relation.is_stream else None
         self._check_beside(table, facts)
@@ -119,10 +126,12 @@ class _PatternAnalyser:
 
     # ------------------------------------------------------------ the pattern itself
 
-    def _check_beside(self, table: nodes.StreamTable, facts: StreamFacts | None) -> None:
+    def _check_beside(
+        self, table: nodes.StreamTable | nodes.StreamSubquery, facts: StreamFacts | None
+    ) -> None:
         if facts is not None and not self.relation.is_stream:
             raise error_at(
-                table, f"'{table.name}' is a table, and a pattern in it cannot be joined with a stream"
+                table, f"'{searched(table)}' is a table, and a pattern in it cannot be joined with a stream"
             )
 
     def _listed(self, argument: str) -> list[exp.Column]:
@@ -134,7 +143,7 @@ class _PatternAnalyser:
         if column is None:
             raise error_at(
                 node,
-                f"unknown {what} column '{node.name}' in '{self.relation.alias}'",
+                f"unknown {what} column '{node.name}' in '{self.relation.shown}'",
                 hint=did_you_mean(node.name, [f.name for f in self.relation.fields or ()]),
             )
         return column.name
@@ -158,7 +167,7 @@ class _PatternAnalyser:
         if not listed:
             raise error_at(
                 self.pattern,
-                f"'{self.relation.alias}' is a table and has no order: SEQUENCE BY is missing",
+                f"'{self.relation.shown}' is a table and has no order: SEQUENCE BY is missing",
                 hint="PARTITION BY k SEQUENCE BY t AS (X, *Y)",
             )
         for column in listed:

@@ -117,7 +117,7 @@ class PatternTyper(Elaborator):
         if column is None:
             raise error_at(
                 node,
-                f"unknown column '{path[0]}' in '{self.names.relation.alias}'",
+                f"unknown column '{path[0]}' in '{self.names.relation.shown}'",
                 hint=self._instead_of(path, node),
             )
         return path_type(column.type, path[1:], node)

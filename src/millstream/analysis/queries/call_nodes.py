@@ -117,3 +117,52 @@ class OverCall:
         if self.emit_every:
             parts.append(f"EMIT EVERY {self.emit_every}")
         return f"{self.call.text} OVER ({' '.join(parts)}) AS {self.call.result}"
+
+
+@dataclass(frozen=True)
+class OrderKey:
+    """An expression of ORDER BY."""
+
+    expr: Expr
+    descending: bool = False
+    nulls_first: bool = True
+
+    def __str__(self) -> str:
+        usual = self.nulls_first != self.descending
+        nulls = "" if usual else f" NULLS {'FIRST' if self.nulls_first else 'LAST'}"
+        return f"{self.expr}{' DESC' if self.descending else ''}{nulls}"
+
+
+@dataclass(frozen=True)
+class RankFrame:
+    """Bounds of a frame relative to the current row; None is unbounded, and 0 by RANGE includes its peers."""
+
+    rows: bool
+    start: int | None
+    end: int | None
+
+
+@dataclass(frozen=True)
+class RankCall:
+    """A ranking function OVER the rows of a report."""
+
+    name: str
+    type: Type
+    result: ColumnRef
+    partition_by: tuple[Expr, ...] = ()
+    order_by: tuple[OrderKey, ...] = ()
+    argument: Expr | None = None
+    default: Expr | None = None
+    number: int = 1
+    """The distance of lag and lead, the place of nth_value, the buckets of ntile."""
+    ignore_nulls: bool = False
+    frame: RankFrame = RankFrame(rows=False, start=None, end=0)
+    text: str = field(default="", compare=False)
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def expressions(self) -> tuple[Expr, ...]:
+        values = (value for value in (self.argument, self.default) if value is not None)
+        return (*values, *self.partition_by, *(key.expr for key in self.order_by))
+
+    def __str__(self) -> str:
+        return f"{self.text} AS {self.result}"

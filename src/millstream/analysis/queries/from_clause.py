@@ -104,7 +104,12 @@ def order_of_table(bracket: nodes.StreamWindow, relation: ScopeRelation) -> Stre
     return StreamFacts(timestamp, frozenset(), bounded=True)
 
 
-def refuse_variables_in_joins(table: nodes.StreamTable, joins: list[exp.Join]) -> None:
+def searched(table: nodes.StreamTable | nodes.StreamSubquery) -> str:
+    """Show what a pattern is searched in."""
+    return table.name if isinstance(table, nodes.StreamTable) else "(SELECT ...)"
+
+
+def refuse_variables_in_joins(table: nodes.StreamTable | nodes.StreamSubquery, joins: list[exp.Join]) -> None:
     variables = {element.name.lower() for element in table.args["pattern"].args["elements"]}
     for join in joins:
         condition = join.args.get("on")
@@ -113,7 +118,7 @@ def refuse_variables_in_joins(table: nodes.StreamTable, joins: list[exp.Join]) -
                 raise error_at(
                     column,
                     "a pattern is joined with tables in WHERE",
-                    hint=f"FROM {table.name} ... AS (X, *Y), t WHERE X.k = t.k",
+                    hint=f"FROM {searched(table)} ... AS (X, *Y), t WHERE X.k = t.k",
                 )
 
 

@@ -87,7 +87,7 @@ class QueryAnalyser:
         self.mistakes = ErrorCollector()
 
     def query(self, node: exp.Expr) -> Query:
-        while isinstance(node, exp.Subquery) and not isinstance(node, nodes.WindowedSubquery):
+        while isinstance(node, exp.Subquery) and not isinstance(node, nodes.StreamSubquery):
             node = node.this
         if is_plain_spark(node) and self._reads(node, Stream):
             raise error_at(
@@ -203,13 +203,13 @@ class QueryAnalyser:
         scope = Scope(outer=self.outer)
         pattern = next((t for t in tables_of(node) if t.args.get("pattern") is not None), None)
         source, joins = self._from(node, clause, scope)
-        if isinstance(pattern, nodes.StreamTable):
+        if isinstance(pattern, nodes.StreamTable | nodes.StreamSubquery):
             refuse_variables_in_joins(pattern, joins_of(node, clause))
         resolver = self._resolver(scope)
         if self._unclear:
             self._check_names(node, resolver)
         facts = self._facts([source, *(join.item for join in joins)], node)
-        if isinstance(pattern, nodes.StreamTable):
+        if isinstance(pattern, nodes.StreamTable | nodes.StreamSubquery):
             return analyse_pattern_query(node, pattern, source, joins, resolver, facts)
         return SelectAnalyser(node, source, joins, resolver, facts, checked_only=checked_only).analyse()
 

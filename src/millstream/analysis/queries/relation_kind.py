@@ -25,6 +25,7 @@ def is_relation(query: Query) -> bool:
             return (
                 query.facts is not None
                 and query.to_stream is None
+                and not query.is_ranked
                 and takes_relations(query)
                 and any(reads_relation(item, query.items()) for item in query.items())
                 and not _is_reported(query)
@@ -76,7 +77,9 @@ def window_of(item: FromItem) -> Window | None:
 
 def _only_grows(query: Query) -> bool:
     """Tell whether a query aggregates one window that no tuple leaves, and that only the input ends."""
-    if not isinstance(query, Select) or query.to_stream is not None or not takes_relations(query):
+    if not isinstance(query, Select) or query.to_stream is not None or query.is_ranked:
+        return False
+    if not takes_relations(query):
         return False
     windows = [window for item in query.items() if (window := window_of(item)) is not None]
     match windows:

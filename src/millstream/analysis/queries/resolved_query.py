@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from millstream.analysis.queries.call_nodes import AggregateCall, OverCall
+from millstream.analysis.queries.call_nodes import AggregateCall, OrderKey, OverCall, RankCall
 from millstream.analysis.queries.resolved_expression import ColumnRef, Expr, all_of
 from millstream.analysis.queries.window_clause import StreamFacts
 from millstream.catalog.entries import Stream, Table, View
@@ -141,6 +141,15 @@ class Arrangement:
 
 
 @dataclass(frozen=True)
+class TopRows:
+    """ORDER BY, LIMIT and OFFSET of each report."""
+
+    order_by: tuple[OrderKey, ...]
+    limit: int | None = None
+    offset: int = 0
+
+
+@dataclass(frozen=True)
 class Select:
     """One SELECT over at least one stream, or over tables with constructs that only ESL has."""
 
@@ -152,6 +161,9 @@ class Select:
     having: tuple[Expr, ...] = ()
     aggregates: tuple[AggregateCall, ...] = ()
     overs: tuple[OverCall, ...] = ()
+    ranks: tuple[RankCall, ...] = ()
+    qualify: tuple[Expr, ...] = ()
+    top: TopRows | None = None
     pattern: PatternClause | None = None
     distinct: bool = False
     to_stream: str | None = None
@@ -162,6 +174,11 @@ class Select:
     @property
     def fields(self) -> tuple[Field, ...]:
         return with_op(tuple(output.field for output in self.outputs), self.to_stream)
+
+    @property
+    def is_ranked(self) -> bool:
+        """True if the rows of each report are ranked or put in order."""
+        return bool(self.ranks) or self.top is not None
 
     def items(self) -> Iterator[FromItem]:
         yield self.source

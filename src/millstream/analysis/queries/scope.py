@@ -28,6 +28,11 @@ class ScopeRelation:
     """Columns that may be named but are no part of ``*``: window_start, window_end, wid, complete."""
     is_stream: bool = False
 
+    @property
+    def shown(self) -> str:
+        """Name for messages; a query without a name has none."""
+        return "(SELECT ...)" if self.alias.startswith(UNNAMED) else self.alias
+
     def find(self, name: str) -> ColumnRef | None:
         for candidate in (*(self.fields or ()), *self.implicit):
             if candidate.name.lower() == name.lower():

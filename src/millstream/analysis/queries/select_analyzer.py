@@ -13,6 +13,7 @@ from millstream.analysis.queries.from_clause import facts_of
 from millstream.analysis.queries.name_resolver import Resolver, aggregate_name, is_aggregate_call
 from millstream.analysis.queries.output_order import order_of_tuples, order_of_windows
 from millstream.analysis.queries.over_clause import analyse_over, check_together, refuse_on_table
+from millstream.analysis.queries.ranking_clauses import RankingClauses
 from millstream.analysis.queries.relation_kind import reads_relation, window_of
 from millstream.analysis.queries.resolved_expression import ColumnRef, Expr, of_column, part_of
 from millstream.analysis.queries.resolved_query import FromItem, GroupKey, JoinClause, Output, Select
@@ -24,12 +25,7 @@ from millstream.analysis.queries.table_queries import (
     refuse_beside_own,
     refuse_other_windows,
 )
-from millstream.analysis.queries.unsupported_clauses import (
-    check_order,
-    refuse_clauses,
-    refuse_ranks,
-    window_hint,
-)
+from millstream.analysis.queries.unsupported_clauses import refuse_clauses, refuse_ranks, window_hint
 from millstream.analysis.queries.window_bounds import WindowBounds, aggregates_anything, aggregates_in
 from millstream.analysis.queries.window_clause import StreamFacts
 from millstream.catalog.entries import Aggregate
@@ -69,6 +65,7 @@ class SelectAnalyser:
         self.bounds = WindowBounds(resolver.scope, resolver.catalog, self._reports())
         self.aggregates: list[AggregateCall] = []
         self.overs: list[OverCall] = []
+        self.ranking = RankingClauses(node, facts, bool(self.windows), self.has_content, checked_only)
         self.group_by: list[GroupKey] = []
 
     def analyse(self) -> Select:
@@ -84,11 +81,10 @@ class SelectAnalyser:
         arranged = None
         if self.facts is None and not self.checked_only:
             refuse_beside_own(self.node)
-            arranged = arrangement(self.node, outputs, self._written)
-        facts = None
-        if self.facts is not None:
-            facts = self._result_facts(outputs, self.facts)
-            self._check_order_by(outputs, self.facts)
+            arranged = None if self.windows else arrangement(self.node, outputs, self._written)
+        facts = self._result_facts(outputs, self.facts) if self.facts is not None else None
+        to_stream = self._to_stream()
+        self.ranking.check_word(to_stream)
         return Select(
             source=self.source,
             joins=tuple(self.joins),
@@ -98,8 +94,11 @@ class SelectAnalyser:
             having=having,
             aggregates=tuple(self.aggregates),
             overs=tuple(self.overs),
+            ranks=tuple(self.ranking.calls),
+            qualify=self.ranking.qualify,
+            top=self.ranking.top,
             distinct=self.node.args.get("distinct") is not None,
-            to_stream=self._to_stream(),
+            to_stream=to_stream,
             arrangement=arranged,
             facts=facts,
             span=span_of(self.node),
@@ -139,7 +138,7 @@ class SelectAnalyser:
 
     def _columns(self) -> tuple[list[Output], tuple[Expr, ...]]:
         self._group_keys()
-        resolver = self.resolver.with_aggregates(self._take_aggregate, scope=self._scope())
+        resolver = self._in_select = self.resolver.with_aggregates(self._take_aggregate, scope=self._scope())
         resolver.stand_ins = [
             (key.expr.tree, of_column(ColumnRef("", key.name, key.expr.type)))
             for key in self.group_by
@@ -159,6 +158,7 @@ class SelectAnalyser:
             resolver.aliases.setdefault(item.alias_or_name.lower(), Expr((), UNKNOWN))
         having = self.node.args.get("having")
         conditions = resolver.conditions(having.this, "HAVING") if having else ()
+        self.ranking.resolve(outputs, resolver, has_over=bool(self.overs))
         self._check_mistakes()
         if not outputs:
             raise error_at(self.node, "this SELECT has no columns")
@@ -283,6 +283,8 @@ class SelectAnalyser:
 
     def _take_aggregate(self, node: exp.Expr, type_: Type) -> ColumnRef | None:
         """Take an aggregate call out of an expression, and put a column in its place."""
+        if isinstance(node, exp.Window) and self.ranking.takes(node, self._inside_over()):
+            return self.ranking.take(node, type_, self._inside_over(), self._written)
         if isinstance(node, exp.Window) and self.facts is not None:
             refuse_ranks(node, self.resolver)
         name = f"__agg{len(self.aggregates) + len(self.overs)}"
@@ -314,6 +316,17 @@ class SelectAnalyser:
                 return known.result
         self.aggregates.append(call)
         return call.result
+
+    def _inside_over(self) -> Resolver:
+        """Return a resolver for the window of a ranking function, which may name aggregates and aliases."""
+        resolver = self.resolver.with_aggregates(self._take_inside_over, scope=self._in_select.scope)
+        resolver.aliases, resolver.stand_ins = self._in_select.aliases, self._in_select.stand_ins
+        return resolver
+
+    def _take_inside_over(self, node: exp.Expr, type_: Type) -> ColumnRef | None:
+        if isinstance(node, exp.Window):
+            raise error_at(node, "OVER inside OVER", hint="compute the inner one in FROM (SELECT ...)")
+        return self._take_aggregate(node, type_)
 
     def _over_table(self, node: exp.Window, call: AggregateCall) -> ColumnRef:
         """Return a user's aggregate over a window of a table, with the order of the window."""
@@ -384,12 +397,12 @@ class SelectAnalyser:
             if alone and (window := window_of(item)) is not None
             for name in window.partition_by
         }
-        for output in outputs:
-            for column in output.expr.columns():
+        for expr in (*(output.expr for output in outputs), *self.ranking.expressions()):
+            for column in expr.columns():
                 if column.relation and column not in allowed:
                     raise AnalysisError(
                         f"column '{column.name}' is neither grouped nor aggregated",
-                        span=output.expr.span,
+                        span=expr.span,
                         hint=f"add it to GROUP BY, or use it in an aggregate such as max({column.name})",
                     )
 
@@ -418,7 +431,7 @@ class SelectAnalyser:
     def _result_facts(self, outputs: list[Output], facts: StreamFacts) -> StreamFacts:
         if (self.aggregates or self.group_by) and self.windows:
             return order_of_windows(outputs, facts, self.windows[0], self.resolver.scope)
-        unchanged = not (self.overs or self.aggregates or self.joins)
+        unchanged = not (self.overs or self.aggregates or self.joins or self.ranking.is_asked)
         return order_of_tuples(outputs, facts, unchanged=unchanged, stamped=self._is_stamped_anew())
 
     def _is_stamped_anew(self) -> bool:
@@ -430,14 +443,8 @@ class SelectAnalyser:
         if any(isinstance(over.emit_every, Duration) for over in self.overs):
             return True
         asked = self.node.args.get("operation_modifiers") or self.node.args.get("distinct") is not None
-        made = asked or self._streams > 1 or self.aggregates or self.group_by
+        made = asked or self.ranking.is_asked or self._streams > 1 or self.aggregates or self.group_by
         return self.has_content and (bool(made) or any(map(slides, self.windows)))
-
-    def _check_order_by(self, outputs: list[Output], facts: StreamFacts) -> None:
-        resolver = self.resolver.with_aggregates(None, "in ORDER BY", self._scope())
-        resolver.aliases = {o.name.lower(): o.expr for o in outputs}
-        check_order(self.node, resolver, facts, windowed=bool(self.windows))
-        self._check_mistakes()
 
 
 def _emits(window: exp.Window) -> bool:

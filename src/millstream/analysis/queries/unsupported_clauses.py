@@ -16,8 +16,10 @@ from millstream.syntax.foreign_syntax import BESIDE_OVER, RANKED, WINDOW_FUNCTIO
 from millstream.syntax.spans import span_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from millstream.analysis.queries.name_resolver import Resolver
-    from millstream.analysis.queries.resolved_query import FromItem
+    from millstream.analysis.queries.resolved_query import FromItem, Output
     from millstream.analysis.queries.window_clause import StreamFacts
 
 _NOT_ON_STREAMS = (
@@ -28,7 +30,6 @@ _NOT_ON_STREAMS = (
     ),
     ("offset", "OFFSET has no meaning", None),
     ("laterals", "LATERAL VIEW is not used", "call the generator in SELECT: SELECT explode(items) AS item"),
-    ("qualify", "QUALIFY is not used", "put the query into FROM (...) and use WHERE outside"),
     ("windows", "a WINDOW clause is not used", "write the window in OVER (...)"),
     ("sort", "SORT BY has no meaning", "a stream is ordered by its timestamp"),
     ("cluster", "CLUSTER BY has no meaning", None),
@@ -45,6 +46,8 @@ def refuse_clauses(node: exp.Select, resolver: Resolver, *, has_content: bool) -
     """Refuse what a SELECT over streams cannot have."""
     for argument, what, hint in _NOT_ON_STREAMS:
         part = node.args.get(argument)
+        if has_content and argument in ("limit", "offset"):
+            continue  # of each report
         if part:
             part = part[0] if isinstance(part, list) else part
             error = AnalysisError(f"{what} on a stream", span=span_of(part) or span_of(node), hint=hint)
@@ -103,16 +106,13 @@ def refuse_ranks(node: exp.Window, resolver: Resolver) -> None:
         )
 
 
-def check_order(node: exp.Select, resolver: Resolver, facts: StreamFacts, *, windowed: bool) -> None:
-    """Refuse any order but that of the timestamp; ``resolver`` knows the names of the result."""
+def check_order(node: exp.Select, outputs: Sequence[Output], resolver: Resolver, facts: StreamFacts) -> None:
+    """Refuse an order of a stream that does not begin with the timestamp."""
     order = node.args.get("order")
     timestamp = facts.timestamp.column
-    wanted = {(timestamp or "").lower()} | ({"window_end"} if windowed else set())
-    for ordered in order.expressions if order is not None else ():
-        column = resolver.resolve(ordered.this).column
-        if column is None or column.name.lower() not in wanted or ordered.args.get("desc"):
-            if windowed:
-                hint = f"write ORDER BY window_end, or leave it out; {RANKED}"
-            else:
-                hint = f"write ORDER BY {timestamp}, or leave it out" if timestamp else "leave ORDER BY out"
+    for ordered in order.expressions[:1] if order is not None else ():
+        named = next((o.expr for o in outputs if o.name.lower() == ordered.this.name.lower()), None)
+        column = (named or resolver.resolve(ordered.this)).column
+        if column is None or column.name.lower() != (timestamp or "").lower() or ordered.args.get("desc"):
+            hint = f"write ORDER BY {timestamp}, or leave it out" if timestamp else "leave ORDER BY out"
             raise error_at(ordered, "a stream can only be ordered by its timestamp", hint=hint)

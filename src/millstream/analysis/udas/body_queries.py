@@ -211,7 +211,7 @@ class _BodySelect:
 
     def _read(self, node: exp.Expr) -> Attempt[typed_nodes.Scan]:
         number = next(self.names.scans)
-        if isinstance(node, exp.Subquery) and not isinstance(node, nodes.WindowedSubquery):
+        if isinstance(node, exp.Subquery) and not isinstance(node, nodes.StreamSubquery):
             alias = node.alias or f"__query{len(self.scope.relations)}"
             fields, query = self.queries.analyse(node.this)
             self.scope.add(ScopeRelation(alias, fields), node)

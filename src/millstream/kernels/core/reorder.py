@@ -38,8 +38,8 @@ class Reorder(Kernel):
     def __init__(self) -> None:
         self._frontier = BEGINNING
         self._is_float = False
-        self._runs: list[_Run] = []
-        self._fresh: list[_Run] = []
+        self._runs: list[Run] = []
+        self._fresh: list[Run] = []
         """Tuples that came since the last snapshot and are held."""
 
         self._ledger = Ledger("waiting")
@@ -63,14 +63,14 @@ class Reorder(Kernel):
             return cut(tuples, 0, 0)
         return ready[0] if len(ready) == 1 else self._run(joined(ready)).tuples
 
-    def _run(self, tuples: Tuples) -> _Run:
-        return _Run(tuples, self._indices(tuples))
+    def _run(self, tuples: Tuples) -> Run:
+        return Run(tuples, self._indices(tuples))
 
     def _indices(self, tuples: Tuples) -> Integers | None:
         """Return the order of tuples; None if they are in order."""
         return ordering(as_order(tuples.time), tuples.origin.astype(np.int64), tuples.number)
 
-    def _final(self, run: _Run) -> int:
+    def _final(self, run: Run) -> int:
         """Return the end of the final tuples of a run."""
         if self._frontier.is_end:
             return len(run.tuples)
@@ -79,7 +79,7 @@ class Reorder(Kernel):
         same = run.tuples.origin[before:until]
         return max(int(before + np.searchsorted(same, self._frontier.origin, self.side)), run.start)
 
-    def _take_final(self, run: _Run) -> Tuples:
+    def _take_final(self, run: Run) -> Tuples:
         end = self._final(run)
         final = cut(run.tuples, run.start, end) if end - run.start < len(run.tuples) else run.tuples
         run.forget(end)
@@ -129,7 +129,7 @@ class Reorder(Kernel):
         return sum(map(len, self._runs))
 
 
-class _Run:
+class Run:
     """Tuples in order; those before ``start`` have been released."""
 
     def __init__(self, tuples: Tuples, indices: Integers | None) -> None:
@@ -144,9 +144,9 @@ class _Run:
     def rest(self) -> Tuples:
         return cut(self.tuples, self.start, len(self.tuples))
 
-    def copy(self) -> _Run:
+    def copy(self) -> Run:
         """Return a run on the same memory, with its own start."""
-        run = object.__new__(_Run)
+        run = object.__new__(Run)
         run.tuples, run.order, run.start = self.tuples, self.order, self.start
         return run
 

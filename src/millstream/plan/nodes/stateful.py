@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from millstream.analysis.queries.call_nodes import COMPLETE, AggregateCall, OverCall
-from millstream.analysis.queries.resolved_expression import ColumnRef, Expr, all_of
+from millstream.analysis.queries.call_nodes import COMPLETE, AggregateCall, OrderKey, OverCall, RankCall
+from millstream.analysis.queries.resolved_expression import ColumnRef, Expr, all_of, of_column
 from millstream.analysis.queries.resolved_query import GroupKey, Output, PatternClause
 from millstream.plan import node_labels
 from millstream.plan.nodes.plan_node import Node, PlanError, Schema
@@ -124,6 +124,42 @@ class OverAggregate(Node):
         reaches = [over.frame.preceding for over in self.calls if over.call.user is None]
         sizes = [reach.count + 1 for reach in reaches if isinstance(reach, Rows)]
         return strategy(slide.count, emit.count if isinstance(emit, Rows) else None, sizes)
+
+
+@dataclass(frozen=True)
+class WindowRank(Node):
+    """Ranking functions over the rows of each report, and the first rows of each in an order.
+
+    A report has the rows of one instant with equal values of ``report``.
+    """
+
+    input: Node
+    report: tuple[ColumnRef, ...]
+    calls: tuple[RankCall, ...] = ()
+    order_by: tuple[OrderKey, ...] = ()
+    limit: int | None = None
+    offset: int = 0
+
+    def validate(self) -> None:
+        self.require(*(of_column(column) for column in self.report), *self.expressions())
+
+    def expressions(self) -> tuple[Expr, ...]:
+        return (
+            *(expr for call in self.calls for expr in call.expressions()),
+            *(key.expr for key in self.order_by),
+        )
+
+    @cached_property
+    def schema(self) -> Schema:
+        return (*self.input.schema, *(call.result for call in self.calls))
+
+    def label(self) -> str:
+        parts = [", ".join(map(str, self.calls))] if self.calls else []
+        parts += [f"ORDER BY {', '.join(map(str, self.order_by))}"] if self.order_by else []
+        parts += [f"LIMIT {self.limit}"] if self.limit is not None else []
+        parts += [f"OFFSET {self.offset}"] if self.offset else []
+        per = ", ".join(map(str, self.report))
+        return f"WindowRank {' '.join(parts)} of each instant{f' and {per}' if per else ''}"
 
 
 @dataclass(frozen=True)

@@ -88,9 +88,12 @@ class Checkpoint:
     def control(self) -> str:
         return str(self.directory / "control")
 
-    @property
-    def results(self) -> Path | None:
-        return self.directory / "results" if self.durable else None
+    def results(self, name: str) -> Path | None:
+        """Return the directory of the results of a query; several queries have one each."""
+        if not self.durable:
+            return None
+        results = self.directory / "results"
+        return results if self.directory.name == name else results / name
 
     @property
     def current(self) -> Path | None:

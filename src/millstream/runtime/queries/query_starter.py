@@ -5,13 +5,11 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
-from millstream.analysis.queries.resolved_query import Query
 from millstream.catalog.entries import (
     HeartbeatPromise,
     Promise,
@@ -21,18 +19,14 @@ from millstream.catalog.entries import (
     SlackPromise,
     Stream,
 )
-from millstream.errors import MillstreamError, Place, Source, Span
+from millstream.errors import MillstreamError
 from millstream.physical.node import PhysicalNode
-from millstream.physical.nodes import Stage, stages_of
 from millstream.physical.query_plan import QueryPlan
-from millstream.physical.scan_sharing import share, share_groups
-from millstream.plan import nodes
+from millstream.physical.scan_sharing import share_groups
 from millstream.plan.builder import build
 from millstream.plan.plan_identity import described, function_described, functions_in, modes_described
-from millstream.plan.planner import best_plan
-from millstream.plan.refusals import require_executable
 from millstream.plan.relation_variance import ISTREAM
-from millstream.plan.views import build_view, rows_beside
+from millstream.plan.views import rows_beside
 from millstream.quantity import Duration
 from millstream.runtime.checkpoints.checkpoint import Checkpoint
 from millstream.runtime.checkpoints.query_identity import Identity
@@ -40,8 +34,9 @@ from millstream.runtime.port_listeners import PortListeners
 from millstream.runtime.queries.heartbeats import HeartbeatSchedule, HeartbeatSender
 from millstream.runtime.queries.input_cleanup import InputCleaner
 from millstream.runtime.queries.query_progress import ProgressCounter
+from millstream.runtime.queries.query_request import QueryRequest
 from millstream.runtime.queries.running_query import RunningQuery
-from millstream.runtime.queries.shared_query import Member, SharedQuery
+from millstream.runtime.queries.spark_query import Member, SparkQuery
 from millstream.runtime.results.materialized_result import MaterializedResult, latest
 from millstream.runtime.results.result_log import ResultLog
 from millstream.runtime.results.sinks import check_sink, remove_leftovers, stream_writer, write_batch
@@ -52,58 +47,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from millstream.spark.host.control_stream import ControlStream
+    from millstream.spark.lowering.lowered_queries import LoweredQueries
     from millstream.spark.lowering.lowerer import Lowerer
     from millstream.stage.program_discovery import Compiling
-
-
-Form = Callable[[Query], nodes.Node]
-
-
-@dataclass(frozen=True)
-class QueryRequest:
-    """A query to start: its place, its name, its sink, and the form of its plan."""
-
-    query: Query
-    source: Source
-    span: Span
-    name: str
-    sink: Sink | None = None
-    form: Form = build
-    """Plan builder: for the rows of the query, or for its current result."""
-
-    @cached_property
-    def plan(self) -> nodes.Node:
-        return plan_query(self.query, self.source, self.form)
-
-    @property
-    def is_view(self) -> bool:
-        """Return whether only its current result is requested."""
-        return self.form is build_view
-
-    @property
-    def bounded(self) -> bool:
-        return self.query.facts is not None and self.query.facts.bounded
-
-    def explain(self, error: BaseException) -> MillstreamError:
-        """Translate an error, with its place in the query or else the place of the query."""
-        return explain_error(error, self.source, self.span, self._declared)
-
-    @property
-    def _declared(self) -> Place | None:
-        """Return the declaration of the source that is read through options, if there is only one."""
-        scans = (node.stream for node in self.form(self.query).walk() if isinstance(node, nodes.StreamScan))
-        places = {stream.name: stream.place for stream in scans if isinstance(stream.origin, Reader)}
-        return next(iter(places.values())) if len(places) == 1 else None
-
-
-def plan_query(query: Query, source: Source, form: Form = build) -> nodes.Node:
-    """Plan a query; raise an error if it cannot be run."""
-    try:
-        plan = best_plan(query, form)
-        require_executable(plan, query)
-    except MillstreamError as error:
-        raise error.locate(source) from None
-    return plan
 
 
 def ignore_message(name: str, seconds: float | None) -> None:
@@ -112,52 +58,26 @@ def ignore_message(name: str, seconds: float | None) -> None:
 
 def lower_query(request: QueryRequest, lowerer: Lowerer, compiling: Compiling = ignore_message) -> DataFrame:
     """Lower a query to a DataFrame with hidden columns, and compile its programs."""
-    return translate_plan(request, lowerer.plan(request.plan), lowerer, compiling)
+    return lower_together([request], [lowerer.plan(request.plan)], lowerer, compiling).frame
 
 
-def translate_plan(
-    request: QueryRequest, plan: QueryPlan, lowerer: Lowerer, compiling: Compiling
-) -> DataFrame:
-    """Return the DataFrame of a physical plan, and compile its programs."""
+def lower_together(
+    requests: Sequence[QueryRequest], plans: Sequence[QueryPlan], lowerer: Lowerer, compiling: Compiling
+) -> LoweredQueries:
+    """Lower queries that run as one query of Spark, and compile their programs."""
     from millstream.spark.errors.error_chain import FAILURES
-
-    try:
-        physical = lowerer.bind(plan)
-        frame = lowerer.to.frame(physical)
-    except FAILURES as error:
-        raise request.explain(error) from None
-    compile_all(stages_of(physical), compiling)
-    return frame
-
-
-def compile_all(stages: Sequence[Stage], compiling: Compiling) -> None:
-    """Compile the kernels and programs of stages."""
+    from millstream.spark.lowering.lowered_queries import lower_queries
     from millstream.stage.precompile_stages import warm_up
     from millstream.stage.program_discovery import compile_programs, programs
 
-    if stages:
+    try:
+        lowered = lower_queries([lowerer.bind(plan) for plan in plans], lowerer.to)
+    except FAILURES as error:
+        raise requests[0].explain(error) from None
+    if lowered.stages:
         warm_up()
-    compile_programs(programs([stage.kernels for stage in stages]), compiling)
-
-
-def explain_error(
-    error: BaseException, source: Source, span: Span, declared: Place | None = None
-) -> MillstreamError:
-    """Translate an error, with its place in the text or else the place of the whole text.
-
-    A mistake in the declaration of a source has the place of the declaration.
-    """
-    from millstream.spark.errors.error_chain import translate
-    from millstream.spark.session.session import log_with_details
-
-    if isinstance(error, MillstreamError) and error.place is not None:
-        return error
-    text = source.text[span[0] : span[1] + 1]
-    translated = translate(error, text=text, log=log_with_details, declared=declared)
-    inner = translated.span
-    inside = inner is not None and not isinstance(error, MillstreamError)
-    translated.span = (span[0] + inner[0], span[0] + inner[1]) if inside and inner else inner or span
-    return translated.locate(source)
+    compile_programs(programs([stage.kernels for stage in lowered.stages]), compiling)
+    return lowered
 
 
 class MakeLowerer(Protocol):
@@ -189,10 +109,7 @@ class QueryStarter:
             with tuned(self.spark):
                 plans = [self._planned(one) for one in requests]
                 for group in share_groups([_shared(*one) for one in zip(requests, plans, strict=True)]):
-                    if len(group) == 1:
-                        started[group[0]] = self._start(requests[group[0]], plans[group[0]])
-                        continue
-                    members = self._start_group([requests[i] for i in group], [plans[i] for i in group])
+                    members = self._start([requests[i] for i in group], [plans[i] for i in group])
                     started |= zip(group, members, strict=True)
         except MillstreamError:
             for query in started.values():
@@ -208,78 +125,100 @@ class QueryStarter:
         except FAILURES as error:
             raise request.explain(error) from None
 
-    def _start(self, request: QueryRequest, plan: QueryPlan) -> RunningQuery:
-        from millstream.spark.errors.error_chain import FAILURES
+    def _start(self, requests: Sequence[QueryRequest], plans: Sequence[QueryPlan]) -> list[RunningQuery]:
+        """Start queries as one query of Spark, or a query over tables as a job."""
         from millstream.spark.host.control_stream import ControlStream
-        from millstream.spark.sources.hidden_columns import shown
 
-        query, sink = request.query, request.sink
-        checkpoint = self._checkpoint_of(request.name)
-        control = ControlStream(self.spark, checkpoint.control) if query.facts is not None else None
-        if query.facts is not None:
-            self.views.wait_for_ends(request.plan)
+        names, sink = [one.name for one in requests], requests[0].sink
+        checkpoint = self._checkpoint_of(*names)
+        control = None
+        if requests[0].query.facts is not None:
+            control = ControlStream(self.spark, checkpoint.control)
+            for one in requests:
+                self.views.wait_for_ends(one.plan)
         with self.views.entering:
-            lowerer = self.lowerer(request, control=control)
-            frame = translate_plan(request, plan, lowerer, self.compiling)
-        stages = stages_of(plan.physical)
+            lowerer = self.lowerer(*requests, control=control)
+            lowered = lower_together(requests, plans, lowerer, self.compiling)
         if sink is not None and checkpoint.is_new:
             check_sink(sink, self.spark)
         continues = checkpoint.durable and not checkpoint.is_new
         ports = self.ports.behind(lowerer.metrics.values())
         if checkpoint.durable:
-            identity = _identity(request, plan, self.functions)
-            checkpoint.claim(request.name, identity, self._partitions(), ports)
+            identity = Identity.together(map(self._identity, requests, plans))
+            checkpoint.claim(", ".join(names), identity, self._partitions(), ports)
         metrics = {metric: stream.name for metric, stream in lowerer.metrics.items()}
-        counter = ProgressCounter(metrics, lowerer.to.stages.reports)
-        try:
-            current = _current(frame, request, checkpoint, counter)
-            log = None
-            if sink is None and not request.is_view:
-                log = _log(
-                    frame,
-                    checkpoint.results,
-                    checkpoint.done,
-                    streaming=frame.isStreaming,
-                    materialized=current,
-                )
-        except FAILURES as error:
-            raise request.explain(error) from None
-        running = RunningQuery(request.name, log, request.explain, counter, checkpoint, current)
-        if sink is not None and frame.isStreaming:
-            self._clean(sink, checkpoint, running, now=continues)
-        _remember_to_remove(lowerer.to.stages.tokens)
-        running.on_end(lambda: _forget(lowerer.to.stages.tokens))
-        self._clean_behind(checkpoint, running, ports)
-        if frame.isStreaming:
+        members = [
+            Member(_running(one, lowered, i, checkpoint, metrics), lowered.results[i])
+            for i, one in enumerate(requests)
+        ]
+        _remember_to_remove(lowered.tokens)
+        ending = contextlib.ExitStack()
+        ending.callback(checkpoint.remove)
+        self._clean_behind(checkpoint, ending, ports)
+        ending.callback(_forget, lowered.tokens)
+        if lowered.frame.isStreaming:
+            if sink is not None:
+                self._clean(sink, checkpoint, ending, now=continues)
             heartbeats = None
-            if control is not None and stages:
-                heartbeats = self._heartbeats(
-                    stages, lowerer.metrics.values(), control, counter, request.bounded
-                )
-            running.start_stream(
-                frame if sink is None else shown(frame),
-                request.bounded,
-                lambda frame: stream_writer(frame, _required(sink)),
-                heartbeats,
-            )
-        elif sink is None:
+            if control is not None and lowered.stages:
+                heartbeats = self._heartbeats(lowered, lowerer.metrics.values(), control, requests, members)
+            self._start_stream(requests, lowered.frame, members, checkpoint, heartbeats, ending)
+        else:
+            self._start_batch(requests[0], lowered.frame, members[0].query, ending)
+        for member in members:
+            self.ports.watch(ports, member.query)
+        return [member.query for member in members]
+
+    def _start_stream(
+        self,
+        requests: Sequence[QueryRequest],
+        frame: DataFrame,
+        members: Sequence[Member],
+        checkpoint: Checkpoint,
+        heartbeats: HeartbeatSender | None,
+        ending: contextlib.ExitStack,
+    ) -> None:
+        from millstream.spark.errors.error_chain import FAILURES
+        from millstream.spark.sources.hidden_columns import shown
+
+        sink, spark = requests[0].sink, checkpoint.spark
+        bounded = all(one.bounded for one in requests)
+        host = SparkQuery(frame, members, spark, heartbeats, bounded=bounded, on_end=ending.close)
+        try:
+            host.start(None if sink is None else lambda frame: stream_writer(shown(frame), sink))
+        except FAILURES as error:
+            for member in members:
+                member.query.finish(error)
+            ending.close()
+            raise requests[0].explain(error) from None
+
+    def _start_batch(
+        self,
+        request: QueryRequest,
+        frame: DataFrame,
+        running: RunningQuery,
+        ending: contextlib.ExitStack,
+    ) -> None:
+        sink = request.sink
+        running.on_end(ending.close)
+        if sink is None:
             running.start_batch(lambda: self._complete(request, frame).toArrow())
         else:
             running.start_batch(lambda: write_batch(self._complete(request, frame), sink))
-        self.ports.watch(ports, running)
-        return running
 
-    def _clean_behind(self, checkpoint: Checkpoint, running: RunningQuery, ports: Sequence[int]) -> None:
+    def _clean_behind(
+        self, checkpoint: Checkpoint, ending: contextlib.ExitStack, ports: Sequence[int]
+    ) -> None:
         """Register input files for removal once read; a query that will not continue keeps none."""
         spark, control = Path(checkpoint.spark), Path(checkpoint.control)
         self.ports.read_by(ports, spark)
         if checkpoint.visible:
             self.cleaner.add(control, spark)
-            running.on_end(lambda: self.cleaner.leave(control))
+            ending.callback(self.cleaner.leave, control)
         if not checkpoint.durable:
-            running.on_end(lambda: self.cleaner.drop(spark))
+            ending.callback(self.cleaner.drop, spark)
 
-    def _clean(self, sink: Sink, checkpoint: Checkpoint, running: RunningQuery, *, now: bool) -> None:
+    def _clean(self, sink: Sink, checkpoint: Checkpoint, ending: contextlib.ExitStack, *, now: bool) -> None:
         """Remove files that killed batches left in a sink, before a query continues and after its end."""
         from millstream.spark.errors.error_chain import FAILURES
 
@@ -292,7 +231,7 @@ class QueryStarter:
 
         if now:
             clean()
-        running.on_end(clean)
+        ending.callback(clean)
 
     def _complete(self, request: QueryRequest, frame: DataFrame) -> DataFrame:
         """Lower a query over tables again after the views that it reads have ended."""
@@ -304,67 +243,19 @@ class QueryStarter:
         with self.views.entering:
             return lower_query(request, self.lowerer(request), self.compiling)
 
-    def _start_group(
-        self, requests: Sequence[QueryRequest], plans: Sequence[QueryPlan]
-    ) -> list[RunningQuery]:
-        from millstream.spark.errors.error_chain import FAILURES
-        from millstream.spark.host.control_stream import ControlStream
-        from millstream.spark.lowering.shared_scan import share_scan
-
-        checkpoint = self._checkpoint_of(*(one.name for one in requests))
-        control = ControlStream(self.spark, checkpoint.control)
-        lowerer = self.lowerer(*requests, control=control)
-        try:
-            shared = share([lowerer.bind(plan) for plan in plans])
-            whole = share_scan(shared, lowerer.to)
-        except FAILURES as error:
-            raise requests[0].explain(error) from None
-        ports = self.ports.behind(lowerer.metrics.values())
-        if checkpoint.durable:
-            identity = Identity.together(
-                _identity(one, plan, self.functions) for one, plan in zip(requests, plans, strict=True)
-            )
-            checkpoint.claim(", ".join(one.name for one in requests), identity, self._partitions(), ports)
-        stages = [one.stage for one in shared.stages]
-        compile_all(stages, self.compiling)
-        bounded = all(one.bounded for one in requests)
-        metrics = {metric: stream.name for metric, stream in lowerer.metrics.items()}
-        members: list[Member] = []
-        for i, one in enumerate(requests):
-            counter = ProgressCounter(metrics, whole.reports[i : i + 1])
-            directory = checkpoint.results / one.name if checkpoint.results else None
-            log = _log(whole.empty[i], directory, checkpoint.done, streaming=True)
-            running = RunningQuery(one.name, log, one.explain, counter)
-            members.append(Member(running, whole.results[i]))
-        _remember_to_remove(whole.tokens)
-        members[-1].query.on_end(lambda: _forget(list(whole.tokens)))
-        self._clean_behind(checkpoint, members[-1].query, ports)
-        heartbeats = self._heartbeats(
-            stages,
-            lowerer.metrics.values(),
-            control,
-            members[0].query.counter,
-            bounded,
-        )
-        try:
-            SharedQuery(whole, members, checkpoint).start(heartbeats, bounded=bounded)
-        except FAILURES as error:
-            raise requests[0].explain(error) from None
-        for member in members:
-            self.ports.watch(ports, member.query)
-        return [member.query for member in members]
-
     def _heartbeats(
         self,
-        stages: Iterable[Stage],
+        lowered: LoweredQueries,
         streams: Iterable[Stream],
         control: ControlStream,
-        counter: ProgressCounter,
-        bounded: bool,
+        requests: Sequence[QueryRequest],
+        members: Sequence[Member],
     ) -> HeartbeatSender:
         from millstream.spark.sources.file_paths import described
 
-        read = {one.source.name for stage in stages for one in stage.sources if one.source.name}
+        bounded = all(one.bounded for one in requests)
+        counter = members[0].query.counter
+        read = {one.source.name for stage in lowered.stages for one in stage.sources if one.source.name}
         beats = []
         ending = {}
         for stream in streams:
@@ -385,6 +276,14 @@ class QueryStarter:
             bounded,
             ending,
         )
+
+    def _identity(self, request: QueryRequest, physical: QueryPlan) -> Identity:
+        """Return the identity of a query for its checkpoint: its plan and the user's code in it."""
+        plan = described(request.plan, exact_names=request.sink is not None)
+        modes = modes_described(physical.programs)
+        called = {function_described(function) for function in functions_in(plan, self.functions)}
+        text = request.source.text[request.span[0] : request.span[1] + 1]
+        return Identity((text,), (*plan, *modes, *sorted(called)))
 
     def _partitions(self) -> int:
         return int(self.spark.conf.get("spark.sql.shuffle.partitions") or 1)
@@ -419,6 +318,29 @@ def _schema(frame: DataFrame, *, streaming: bool) -> pa.Schema:
     zone = frame.sparkSession.conf.get("spark.sql.session.timeZone")
     schema = to_arrow_schema(frame.schema, timezone=zone)
     return schema.append(pa.field(ROW, pa.int64())) if streaming else schema
+
+
+def _running(
+    request: QueryRequest,
+    lowered: LoweredQueries,
+    number: int,
+    checkpoint: Checkpoint,
+    metrics: dict[str, str],
+) -> RunningQuery:
+    """Create a query with its result log and its materialized result, as it needs them."""
+    from millstream.spark.errors.error_chain import FAILURES
+
+    frame, streaming = lowered.empty[number], lowered.frame.isStreaming
+    counter = ProgressCounter(metrics, lowered.reports[number])
+    log = None
+    try:
+        current = _current(frame, request, checkpoint, counter)
+        if request.sink is None and not request.is_view:
+            directory = checkpoint.results(request.name)
+            log = _log(frame, directory, checkpoint.done, streaming=streaming, materialized=current)
+    except FAILURES as error:
+        raise request.explain(error) from None
+    return RunningQuery(request.name, log, request.explain, counter, current)
 
 
 def _log(
@@ -462,19 +384,6 @@ def _current(
     )
 
 
-def _identity(
-    request: QueryRequest,
-    physical: QueryPlan,
-    functions: Callable[[str], ScalarFunction | None],
-) -> Identity:
-    """Return the identity of a query for its checkpoint: its plan and the user's code in it."""
-    plan = described(request.plan, exact_names=request.sink is not None)
-    modes = modes_described(physical.programs)
-    called = {function_described(function) for function in functions_in(plan, functions)}
-    text = request.source.text[request.span[0] : request.span[1] + 1]
-    return Identity((text,), (*plan, *modes, *sorted(called)))
-
-
 def _remember_to_remove(tokens: Iterable[str]) -> None:
     """Register shared memory for removal by the next process, in case this one is killed."""
     from millstream.stage.shard_cache import place
@@ -483,7 +392,7 @@ def _remember_to_remove(tokens: Iterable[str]) -> None:
         remove_with_scratch(place(token))
 
 
-def _forget(tokens: list[str]) -> None:
+def _forget(tokens: Iterable[str]) -> None:
     """Release an ended query's shared memory and its objects in the JVM."""
     from millstream.spark.host.query_cleanup import query_ended
     from millstream.stage.shard_cache import forget
@@ -491,8 +400,3 @@ def _forget(tokens: list[str]) -> None:
     for token in tokens:
         forget(token)
     query_ended()
-
-
-def _required(sink: Sink | None) -> Sink:
-    assert sink is not None
-    return sink

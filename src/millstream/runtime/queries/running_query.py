@@ -8,14 +8,11 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from millstream.errors import ExecutionError, MillstreamError, RejectedTuplesWarning
-from millstream.runtime.checkpoints.checkpoint import Checkpoint
-from millstream.runtime.queries.heartbeats import HeartbeatSender
 from millstream.runtime.queries.query_progress import Progress, ProgressCounter
 from millstream.runtime.queries.rejection_warnings import FindRelation, RejectionWarnings
-from millstream.runtime.queries.start_throttle import BEGINNINGS
 from millstream.runtime.results.materialized_result import MaterializedResult
 from millstream.runtime.results.result_log import ResultLog
 
@@ -23,13 +20,31 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, Row
     from pyspark.sql.streaming.query import StreamingQuery
-    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 Explain = Callable[[BaseException], MillstreamError]
 """Turns an exception of Spark into an error with a place in the script."""
 
 _POLL_SECONDS = 0.2
 _SETTLE_SECONDS = 10.0
+
+
+class Host(Protocol):
+    """The query of Spark that computes the results of one or more running queries."""
+
+    @property
+    def streaming(self) -> StreamingQuery: ...
+
+    @property
+    def bounded(self) -> bool: ...
+
+    @property
+    def failure(self) -> BaseException | None: ...
+
+    def stop(self, query: RunningQuery) -> bool: ...
+
+    def release(self, query: RunningQuery) -> None: ...
+
+    def abandon(self) -> None: ...
 
 
 class RunningQuery:
@@ -45,7 +60,6 @@ class RunningQuery:
         log: ResultLog | None,
         explain: Explain,
         counter: ProgressCounter,
-        checkpoint: Checkpoint | None = None,
         current: MaterializedResult | None = None,
     ) -> None:
         self.name = name
@@ -60,75 +74,24 @@ class RunningQuery:
         self._ended_at: float | None = None
         self._error: MillstreamError | None = None
         self._is_stopping = False
-        self._streaming: StreamingQuery | None = None
+        self._host: Host | None = None
         self._rows_written = 0
         self._taken = -1, 0
         """The last micro-batch collected, and the number of rows before it."""
 
-        self._checkpoint = checkpoint or Checkpoint.temporary()
-        self._heartbeats: HeartbeatSender | None = None
         self._on_end: list[Callable[[], None]] = []
         self._called_over: Any = None
         """The connection over which the JVM passes micro-batches."""
 
-        self._stop_alone: Callable[[], bool] | None = None
-        self._failure: Callable[[], BaseException | None] = lambda: None
         self._relation: FindRelation | None = None
 
     # ------------------------------------------------------------ starting
 
-    def start_stream(
-        self,
-        frame: DataFrame,
-        bounded: bool,
-        sink: Callable[[DataFrame], DataStreamWriter],
-        heartbeats: HeartbeatSender | None = None,
-    ) -> None:
-        """Run a streaming DataFrame into a sink, or into the log and the materialized result.
-
-        With ``heartbeats``, their sender ends the query when all windows have closed.
-        """
-        from millstream.spark.errors.error_chain import FAILURES
-
-        self.is_bounded = bounded
-        self._heartbeats = heartbeats
-        try:
-            taken = self.log is not None or self.current is not None
-            writer = frame.writeStream.foreachBatch(self._collect) if taken else sink(frame)
-            writer = writer.option("checkpointLocation", self._checkpoint.spark).outputMode("append")
-            to_the_end = bounded and heartbeats is None
-            writer = (
-                writer.trigger(availableNow=True)
-                if to_the_end
-                else writer.trigger(processingTime="0 seconds")
-            )
-            self._streaming = BEGINNINGS.start(writer)
-            if heartbeats is not None:
-                self._failure = lambda: heartbeats.failure
-                heartbeats.start(self._streaming)
-        except FAILURES as error:
-            self._finish(error)
-            raise self._explain(error) from None
+    def watch(self, host: Host) -> None:
+        """Follow the query of Spark that computes the results."""
+        self._host = host
+        self.is_bounded = host.bounded
         threading.Thread(target=self._watch, name=f"millstream-{self.name}", daemon=True).start()
-
-    def watch(
-        self,
-        streaming: StreamingQuery,
-        heartbeats: HeartbeatSender,
-        *,
-        bounded: bool,
-        stop: Callable[[], bool],
-    ) -> None:
-        """Run as a member of a shared Spark query; ``stop`` returns whether that ends with this one."""
-        self._failure = lambda: heartbeats.failure
-        self.is_bounded = bounded
-        self._streaming = streaming
-        self._stop_alone = stop
-        threading.Thread(target=self._watch, name=f"millstream-{self.name}", daemon=True).start()
-
-    def take(self, frame: DataFrame, batch_id: int) -> None:
-        """Collect the results of a micro-batch."""
-        self._collect(frame, batch_id)
 
     def warn_with(self, relation: FindRelation) -> None:
         """Warn once, at the end, about late and bad tuples of streams without a clause for them."""
@@ -150,9 +113,9 @@ class RunningQuery:
     def fail(self, error: MillstreamError) -> None:
         """End the query with an error of its input."""
         self._error = self._error or self._explain(error)
-        if self._streaming is not None:
+        if self._host is not None:
             with contextlib.suppress(Exception):
-                self._streaming.stop()
+                self._host.streaming.stop()
 
     def start_batch(self, run: Callable[[], Any]) -> None:
         """Run a job over tables; its result, if it has one, goes to the log."""
@@ -164,11 +127,12 @@ class RunningQuery:
             if self.log is not None:
                 self.log.append(0, result)
         except Exception as error:  # noqa: BLE001 (any exception ends the query)
-            self._finish(error)
+            self.finish(error)
         else:
-            self._finish(None)
+            self.finish(None)
 
-    def _collect(self, frame: DataFrame, batch_id: int) -> None:
+    def take(self, frame: DataFrame, batch_id: int) -> None:
+        """Collect the results of a micro-batch."""
         from millstream.spark.host.query_cleanup import own_connection
         from millstream.spark.sources.stream_sources import numbered
 
@@ -186,8 +150,8 @@ class RunningQuery:
             raise
 
     def _watch(self) -> None:
-        query = self._streaming
-        assert query is not None
+        assert self._host is not None
+        query = self._host.streaming
         error: BaseException | None = None
         try:
             while query.isActive and not self._ended.is_set():
@@ -196,13 +160,14 @@ class RunningQuery:
             # Raises the error that ended the query, if any.
             if not query.isActive:
                 query.awaitTermination()
-            error = self._failure()
+            error = self._host.failure
             self.counter.update(query)
         except Exception as raised:  # noqa: BLE001 (any exception ends the query)
             error = raised
-        self._finish(error)
+        self.finish(error)
 
-    def _finish(self, error: BaseException | None) -> None:
+    def finish(self, error: BaseException | None) -> None:
+        """End the query, with an error or without; a second call changes nothing."""
         with self._finishing:
             if not self._ended.is_set():
                 self._end(error)
@@ -212,12 +177,11 @@ class RunningQuery:
             self._record(error)
         if self.log is not None:
             self.log.finish(self._error)
-        if self._heartbeats is not None:
-            self._heartbeats.stop()
         self._release_connection()
         for act in self._on_end:
             act()
-        self._checkpoint.remove()
+        if self._host is not None:
+            self._host.release(self)
         self._ended_at = time.monotonic()
         self._ended.set()
 
@@ -229,8 +193,8 @@ class RunningQuery:
     def _release_connection(self) -> None:
         from millstream.spark.host.query_cleanup import release_later
 
-        if self._called_over is not None and self._streaming is not None:
-            release_later(self._called_over, self._streaming)
+        if self._called_over is not None and self._host is not None:
+            release_later(self._called_over, self._host.streaming)
             self._called_over = None
 
     # ------------------------------------------------------------ for users
@@ -310,12 +274,9 @@ class RunningQuery:
         """End the query after its current micro-batch."""
         self._settle()
         self._is_stopping = True
-        if self._stop_alone is not None and not self._ended.is_set():
-            if not self._stop_alone():
-                self._finish(None)
-        elif self._streaming is not None and not self._ended.is_set():
-            with contextlib.suppress(Exception):
-                self._streaming.stop()
+        # The last query of its host ends with it.
+        if self._host is not None and not self._ended.is_set() and not self._host.stop(self):
+            self.finish(None)
         self._ended.wait(30)
         self._warn()
 
@@ -334,9 +295,14 @@ class RunningQuery:
 
     def abandon(self) -> None:
         """Mark the query as ended without waiting, after its JVM was killed."""
-        if self._heartbeats is not None:
-            self._heartbeats.stop()
+        if self._host is not None:
+            self._host.abandon()
         self._ended.set()
+
+    @property
+    def streaming(self) -> StreamingQuery | None:
+        """Spark's query that computes the results; None for a query over tables."""
+        return None if self._host is None else self._host.streaming
 
     @property
     def is_active(self) -> bool:

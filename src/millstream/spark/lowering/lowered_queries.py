@@ -1,4 +1,4 @@
-"""Stages of several queries over one reading of every stream.
+"""DataFrames of queries that run together: the stages of several are over one reading of every stream.
 
 Each input is made again from one DataFrame, one after the other: what is shipped for a stage becomes hidden
 columns, which every further step passes on, until all of them stand side by side.
@@ -6,7 +6,7 @@ columns, which every further step passes on, until all of them stand side by sid
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame
@@ -14,8 +14,9 @@ from pyspark.sql import functions as F  # noqa: N812 (Spark's own custom)
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from millstream.physical.node import PhysicalNode
-from millstream.physical.nodes import Scan, StageInput
-from millstream.physical.scan_sharing import SharedPlan
+from millstream.physical.nodes import Output, Scan, StageInput, stages_of
+from millstream.physical.nodes import Stage as PhysicalStage
+from millstream.physical.scan_sharing import SharedPlan, share
 from millstream.spark.host.shard_reports import ShardReports
 from millstream.spark.host.stage_host import Route, Stage, stage_streams
 from millstream.spark.lowering.input_frames import shipped_columns
@@ -27,23 +28,39 @@ _READ = "__ms_read"
 _KEPT = "__ms_kept"
 
 FrameFunction = Callable[[DataFrame], DataFrame]
+Reports = tuple[tuple[ShardReports, tuple[str, ...]], ...]
+"""Reports of stages, each with the streams that the stage reads."""
 
 
 @dataclass(frozen=True)
-class SharedScan:
-    """The stages of several queries as one stream, and for each query what makes its result of a batch."""
+class LoweredQueries:
+    """Queries as one DataFrame, and for each query the function that computes its result from a batch."""
 
     frame: DataFrame
     results: tuple[FrameFunction, ...]
     empty: tuple[DataFrame, ...]
-    """The results of each query before anything has been read."""
-    reports: tuple[tuple[ShardReports, tuple[str, ...]], ...]
-    """Reports of the stage of each query, and the streams that it reads."""
+    """DataFrames with the columns of the results."""
+    reports: tuple[Reports, ...]
+    stages: tuple[PhysicalStage, ...]
     tokens: tuple[str, ...]
 
 
-def share_scan(shared: SharedPlan, to: Translation) -> SharedScan:
-    """Return the stages of some queries over one reading of every stream."""
+def lower_queries(plans: Sequence[Output], to: Translation) -> LoweredQueries:
+    """Lower plans that run as one query of Spark; several share one scan."""
+    if len(plans) > 1:
+        return _share_scan(share(plans), to)
+    frame = to.frame(plans[0])
+    stages = tuple(stages_of(plans[0]))
+    reports = (tuple(to.stages.reports),)
+    return LoweredQueries(frame, (_same,), (frame,), reports, stages, tuple(to.stages.tokens))
+
+
+def _same(batch: DataFrame) -> DataFrame:
+    return batch
+
+
+def _share_scan(shared: SharedPlan, to: Translation) -> LoweredQueries:
+    """Lower the stages of queries over one reading of every stream."""
     spark = to.sources.spark
     reports = [ShardReports(spark.sparkContext) for _ in shared.plans]
     told: list[tuple[str, ...]] = [()] * len(shared.plans)
@@ -68,11 +85,12 @@ def share_scan(shared: SharedPlan, to: Translation) -> SharedScan:
     functions = tuple(_above(plan, to) for plan in shared.plans)
     schema = from_arrow_schema(tagged_schema([stage.pipeline for stage in stages]))
     nothing = spark.createDataFrame([], schema)
-    return SharedScan(
+    return LoweredQueries(
         result,
         functions,
         tuple(function(nothing) for function in functions),
-        tuple(zip(reports, told, strict=True)),
+        tuple(((report, streams),) for report, streams in zip(reports, told, strict=True)),
+        tuple(one.stage for one in shared.stages),
         tuple(stage.token for stage in stages),
     )
 
