@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from millstream.analysis.queries.call_nodes import is_running
 from millstream.analysis.queries.from_clause import facts_of
-from millstream.analysis.queries.relation_kind import is_on_windows, is_relation, takes_relations
+from millstream.analysis.queries.relation_kind import is_on_windows, reads_relation, takes_relations
 from millstream.analysis.queries.resolved_query import (
     FromItem,
     Query,
@@ -119,7 +119,7 @@ def _from_item(item: FromItem, query: Select) -> Node:
             return TableScan(item.table, item.alias)
         case ReadStream():
             return _windowed(_stream(item.stream, item.alias), item)
-        case ReadQuery(window=None) if is_relation(item.query) and takes_relations(query):
+        case ReadQuery(window=None) if takes_relations(query) and reads_relation(item, query.items()):
             return Rename(relation(item.query), item.alias)
         case ReadQuery():
             return _windowed(Rename(build(item.query), item.alias), item)

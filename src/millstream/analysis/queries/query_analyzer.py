@@ -23,7 +23,7 @@ from millstream.analysis.queries.from_clause import (
 )
 from millstream.analysis.queries.name_resolver import Resolver
 from millstream.analysis.queries.output_order import common_order
-from millstream.analysis.queries.relation_kind import has_content, is_on_windows, is_relation, window_of
+from millstream.analysis.queries.relation_kind import is_on_windows, is_relation, reads_relation, window_of
 from millstream.analysis.queries.resolved_expression import Expr
 from millstream.analysis.queries.resolved_query import (
     FromItem,
@@ -289,7 +289,7 @@ class QueryAnalyser:
         if len(streams) > 1:
             for item in streams:
                 window = window_of(item)
-                if window is None and has_content(item):
+                if window is None and reads_relation(item, streams):
                     continue
                 if window is None:
                     raise AnalysisError(

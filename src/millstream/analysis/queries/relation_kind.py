@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from millstream.analysis.queries.call_nodes import is_running
 from millstream.analysis.queries.from_clause import facts_of
 from millstream.analysis.queries.resolved_query import (
@@ -13,7 +15,7 @@ from millstream.analysis.queries.resolved_query import (
     SetOperation,
 )
 from millstream.windows.window_properties import has_ends
-from millstream.windows.window_spec import Window
+from millstream.windows.window_spec import LandmarkWindow, Window
 
 
 def is_relation(query: Query) -> bool:
@@ -25,7 +27,7 @@ def is_relation(query: Query) -> bool:
                 and query.to_stream is None
                 and not query.is_ranked
                 and takes_relations(query)
-                and any(map(has_content, query.items()))
+                and any(reads_relation(item, query.items()) for item in query.items())
                 and not _is_reported(query)
             )
         case SetOperation():
@@ -59,8 +61,32 @@ def has_content(item: FromItem) -> bool:
     return isinstance(item, ReadQuery) and is_relation(item.query)
 
 
+def reads_relation(item: FromItem, items: Iterable[FromItem]) -> bool:
+    """Tell whether an item has a content at every instant beside the other ``items`` of FROM.
+
+    In a join, an aggregate over a window that only grows is its current result. By itself it is reported when
+    the input ends.
+    """
+    is_joined = sum(facts_of(one) is not None for one in items) > 1
+    return has_content(item) or (is_joined and isinstance(item, ReadQuery) and _only_grows(item.query))
+
+
 def window_of(item: FromItem) -> Window | None:
     return item.window if isinstance(item, ReadStream | ReadQuery) else None
+
+
+def _only_grows(query: Query) -> bool:
+    """Tell whether a query aggregates one window that no tuple leaves, and that only the input ends."""
+    if not isinstance(query, Select) or query.to_stream is not None or query.is_ranked:
+        return False
+    if not takes_relations(query):
+        return False
+    windows = [window for item in query.items() if (window := window_of(item)) is not None]
+    match windows:
+        case [LandmarkWindow(end=None, slide=None, emit_every=None)]:
+            return _is_reported(query)
+        case _:
+            return False
 
 
 def _is_reported(query: Select) -> bool:

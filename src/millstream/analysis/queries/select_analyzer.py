@@ -14,7 +14,7 @@ from millstream.analysis.queries.name_resolver import Resolver, aggregate_name, 
 from millstream.analysis.queries.output_order import order_of_tuples, order_of_windows
 from millstream.analysis.queries.over_clause import analyse_over, check_together, refuse_on_table
 from millstream.analysis.queries.ranking_clauses import RankingClauses
-from millstream.analysis.queries.relation_kind import has_content, window_of
+from millstream.analysis.queries.relation_kind import reads_relation, window_of
 from millstream.analysis.queries.resolved_expression import ColumnRef, Expr, of_column, part_of
 from millstream.analysis.queries.resolved_query import FromItem, GroupKey, JoinClause, Output, Select
 from millstream.analysis.queries.scope import Scope, ScopeRelation
@@ -58,7 +58,7 @@ class SelectAnalyser:
         self.facts = facts
         items = (source, *(join.item for join in joins))
         self.windows = [w for w in map(window_of, items) if w is not None]
-        self.has_content = bool(self.windows) or any(map(has_content, items))
+        self.has_content = bool(self.windows) or any(reads_relation(item, items) for item in items)
         """True if there is a content at every instant that can be aggregated."""
 
         self._streams = sum(facts_of(item) is not None for item in items)
