@@ -12,7 +12,7 @@ from millstream.kernels.core.tuple_batch import cut
 
 
 class StreamLimit(Kernel):
-    """A counter of tuples in the order of the stream, which lets those from ``offset`` on pass up to ``limit``.
+    """A counter of tuples in the order of the stream: those from ``offset`` on pass, up to ``limit``.
 
     With ``ends`` the query has ended when the last of them has passed.
     """
