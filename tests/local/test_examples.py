@@ -14,7 +14,6 @@ REFUSED = {
     "archive": "is a sink of Spark",
     "auction": "IN with a query cannot be used",
     "double_bottom": "built-in aggregates over a table",
-    "eslts_aggregates": "the function 'date_format' cannot be used",
     "traffic": "a query over tables only",
     "views": "'lately' is a view",
 }

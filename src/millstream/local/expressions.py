@@ -30,6 +30,8 @@ from millstream.errors import AnalysisError, ExecutionError, NotExecutableError
 from millstream.ir import typed_nodes
 from millstream.ir.value_kinds import DOUBLE, TRUTH, WORD, kind_of
 from millstream.kernels.core.arrow_types import arrow_type
+from millstream.local.scalar_functions import FUNCTIONS as FUNCTIONS_OF_ROWS
+from millstream.local.scalar_functions import LocalFunction
 from millstream.local.user_functions import PythonFunction, cast_to, inline
 from millstream.program import spark_arithmetic, spark_hash  # noqa: F401 (they fill the registry)
 from millstream.program.failures import MESSAGES, OutsideError
@@ -160,6 +162,29 @@ class _CallOfPython:
         return self.function([argument(columns, count) for argument in self.arguments], count)
 
 
+@dataclass(frozen=True)
+class _CallOfFunction:
+    """A call of a function that is computed row by row."""
+
+    function: LocalFunction
+    arguments: tuple[ScalarFunction, ...]
+    type: Type
+
+    def __call__(self, columns: Columns, count: int) -> pa.Array:
+        decoded = [_decoded(argument(columns, count), argument.type) for argument in self.arguments]
+        given = [
+            [None if is_null else value for value, is_null in zip(values, nulls, strict=True)]
+            for values, nulls in decoded
+        ]
+        try:
+            return _encoded([self._computed(row) for row in zip(*given, strict=True)], self.type)
+        except OutsideError as error:
+            raise ExecutionError(str(error)) from None
+
+    def _computed(self, row: tuple[Any, ...]) -> Any:
+        return None if None in row and not self.function.takes_nulls else self.function.compute(*row)
+
+
 class _JsonFunction:
     """The text of a value as JSON, which tells values apart."""
 
@@ -268,7 +293,15 @@ class _RowElaborator(Elaborator):
     def called(self, name: str, node: exp.Expr, written: Sequence[exp.Expr]) -> typed_nodes.Expr:
         if name in ("current_timestamp", "now") and not written:
             return typed_nodes.Constant(CLOCK.get(), TIMESTAMP)
-        return super().called(name, node, written)
+        function = FUNCTIONS_OF_ROWS.get(name)
+        if function is None or self._catalog.function(name) is not None:
+            return super().called(name, node, written)
+        if name in ("to_timestamp", "to_date") and self.type_of(written[0]).kind is not Kind.STRING:
+            return self.of(cast_to(written[0], self.known_type(node)))
+        arguments = tuple(
+            _compiled(cast_to(value, function.parameter(index)), self) for index, value in enumerate(written)
+        )
+        return self._parameter(_CallOfFunction(function, arguments, self.known_type(node)))
 
 
 class _RowScope(EmitterScope):
