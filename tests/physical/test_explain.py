@@ -87,14 +87,13 @@ EXPECTED = {
               │  input: as it comes (panes take any order)
               │  late tuples: dropped and counted
               └─ Compute g0 := s.k, a0 := prices.price
-                 └─ Compute  where s.name = prices.name
-                    └─ Lookup  cross
-                       ├─ Compute  s.k := c0, s.name := c1, s.v := c2, s.t := c3
-                       │  └─ Stage 1  any shard  reports to the next stage
-                       │     │  tuples that are in time
-                       │     └─ Compute c0 := s.k, c1 := s.name, c2 := s.v, c3 := s.t  late pending
-                       │        └─ Scan  s from csv 'x.csv'  time t TIMESTAMP  slack 5 SECONDS  late pending
-                       └─ TableScan  prices
+                 └─ Lookup  inner on s.name = prices.name
+                    ├─ Compute  s.k := c0, s.name := c1, s.v := c2, s.t := c3
+                    │  └─ Stage 1  any shard  reports to the next stage
+                    │     │  tuples that are in time
+                    │     └─ Compute c0 := s.k, c1 := s.name, c2 := s.v, c3 := s.t  late pending
+                    │        └─ Scan  s from csv 'x.csv'  time t TIMESTAMP  slack 5 SECONDS  late pending
+                    └─ TableScan  prices
     """,
     "SELECT v FROM s UNION ALL SELECT k FROM s": """
         Output  order by time

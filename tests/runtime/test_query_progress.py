@@ -39,6 +39,7 @@ class Stage:
                 "pack_ms": 1.0,
                 "kernel_ms": 2.0 if shard == "0" else 3.0,
                 "state_ms": 4.0,
+                "done": False,
             }
         )
 
