@@ -1,7 +1,7 @@
 """Run the long tests, and report rows lost or doubled.
 
 python -m soak [--kills N] [--rows N] [--hours H] [--minutes M] [--scripts N] [--bodies N] [--queries N]
-               [--faults NAME ...] [--only NAME ...] [--seed N]
+               [--chains N] [--faults NAME ...] [--only NAME ...] [--seed N]
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from pathlib import Path
 
 from rich.console import Console
 
-from soak import faults, frontend, hours, kills, queries, volume
+from soak import chains, faults, frontend, hours, kills, queries, volume
 from soak.report import Finding, show
 
-USUAL = ("frontend", "kills", "volume", "hours", "queries")
+USUAL = ("frontend", "chains", "kills", "volume", "hours", "queries")
 PARTS = (*USUAL, "faults")
 """The check of the tests themselves takes hours, and runs only if it is named."""
 
@@ -36,6 +36,8 @@ def main() -> int:
     findings: list[Finding] = []
     if "frontend" in options.only:
         findings += frontend.soak(options.scripts, options.bodies, options.seed, say)
+    if "chains" in options.only:
+        findings += chains.soak(options.chains, options.seed, say)
     if "kills" in options.only:
         findings += kills.soak(directory / "kills", options.kills, options.seed, say)
     if "volume" in options.only:
@@ -63,6 +65,12 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=20, help="minutes of a live stream (default: 20)")
     parser.add_argument("--scripts", type=int, default=1_000_000, help="mutated scripts (default: 1 million)")
     parser.add_argument("--bodies", type=int, default=100_000, help="random aggregates (default: 100,000)")
+    parser.add_argument(
+        "--chains",
+        type=int,
+        default=20_000,
+        help="random chains and queries over relations (default: 20,000)",
+    )
     parser.add_argument("--queries", type=int, default=200, help="queries in a process (default: 200)")
     parser.add_argument(
         "--faults",
