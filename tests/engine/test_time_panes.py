@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -63,6 +64,7 @@ CREATE WINDOW AGGREGATE height(x INT) : INT ALGEBRAIC {
 };
 """
 STREAM = "CREATE STREAM s (k INT, x INT, w STRING, t INT) ORDER BY t"
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 WINDOWS = ((10, 10), (12, 4), (9, 6), (4, 10), (7, 3))
 PANES = "panes of"
 
@@ -169,3 +171,44 @@ def test_partial_results_come_from_panes_too(seed: int) -> None:
 def test_explain_names_the_strategy(window: str, clause: str, call: str, shown: str) -> None:
     text = f"{STREAM} {clause}; {AGGREGATES} SELECT k, {call} FROM s {window} GROUP BY k"
     assert f"__agg0: {shown}" in explained(planned(text))
+
+
+OVER_STREAM = "CREATE STREAM s (k INT, x INT, w STRING, t TIMESTAMP) ORDER BY t"
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_over_combines_panes_with_the_tuples_at_the_edges(seed: int) -> None:
+    chance = random.Random(seed)
+    reach, slide = chance.choice(((9, 4), (12, 3), (3, 2), (20, 7)))
+    frame = chance.choice((f"RANGE INTERVAL {reach} SECONDS", f"ROWS {reach}"))
+    emit = chance.choice(("", " EMIT EVERY INTERVAL 2 SECONDS"))
+    tuples = [{**one, "t": NOON + timedelta(seconds=one["t"])} for one in drawn(chance, 0)]
+    window = f"(PARTITION BY k {frame} PRECEDING SLIDE INTERVAL {slide} SECONDS{emit})"
+    calls = ", ".join(f"{call} OVER {window}" for call in ("most(x)", "words(w)", "mean(x)", "count(*)"))
+    filtered = "words(w) FILTER (WHERE x > 0)"
+    query = f"{OVER_STREAM}; {AGGREGATES} SELECT k, w, {calls}, {filtered} OVER {window} FROM s"
+    plan = planned(query)
+    assert f"panes of {slide} SECONDS" in explained(plan)
+    found = answers(query, tuples, chance)
+    plain = query.replace(f"{filtered} OVER {window}", "0")
+    given = {"s": Arrivals([[Row(one) for one in tuples]])}
+    expected = [row.values for row in run(planned(plain), given).rows]
+    assert [row[:-1] for row in found] == [row[:-1] for row in expected if _passes(row, tuples, frame)]
+    for row in found:
+        content = _before(row, tuples, frame)
+        assert row[-1] == "".join(one["w"] for one in content if one["x"] > 0)
+
+
+def _before(row: tuple[Any, ...], tuples: list[dict[str, Any]], frame: str) -> list[dict[str, Any]]:
+    """Return the window of the tuple that a row is about."""
+    last = next(i for i, one in enumerate(tuples) if one["w"] == row[1])
+    same = [one for one in tuples[: last + 1] if one["k"] == row[0]]
+    amount = int("".join(filter(str.isdigit, frame)))
+    if frame.startswith("ROWS"):
+        return same[-amount - 1 :]
+    return [one for one in same if one["t"] >= tuples[last]["t"] - timedelta(seconds=amount)]
+
+
+def _passes(row: tuple[Any, ...], tuples: list[dict[str, Any]], frame: str) -> bool:
+    """Tell whether the aggregate with FILTER returns a row."""
+    return any(one["x"] > 0 for one in _before(row, tuples, frame))

@@ -118,7 +118,7 @@ def over_mode(over: OverCall, version: UdaVersion) -> tuple[str, AnyBody | None]
             return uda_compiler.TUMBLE, None
         case UdaStrategy.ACTIVE:
             return uda_compiler.ACTIVE, over.call.bodies.base
-        case UdaStrategy.CONTENT:
+        case UdaStrategy.CONTENT | UdaStrategy.TIME_PANES:
             return uda_compiler.CONTENT, None
         case UdaStrategy.PANES:
             return uda_compiler.RANGE if version.follows else uda_compiler.AGAIN, None

@@ -13,7 +13,7 @@ from millstream.analysis.queries.call_nodes import Bodies, OverCall
 from millstream.codegen.udas.derive_window_version import derived_window_version
 from millstream.ir.python_aggregate import PythonBody
 from millstream.ir.typed_nodes import Body
-from millstream.quantity import Duration, Rows
+from millstream.quantity import Duration, Quantity, Rows
 
 
 class UdaStrategy(Enum):
@@ -27,6 +27,8 @@ class UdaStrategy(Enum):
     """The base version is restarted for each tumbling window."""
     PANES = auto()
     """One version computes panes, another combines the panes of a window."""
+    TIME_PANES = auto()
+    """One version computes panes of time, another combines them with the tuples at the edges."""
     ACTIVE = auto()
     """The window version follows the window, and also returns rows when a tuple expires."""
 
@@ -43,6 +45,8 @@ class UdaVersion:
     """Tuples in a pane."""
     over: int = 0
     """Panes in a window."""
+    slide: Quantity | None = None
+    """Length of a pane of time."""
 
     @property
     def follows(self) -> bool:
@@ -59,7 +63,8 @@ def over_version(over: OverCall) -> UdaVersion:
     in_python = isinstance(base, PythonBody)
     if over.call.filter is not None or over.call.distinct:
         # A filtered tuple still has a result: that of its window.
-        return UdaVersion(UdaStrategy.CONTENT, base)
+        paned = None if over.call.distinct else _in_panes_of_time(over)
+        return paned or UdaVersion(UdaStrategy.CONTENT, base)
     if reach is None:
         if isinstance(base, PythonBody) and base.needs_content:
             return UdaVersion(UdaStrategy.CONTENT, base)
@@ -78,7 +83,20 @@ def over_version(over: OverCall) -> UdaVersion:
         assert body is not None
         derived = combined.derived if combined is not None else ""
         return UdaVersion(UdaStrategy.PANES, body, derived, pane, (reach.count + 1) // pane)
-    return window_version(bodies) or UdaVersion(UdaStrategy.CONTENT, base)
+    return window_version(bodies) or _in_panes_of_time(over) or UdaVersion(UdaStrategy.CONTENT, base)
+
+
+def _in_panes_of_time(over: OverCall) -> UdaVersion | None:
+    """Return the version that combines panes of time, if a window has more than its edges."""
+    bodies, reach = over.call.bodies, over.frame.preceding
+    if bodies is None or bodies.panes is None or over.slide is None or isinstance(over.slide, Rows):
+        return None
+    if reach is None or is_tumble(over) or over.active_expiration:
+        return None
+    body = bodies.panes.combined.base or bodies.panes.combined.window
+    if not isinstance(body, Body):
+        return None
+    return UdaVersion(UdaStrategy.TIME_PANES, body, slide=over.slide)
 
 
 def described(over: OverCall) -> str:
@@ -103,6 +121,8 @@ def described_version(version: UdaVersion) -> str:
         case UdaStrategy.PANES:
             again = "" if version.follows else ", recomputed from their results, O(w)"
             return f"panes of {version.pane} tuples, {own} over {version.over} of them{again}"
+        case UdaStrategy.TIME_PANES:
+            return f"panes of {version.slide}, combined with the tuples at the edges"
         case UdaStrategy.ACTIVE:
             again = "" if version.follows else ", recomputed from what is left, O(w)"
             return f"{own}, also when a tuple leaves{again}"

@@ -22,6 +22,7 @@ from millstream.kernels.aggregates.percentiles import OrderStatistics
 from millstream.kernels.core.column_codec import check_type, is_long_decimal
 from millstream.kernels.specs import USER, AggregateSpec
 from millstream.kernels.udas.content_uda import ContentUda, PaneRows
+from millstream.kernels.udas.paned_content import PanedContent
 
 ARGUMENTS = b"millstream.arguments"
 """Metadata key of the argument types in a table of state."""
@@ -148,6 +149,10 @@ def _from_top(spec: AggregateSpec) -> bool:
 
 def _recomputed(spec: AggregateSpec, types: pa.Schema, *, in_order: bool) -> Recomputed:
     names = [name for name in spec.arguments if name != spec.condition]
+    arguments = {name: types.field(name).type for name in names}
+    if spec.function == USER and len(spec.parameters) > 1:
+        *programs, length = spec.parameters
+        return PanedContent(_label(spec), arguments, tuple(programs), length, spec.condition)
     needed = [names[1]] if spec.function in ("min_by", "max_by") else names[:1]
     if spec.function == "percentile_of_counts":
         needed = names
@@ -155,7 +160,7 @@ def _recomputed(spec: AggregateSpec, types: pa.Schema, *, in_order: bool) -> Rec
     takes_nulls = nulls is Nulls.KEEP or (nulls is Nulls.SKIP_UNLESS_TOLD and not spec.ignore_nulls)
     return Recomputed(
         _label(spec),
-        {name: types.field(name).type for name in names},
+        arguments,
         _of_user(spec) if spec.function == USER else summary(spec),
         needed=[] if takes_nulls else needed,
         condition=spec.condition,
@@ -186,7 +191,7 @@ def _distinct(spec: AggregateSpec, types: pa.Schema, *, in_order: bool) -> Recom
 
 def _label(spec: AggregateSpec) -> str:
     """Return an identity for contents; the order of arguments and all parameters matter."""
-    parameters = [spec.parameters[0].digest] if spec.function == USER else map(repr, spec.parameters)
+    parameters = [getattr(parameter, "digest", None) or repr(parameter) for parameter in spec.parameters]
     shown = [*spec.arguments, *parameters, *map(repr, spec.order)]
     kind = f"{'distinct ' if spec.distinct else ''}{'nonnull ' if spec.ignore_nulls else ''}"
     return f"{kind}{spec.function}({', '.join(shown)})"

@@ -187,13 +187,15 @@ class Recomputed(Accumulator):
         return (value_lists.pieces(lengths, np.stack([n.astype(np.int64) for n in numbers], axis=1)),)
 
     def trail(self, windows: int) -> AccumulatorLog:
-        return _ContentLog(self)
+        return ContentLog(self)
 
 
 _POSITION = ("__time", "__origin", "__number")
 
 
-class _ContentLog(AccumulatorLog):
+class ContentLog(AccumulatorLog):
+    """A log of the values of tuples."""
+
     def __init__(self, measure: Recomputed) -> None:
         super().__init__(measure)
         self._measure = measure
@@ -209,10 +211,10 @@ class _ContentLog(AccumulatorLog):
         sizes = np.empty(len(batch), np.int64)
         log = frozen(batch.previous), frozen(self._rows.offsets)
         _measure(batch.windows, log, sizes)
-        answers = [self._answer(batch, log, sizes, start, end) for start, end in _portions(sizes)]
+        answers = [self._answer(batch, log, sizes, start, end) for start, end in portions(sizes)]
         if len(answers) == 1:
             return answers[0]
-        return tuple(_joined(parts) for parts in zip(*answers, strict=True))
+        return tuple(concatenated(parts) for parts in zip(*answers, strict=True))
 
     def _answer(
         self, batch: WindowBatch, log: tuple[Array, Array], sizes: Integers, start: int, end: int
@@ -237,7 +239,7 @@ class _ContentLog(AccumulatorLog):
         return measure.summary(elements.distinct() if measure.distinct else elements)
 
 
-def _portions(sizes: Integers) -> Iterator[tuple[int, int]]:
+def portions(sizes: Integers) -> Iterator[tuple[int, int]]:
     """Split windows into portions with a limited number of elements; yield at least one."""
     start, total = 0, 0
     for i, size in enumerate(sizes.tolist()):
@@ -248,7 +250,7 @@ def _portions(sizes: Integers) -> Iterator[tuple[int, int]]:
     yield start, len(sizes)
 
 
-def _joined(parts: Sequence[Array | pa.Array]) -> Array | pa.Array:
+def concatenated(parts: Sequence[Array | pa.Array]) -> Array | pa.Array:
     return pa.concat_arrays(parts) if isinstance(parts[0], pa.Array) else np.concatenate(parts)
 
 

@@ -164,6 +164,8 @@ class OverPlanner:
         if version.way is UdaStrategy.CONTENT:
             program = self.programs.program(version.body, uda_compiler.CONTENT)
             return version.body, self.builtin(over, content_spec(call, version.body, program, name, result))
+        if version.way is UdaStrategy.TIME_PANES:
+            return self._in_panes_of_time(over, version, name, result)
         taking = version.body
         if version.way is UdaStrategy.PANES:
             assert call.bodies is not None
@@ -173,6 +175,17 @@ class OverPlanner:
         results = tuple(f"{result}_{i}" for i in range(len(version.body.returns)))
         user = UdaSpec(program, names_of(taking, name), results, result)
         return taking, self._uda_spec(over, version, user, taking)
+
+    def _in_panes_of_time(
+        self, over: OverCall, version: UdaVersion, name: str, result: str
+    ) -> tuple[AnyBody, OverSpec]:
+        assert over.call.bodies is not None
+        assert over.call.bodies.panes is not None
+        assert version.slide is not None
+        pane = over.call.bodies.panes.pane
+        programs = [self.programs.program(body, uda_compiler.CONTENT) for body in (version.body, pane)]
+        spec = content_spec(over.call, pane, programs[0], name, result)
+        return pane, self.builtin(over, replace(spec, parameters=(*programs, int(self.units(version.slide)))))
 
     def _uda_spec(self, over: OverCall, version: UdaVersion, user: UdaSpec, taking: AnyBody) -> OverUdaSpec:
         reach = over.frame.preceding
