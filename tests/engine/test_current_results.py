@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from millstream.analysis.definitions.statement_analyzer import RunQuery, analyse
+from millstream.analysis.definitions.statement_analyzer import Definition, RunQuery, analyse
 from millstream.catalog import Catalog
 from millstream.kernels.column_names import ID, ID2, OP
 from millstream.kernels.core import state_chunks
@@ -81,8 +81,12 @@ def view_of(script: str) -> nodes.RelationToStream:
     found = None
     for statement in parse_script(script):
         meaning = analyse(statement, catalog).meaning
-        if isinstance(meaning, RunQuery):
-            found = build_view(meaning.query)
+        match meaning:
+            case RunQuery(query):
+                found = build_view(query)
+            case Definition() as definition:
+                for _, query in definition.maintained:
+                    found = build_view(query)
     assert found is not None
     return found
 

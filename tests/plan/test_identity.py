@@ -273,7 +273,7 @@ LEFT_OUT = {
         "place",
     },  # what becomes of tuples that count nowhere
     entries.Table: {"place"},
-    entries.View: {"definition"},  # a view has a checkpoint of its own
+    entries.View: {"definition", "arrangement", "maintained"},  # a view has a checkpoint of its own
     entries.Derived: {"definition", "is_bounded"},
     entries.Rejected: {"is_bounded"},
     entries.Aggregate: {"blocking", "returns_row", "algebraic", "python", "definition"},  # see its program

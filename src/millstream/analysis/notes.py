@@ -140,6 +140,7 @@ def _on_arrival(item: FromItem, query: Select) -> Iterator[_Found]:
         return
     times = [field.name for field in columns_of(item) or () if field.type.is_time]
     measured = isinstance(window, RangeWindow | LandmarkWindow | SessionWindow) and window.attribute is None
+    measured = measured and window != LandmarkWindow()  # whatever the time, all tuples are in it
     reaching = any(isinstance(over.frame.preceding, Duration) for over in query.overs)
     if not times or not (measured or reaching):
         return

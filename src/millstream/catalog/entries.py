@@ -214,11 +214,17 @@ class Table:
 
 @dataclass(frozen=True)
 class View:
-    """The papers' concrete view: the current result of a windowed query."""
+    """The papers' concrete view: the current result of a query.
+
+    The result of a query over streams is ``maintained``; a query over views and tables is evaluated when the
+    view is read. ``arrangement`` is the order and the LIMIT of a maintained result.
+    """
 
     name: str
-    schema: tuple[Field, ...]
+    schema: tuple[Field, ...] | None
     definition: object = field(repr=False)
+    arrangement: object = field(default=None, repr=False)
+    maintained: bool = True
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from millstream.plan.explain.plan_report import explained
 from millstream.plan.nodes import Node
 from millstream.plan.planner import best_plan
 from millstream.plan.refusals import why_not
-from millstream.plan.views import build_view
+from millstream.plan.views import form_of
 
 
 def check_script(text: str, name: str) -> None:
@@ -63,7 +63,7 @@ def explain_script(text: str, name: str, *, physical: bool = False) -> None:
             case ExplainQuery(mode, _):
                 title = f"EXPLAIN {mode}"
             case Definition() as definition:
-                title = f"VIEW {next(definition.views)[0]}"
+                title = f"VIEW {next(definition.views)[0].name}"
             case _:
                 number += 1
                 title = f"q{number}"
@@ -106,7 +106,8 @@ def query_of(statement: AnalysedStatement) -> Query | None:
 
 
 def planned(statement: AnalysedStatement, query: Query) -> Node:
-    form = build_view if isinstance(statement.meaning, Definition) else build
+    meaning = statement.meaning
+    form = form_of(next(meaning.views)[0]) if isinstance(meaning, Definition) else build
     try:
         return best_plan(query, form)
     except MillstreamError as error:

@@ -169,9 +169,8 @@ def _parts(statements: Sequence[AnalysedStatement]) -> Iterator[tuple[list[str],
     part: list[AnalysedStatement] = []
     number = itertools.count(1)
     for statement in statements:
-        views = (
-            [name for name, _ in statement.meaning.views] if isinstance(statement.meaning, Definition) else []
-        )
+        meaning = statement.meaning
+        views = [view.name for view, _ in meaning.maintained] if isinstance(meaning, Definition) else []
         if views and names:
             yield names, part
             names, part = [], []

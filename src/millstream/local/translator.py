@@ -15,6 +15,7 @@ from millstream.errors import NotExecutableError
 from millstream.kernels.core.arrow_types import arrow_type
 from millstream.local.frame import BATCH, Frame, concatenated
 from millstream.local.lookup import looked_up
+from millstream.local.row_order import in_order, places
 from millstream.local.sources import Sources, stored
 from millstream.local.stage_runner import StageRunner
 from millstream.physical import nodes
@@ -211,7 +212,7 @@ def _output(node: nodes.Output, to: Translation) -> Frame:
 def _sequence(node: nodes.Sequence, to: Translation) -> Frame:
     frame = to.frame(node.input)
     keys = [frame.evaluate(key) for key in node.keys]
-    ordered = frame.take(_sorted(frame.count, keys, [(False, True)] * len(keys)))
+    ordered = frame.take(in_order(frame.count, keys, [(False, True)] * len(keys)))
     shown = Frame.of(ordered.shown, ordered.count)
     return stored(shown).with_hidden(TIME, BIGINT, pa.array(range(shown.count), pa.int64()))
 
@@ -220,10 +221,7 @@ def _sequence(node: nodes.Sequence, to: Translation) -> Frame:
 def _arrange(node: nodes.Arrange, to: Translation) -> Frame:
     frame, wanted = to.frame(node.input), node.arrangement
     keys = [frame.shown[key.column][1] for key in wanted.keys]
-    numbers = _sorted(frame.count, keys, [(k.descending, k.nulls_first) for k in wanted.keys])
-    start = wanted.offset or 0
-    end = None if wanted.limit is None else start + wanted.limit
-    taken = frame.take(numbers[start:end])
+    taken = frame.take(places(frame.count, keys, wanted))
     return stored(Frame.of(taken.shown, taken.count))
 
 
@@ -254,15 +252,3 @@ def _only_spark(what: str) -> NotExecutableError:
 def _tuples(frame: Frame) -> list[tuple[object, ...]]:
     columns = [column.to_pylist() for _, column in frame.shown]
     return [tuple(map(repr, row)) for row in zip(*columns, strict=True)] if columns else [()] * frame.count
-
-
-def _sorted(count: int, keys: Sequence[pa.Array], ways: Sequence[tuple[bool, bool]]) -> list[int | None]:
-    """Return the numbers of rows in the order of keys, each with (descending, NULLs first); stable."""
-    numbers = list(range(count))
-    for key, (descending, nulls_first) in reversed(list(zip(keys, ways, strict=True))):
-        values = [None if value is None else (value != value, value) for value in key.to_pylist()]
-        nulls = [number for number in numbers if values[number] is None]
-        others = [number for number in numbers if values[number] is not None]
-        others.sort(key=values.__getitem__, reverse=descending)  # type: ignore[arg-type]
-        numbers = [*nulls, *others] if nulls_first else [*others, *nulls]
-    return list(numbers)

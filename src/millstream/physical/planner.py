@@ -10,7 +10,7 @@ from functools import partial
 from millstream.analysis.queries.call_nodes import COMPLETE
 from millstream.analysis.queries.resolved_expression import ColumnRef, Expr, of_column
 from millstream.analysis.queries.resolved_query import Output
-from millstream.catalog.entries import Derived, Rejected, Stream, Table
+from millstream.catalog.entries import Rejected, Stream, Table, View
 from millstream.errors import ExecutionError
 from millstream.physical import nodes as physical
 from millstream.physical.flow import Flow, FlowInput, WindowAttribute, merged, of_node, united
@@ -26,7 +26,7 @@ from millstream.physical.sources import bad_records_of, scan_of
 from millstream.physical.stage_builder import StageBuilder
 from millstream.physical.unknown_types import UnknownTypes
 from millstream.plan import nodes
-from millstream.plan.builder import build
+from millstream.plan.builder import build, definition_of
 from millstream.plan.join_conditions import WindowJoinParts
 from millstream.plan.join_conditions import joined as joined_windows
 from millstream.plan.pattern_parts import PatternSearch, taken_apart
@@ -81,8 +81,8 @@ class Planner:
             flow = self.stages.settled(flow, node.schema, marked=False)
         return physical.Output(merged(flow))
 
-    def table(self, table: Table) -> physical.TableScan:
-        """Return the scan of a table; a derived table has the plan of its definition."""
+    def table(self, table: Table | View) -> physical.TableScan:
+        """Return the scan of a table or view; a derived one has the plan of its definition."""
         return self._table(nodes.TableScan(table, table.name))
 
     # ------------------------------------------------------------ operators
@@ -161,9 +161,9 @@ class Planner:
     def _table(self, node: nodes.TableScan) -> physical.TableScan:
         table = node.table
         definition = None
-        if isinstance(table, Table) and isinstance(table.origin, Derived):
-            query = build(table.origin.definition)  # type: ignore[arg-type]
-            definition = merged(self.flow(query, RequiredOutput()))
+        query = definition_of(table)
+        if query is not None:
+            definition = merged(self.flow(build(query), RequiredOutput()))
         return physical.TableScan(table, node.alias, definition)
 
     def _filter(self, node: nodes.Filter, required: RequiredOutput) -> Flow:

@@ -17,7 +17,7 @@ from millstream.analysis.queries.resolved_query import (
     SetOperation,
     TableQuery,
 )
-from millstream.catalog.entries import Derived, Stream, TimestampKind
+from millstream.catalog.entries import Derived, Stream, Table, TimestampKind, View
 from millstream.plan.nodes import (
     Arranged,
     BaseAggregate,
@@ -43,7 +43,7 @@ from millstream.plan.nodes import (
     windows_seen,
 )
 from millstream.plan.ranking import ranked
-from millstream.plan.relation_variance import as_stream, default_stream, is_reported, varies
+from millstream.plan.relation_variance import as_stream, current, default_stream, is_reported, varies
 
 
 def build(query: Query) -> Node:
@@ -103,6 +103,8 @@ def _aggregate(plan: Node, query: Select) -> Node:
     if not windowed:
         return BaseAggregate(plan, query.group_by, query.aggregates)
     node = WindowAggregate(plan, query.group_by, query.aggregates)
+    if query.current:
+        return current(node)
     return _ungrouped_bounds(node) if is_reported(node) and query.to_stream is None else node
 
 
@@ -140,6 +142,16 @@ def _stream(stream: Stream, alias: str) -> Node:
         assert isinstance(definition, Select | SetOperation)
         return Rename(build(definition), alias)
     return StreamScan(stream, alias)
+
+
+def definition_of(relation: Table | View) -> Query | None:
+    """Return the query that a table or view stands for when it is read; None if it has rows of its own."""
+    match relation:
+        case View(maintained=False, definition=definition) | Table(origin=Derived(definition=definition)):
+            assert isinstance(definition, Query)
+            return definition
+        case _:
+            return None
 
 
 def _set_operation(query: SetOperation, *, on_windows: bool) -> Node:

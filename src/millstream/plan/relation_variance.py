@@ -95,10 +95,11 @@ def as_stream(node: nodes.Node, kind: str) -> nodes.RelationToStream:
 
 def as_current(node: nodes.Node) -> nodes.Node:
     """Aggregate the current content at every instant."""
-    return changed_below(_current(node), _current)
+    return changed_below(current(node), current)
 
 
-def _current(node: nodes.Node) -> nodes.Node:
+def current(node: nodes.Node) -> nodes.Node:
+    """Aggregate the current content at every instant, if a node is an aggregate over windows."""
     if isinstance(node, nodes.WindowAggregate) and node.streaming:
         return replace(node, current=True, group_by=(*node.group_by, *_partition_keys(node)))
     return node

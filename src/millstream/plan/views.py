@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from millstream.analysis.queries.resolved_query import Query
+from millstream.catalog.entries import View
 from millstream.errors import AnalysisError
 from millstream.plan.builder import build, relation
-from millstream.plan.nodes import RelationToStream
+from millstream.plan.nodes import Node, RelationToStream
 from millstream.plan.relation_variance import RSTREAM, VIEW, as_current, varies
 
 
@@ -32,6 +34,11 @@ def build_view(query: Query) -> RelationToStream:
             hint="put a window behind every stream: FROM s [RANGE 1 MINUTE]",
         )
     return RelationToStream(plan, VIEW)
+
+
+def form_of(view: View) -> Callable[[Query], Node]:
+    """Return how the query of a view is planned: its result is maintained, or evaluated when it is read."""
+    return build_view if view.maintained else build
 
 
 def build_kept(query: Query) -> RelationToStream:

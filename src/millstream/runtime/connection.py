@@ -21,7 +21,7 @@ from millstream.analysis.definitions.statement_analyzer import (
     analyse_setting,
     name_taken,
 )
-from millstream.analysis.queries.resolved_query import Query
+from millstream.analysis.queries.resolved_query import Arrangement, Query
 from millstream.catalog import Catalog
 from millstream.catalog.entries import (
     Registered,
@@ -367,8 +367,10 @@ class Mill:
                             QueryRequest(query, statement.source, statement.span, sink.name, target)
                         )
                     case Definition() as definition:
-                        for name, query in definition.views:
-                            self._start_view(name, query, statement)
+                        for view, query in definition.views:
+                            self._views.drop(view.name)
+                            if view.maintained:
+                                self._start_view(view, query, statement)
                     case Dropped(entries) if any(isinstance(entry, View) for entry in entries):
                         outcomes += self._start_all(waiting)
                         waiting = []
@@ -450,10 +452,13 @@ class Mill:
         self.queries += started
         return started
 
-    def _start_view(self, name: str, query: Query, statement: AnalysedStatement) -> None:
-        """Start a view, which runs from its definition on; the view that it replaces ends."""
-        self._views.drop(name)
-        request = QueryRequest(query, statement.source, statement.span, name, form=build_view)
+    def _start_view(self, view: View, query: Query, statement: AnalysedStatement) -> None:
+        """Start a view, which runs from its definition on."""
+        order = view.arrangement
+        assert order is None or isinstance(order, Arrangement)
+        request = QueryRequest(
+            query, statement.source, statement.span, view.name, form=build_view, arrangement=order
+        )
         self._views.add(self._start_all([request])[0])
 
     def _lowerer(self, *request: QueryRequest, control: ControlStream | None = None) -> Lowerer:

@@ -127,7 +127,7 @@ class LocalEngine:
             case Definition() as definition:
                 for view, _ in definition.views:
                     raise NotExecutableError(
-                        f"'{view}' is a view, and the local engine maintains none",
+                        f"'{view.name}' is a view, and the local engine maintains none",
                         hint="run without --engine local",
                     )
             case Setting(key=key) if key.startswith("spark."):

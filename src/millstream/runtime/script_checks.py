@@ -8,7 +8,7 @@ from millstream.analysis.definitions.statement_analyzer import (
     InsertQuery,
     RunQuery,
 )
-from millstream.plan.views import build_view
+from millstream.plan.views import form_of
 from millstream.runtime.queries.query_request import plan_query
 from millstream.runtime.results.sinks import write_once
 
@@ -27,5 +27,5 @@ class Runnable:
                 plan_query(query, statement.source)
                 write_once(sink, self._written, statement)
             case Definition() as definition:
-                for _, query in definition.views:
-                    plan_query(query, statement.source, build_view)
+                for view, query in definition.views:
+                    plan_query(query, statement.source, form_of(view))

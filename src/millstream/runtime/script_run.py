@@ -113,7 +113,7 @@ class ScriptRun:
             meanings = [statement.meaning for statement in statements]
             queries_of_script = [m.query for m in meanings if isinstance(m, RunQuery | InsertQuery)]
             queries_of_script += [
-                query for m in meanings if isinstance(m, Definition) for _, query in m.views
+                query for m in meanings if isinstance(m, Definition) for _, query in m.maintained
             ]
             self._bounded = bounded = all(
                 query.facts is None or query.facts.bounded for query in queries_of_script

@@ -12,7 +12,7 @@ from millstream.catalog.entries import Aggregate, Derived, Entry, Registered, Sc
 from millstream.physical.programs import Programs
 from millstream.physical.query_plan import QueryPlan, python_functions_of, stream_named
 from millstream.plan import nodes
-from millstream.plan.builder import build
+from millstream.plan.builder import build, definition_of
 from millstream.runtime.table_refresh import VersionedRelations
 from millstream.runtime.view_registry import ViewRegistry, enter
 
@@ -52,7 +52,9 @@ class SessionRegistry:
         try:
             for plan in plans:
                 self._enter_functions(spark, _words(plan))
-                self._enter_tables(spark, _mentioned(plan) | self._in_bodies(_words(plan)))
+                read = [plan, *self._below(plan)]
+                mentioned = set().union(*map(_mentioned, read))
+                self._enter_tables(spark, mentioned | self._in_bodies(_words(plan)))
             live: dict[str, DataFrame] = {}
             for plan in plans:
                 live |= self._enter_what_changes(plan, spark)
@@ -122,7 +124,9 @@ class SessionRegistry:
         live: dict[str, DataFrame] = {}
         views = self._views.read_by(plan)
         if plan.streaming:
-            live = {view.name.lower(): self._live.view(view, spark) for view in views}
+            for view in views:
+                live[view.name.lower()] = frame = self._live.view(view, spark)
+                frame.createOrReplaceTempView(view.name)
         else:
             enter(views, spark)
         for table in self._refreshed(plan):
@@ -131,19 +135,30 @@ class SessionRegistry:
             frame.createOrReplaceTempView(table.name)
             if plan.streaming:
                 live[table.name.lower()] = frame
+        for evaluated in self._views.evaluated(plan):
+            frame = self._for_tables(spark, live).table(evaluated)
+            frame.createOrReplaceTempView(evaluated.name)
+            if plan.streaming:
+                live[evaluated.name.lower()] = frame
         return live
+
+    def _below(self, plan: nodes.Node) -> list[nodes.Node]:
+        """Return the plans of the views that are evaluated for a query."""
+        definitions = map(definition_of, self._views.evaluated(plan))
+        return [build(definition) for definition in definitions if definition is not None]
 
     def _refreshed(self, plan: nodes.Node) -> Iterator[Table]:
         """Yield the tables with REFRESH EVERY that a plan may read."""
-        mentioned = _mentioned(plan)
+        mentioned = set().union(*map(_mentioned, [plan, *self._below(plan)]))
         for entry in self._catalog().entries(Table):
             if isinstance(entry, Table) and entry.refresh and entry.name.lower() in mentioned:
                 yield entry
 
-    def _for_tables(self, spark: SparkSession) -> Lowerer:
+    def _for_tables(self, spark: SparkSession, live: Mapping[str, DataFrame] | None = None) -> Lowerer:
         from millstream.spark.lowering.lowerer import Lowerer
 
-        return Lowerer(spark, self._read_port, self._frames, self._stream, zone=zone_of(spark))
+        zone = zone_of(spark)
+        return Lowerer(spark, self._read_port, self._frames, self._stream, live=live or {}, zone=zone)
 
     def _stream(self, name: str) -> Stream | None:
         return stream_named(self._catalog(), name)

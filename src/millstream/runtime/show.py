@@ -37,6 +37,8 @@ def answer(meaning: Meaning, catalog: Catalog, queries: Sequence[RunningQuery] =
 
 def _view(entry: Entry, queries: Sequence[RunningQuery]) -> str:
     """Return a view as a line, with its state: the last query of its name is the present one."""
+    if isinstance(entry, View) and not entry.maintained:
+        return f"{summary(entry)}: evaluated when it is read"
     behind = [query for query in queries if query.name == entry.name and query.current is not None]
     if not behind:
         return summary(entry)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from millstream.catalog.entries import Relation, View
 from millstream.errors import ExecutionError
 from millstream.plan import nodes
+from millstream.plan.builder import build, definition_of
 from millstream.runtime.queries.running_query import RunningQuery
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class ViewRegistry:
         query = self._running.pop(name.lower(), None)
         if query is not None:
             query.close()
-            forget(query)
+        forget(name)
 
     def stop(self) -> None:
         """Stop all views; their last results can still be read."""
@@ -55,15 +56,29 @@ class ViewRegistry:
         return query
 
     def read_by(self, plan: nodes.Node) -> list[RunningQuery]:
-        """Return the views that a query reads."""
-        return [self.running(name) for name in dict.fromkeys(self._names(plan))]
+        """Return the running views that a query reads, also through views of views."""
+        views = dict.fromkeys(self._views(plan))
+        return [self.running(view.name) for view in views if view.maintained]
 
-    def _names(self, plan: nodes.Node) -> Iterator[str]:
+    def evaluated(self, plan: nodes.Node) -> list[View]:
+        """Return the views that are evaluated for a query; each follows those that it reads."""
+        return [view for view in dict.fromkeys(self._views(plan)) if not view.maintained]
+
+    def _views(self, plan: nodes.Node) -> Iterator[View]:
         for node in plan.walk():
-            if isinstance(node, nodes.TableScan) and isinstance(node.table, View):
-                yield node.table.name
+            if isinstance(node, nodes.TableScan):
+                yield from self._with_read(node.table)
             elif isinstance(node, nodes.SparkQuery):
-                yield from (name for name in node.tables if isinstance(self._relation(name), View))
+                for name in node.tables:
+                    yield from self._with_read(self._relation(name))
+
+    def _with_read(self, relation: Relation | None) -> Iterator[View]:
+        """Yield a view, after those that its definition reads."""
+        if isinstance(relation, View):
+            definition = definition_of(relation)
+            if definition is not None:
+                yield from self._views(build(definition))
+            yield relation
 
     def wait_for_ends(self, plan: nodes.Node) -> None:
         """Wait for the end of bounded views that a stream is joined with."""
@@ -79,13 +94,13 @@ class ViewRegistry:
         return [view for view in views if view.is_active and (view.is_bounded or self._until_stopped)]
 
 
-def forget(view: RunningQuery) -> None:
-    """Drop the temporary view of Spark for a view that has ended."""
+def forget(name: str) -> None:
+    """Drop the temporary view of Spark for a view that is dropped."""
     from pyspark.sql import SparkSession
 
     session = SparkSession.getActiveSession()
     if session is not None:
-        session.catalog.dropTempView(view.name)
+        session.catalog.dropTempView(name)
 
 
 def enter(views: Iterable[RunningQuery], spark: SparkSession) -> None:

@@ -20,9 +20,9 @@ from millstream.analysis.definitions.library_aggregates import stock
 from millstream.analysis.error_collector import error_at
 from millstream.analysis.queries.name_resolver import Resolver
 from millstream.analysis.queries.query_analyzer import analyse_query
-from millstream.analysis.queries.resolved_query import Query, Select, SetOperation
+from millstream.analysis.queries.resolved_query import Query, Select
 from millstream.analysis.queries.scope import Scope, ScopeRelation
-from millstream.analysis.queries.set_operations import require_windows
+from millstream.analysis.queries.view_queries import order_of_view, require_current, without_order
 from millstream.analysis.types.coercion import stores
 from millstream.analysis.types.data_types import from_datatype
 from millstream.catalog import Catalog, kind_of
@@ -60,12 +60,17 @@ class Definition:
     entries: tuple[Entry, ...]
 
     @property
-    def views(self) -> Iterator[tuple[str, Query]]:
-        """The names of views, and what they show."""
+    def views(self) -> Iterator[tuple[View, Query]]:
+        """The views, and what they show."""
         for entry in self.entries:
             if isinstance(entry, View):
                 assert isinstance(entry.definition, Query)
-                yield entry.name, entry.definition
+                yield entry, entry.definition
+
+    @property
+    def maintained(self) -> Iterator[tuple[View, Query]]:
+        """The views over streams, whose results are maintained."""
+        return ((view, query) for view, query in self.views if view.maintained)
 
 
 @dataclass(frozen=True)
@@ -258,21 +263,15 @@ class _StatementAnalyser:
         return Table(node.name, query.fields, Derived(query, is_bounded=True), refresh=refresh_of(node))
 
     def _view(self, node: nodes.CreateView) -> View:
-        query = self._query(node.args["query"])
-        if query.facts is None:
-            raise error_at(
-                node.args["query"],
-                "a view shows the current result of a query over streams",
-                hint=f"CREATE TABLE {node.name} AS ... for a query over tables",
-            )
-        if isinstance(query, Select) and not any(getattr(item, "window", None) for item in query.items()):
-            raise error_at(
-                node.args["query"],
-                "a view needs a window: the current result of a bare stream would grow for ever",
-            )
-        if isinstance(query, SetOperation):
-            require_windows(query, "a view")
-        return View(node.name, _told_apart(node.name, query, node.args["query"]), query)
+        written = node.args["query"]
+        if not any(isinstance(self.catalog.named(t.name), Stream) for t in written.find_all(exp.Table)):
+            query = self._query(written)
+            fields = None if query.fields is None else _told_apart(node.name, query, written)
+            return View(node.name, fields, query, maintained=False)
+        query = analyse_query(without_order(written), self.catalog, self.source, in_view=True)
+        require_current(query, written)
+        fields = _told_apart(node.name, query, written)
+        return View(node.name, fields, query, order_of_view(written, fields))
 
     def _function(self, node: nodes.CreateFunction) -> ScalarFunction:
         if builtin(node.name) is not None:

@@ -39,6 +39,7 @@ from millstream.analysis.queries.resolved_query import (
 from millstream.analysis.queries.scope import UNNAMED, Scope, ScopeRelation
 from millstream.analysis.queries.select_analyzer import SelectAnalyser
 from millstream.analysis.queries.set_operations import require_windows, united, united_facts, without_keyword
+from millstream.analysis.queries.view_queries import all_rows, over_all_tuples, refuse_order_inside
 from millstream.analysis.queries.window_clause import (
     UNKNOWN_COLUMNS,
     StreamFacts,
@@ -58,9 +59,9 @@ _EXOTIC = (exp.Window, exp.Lateral, exp.Pivot, exp.Values, exp.Unnest, exp.Quali
 """Parts of SQL that, on tables, are left to Spark without a check of our own."""
 
 
-def analyse_query(node: exp.Expr, catalog: Catalog, source: Source) -> Query:
-    """Analyse a query; an AnalysisError says which rule it breaks."""
-    return QueryAnalyser(catalog, source).query(node)
+def analyse_query(node: exp.Expr, catalog: Catalog, source: Source, *, in_view: bool = False) -> Query:
+    """Analyse a query, or one ``in_view``; an AnalysisError says which rule it breaks."""
+    return QueryAnalyser(catalog, source, in_view=in_view).query(node)
 
 
 class QueryAnalyser:
@@ -74,9 +75,13 @@ class QueryAnalyser:
         outer: Scope | None = None,
         *,
         for_spark: bool = False,
+        in_view: bool = False,
     ) -> None:
         self.for_spark = for_spark
         """True if Spark gets the query as it is written, and it is only checked here."""
+
+        self.in_view = in_view
+        """True if the current result of the query is asked for."""
 
         self.catalog = catalog
         self.source = source
@@ -138,9 +143,11 @@ class QueryAnalyser:
         named = dict(self.named)
         for cte in clause.expressions:
             refuse_on_streams(cte)
-            inner = QueryAnalyser(self.catalog, self.source, named, self.outer)
+            with_bracket = any(t.args.get("window") for t in node.find_all(exp.Table) if t.name == cte.alias)
+            in_view = self.in_view and not with_bracket
+            inner = QueryAnalyser(self.catalog, self.source, named, self.outer, in_view=in_view)
             named[cte.alias.lower()] = inner.query(cte.this)
-        return QueryAnalyser(self.catalog, self.source, named, self.outer)
+        return QueryAnalyser(self.catalog, self.source, named, self.outer, in_view=self.in_view)
 
     # ------------------------------------------------------------ tables only
 
@@ -208,10 +215,18 @@ class QueryAnalyser:
         resolver = self._resolver(scope)
         if self._unclear:
             self._check_names(node, resolver)
+        if self.in_view and pattern is None:
+            source, joins = over_all_tuples(node, source, joins, self.catalog)
         facts = self._facts([source, *(join.item for join in joins)], node)
         if isinstance(pattern, nodes.StreamTable | nodes.StreamSubquery):
             return analyse_pattern_query(node, pattern, source, joins, resolver, facts)
-        return SelectAnalyser(node, source, joins, resolver, facts, checked_only=checked_only).analyse()
+        analyser = SelectAnalyser(
+            node, source, joins, resolver, facts, checked_only=checked_only, current=self.in_view
+        )
+        select = analyser.analyse()
+        if self.in_view:
+            refuse_order_inside(select)
+        return select
 
     def _from(self, node: exp.Select, clause: exp.Expr, scope: Scope) -> tuple[FromItem, list[JoinClause]]:
         """Resolve the relations of FROM; an unknown one ends the analysis of the query."""
@@ -333,7 +348,8 @@ class QueryAnalyser:
 
     def _from_query(self, node: exp.Subquery, scope: Scope) -> FromItem:
         refuse_on_streams(node)
-        query = QueryAnalyser(self.catalog, self.source, self.named).query(node.this)
+        in_view = self.in_view and node.args.get("window") is None
+        query = QueryAnalyser(self.catalog, self.source, self.named, in_view=in_view).query(node.this)
         alias = node.alias or f"{UNNAMED}{len(scope.relations)}"
         return self._windowed(node, scope, ReadQuery(alias, query, span=span_of(node)))
 
@@ -438,6 +454,8 @@ class QueryAnalyser:
                 span=right.span,
                 hint="on the first SELECT it is about the whole result",
             )
+        if self.in_view and node.args.get("distinct"):
+            left, right = all_rows(left), all_rows(right)
         if (left.facts is None) != (right.facts is None):
             raise error_at(
                 node,

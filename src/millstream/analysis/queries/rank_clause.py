@@ -24,7 +24,7 @@ _RANKS = frozenset({"row_number", "rank", "dense_rank", "percent_rank", "cume_di
 _OTHER_ROWS = frozenset({"lag", "lead"})
 _VALUES = {"first": "first_value", "last": "last_value"}
 _OF_FRAMES = frozenset({"first_value", "last_value", "nth_value", *_VALUES})
-_UNORDERED = frozenset({Kind.MAP, Kind.VARIANT})
+UNORDERED = frozenset({Kind.MAP, Kind.VARIANT})
 
 
 def is_ranking(node: exp.Window, resolver: Resolver) -> bool:
@@ -80,7 +80,7 @@ def rank_call(
 def order_key(part: exp.Expr, resolver: Resolver) -> OrderKey:
     """Resolve a key of ORDER BY."""
     expr = resolver.resolve(part.this)
-    if expr.type.kind in _UNORDERED:
+    if expr.type.kind in UNORDERED:
         raise error_at(part, f"values of type {expr.type} have no order")
     return OrderKey(expr, bool(part.args.get("desc")), bool(part.args.get("nulls_first")))
 
@@ -136,7 +136,7 @@ def _selected(part: exp.Expr, outputs: Sequence[Output]) -> OrderKey | None:
         found = next((o for o in outputs if o.name.lower() == wanted.name.lower()), None)
     if found is None:
         return None
-    if found.expr.type.kind in _UNORDERED:
+    if found.expr.type.kind in UNORDERED:
         raise error_at(part, f"values of type {found.expr.type} have no order")
     expr = replace(found.expr, span=span_of(part))
     return OrderKey(expr, bool(part.args.get("desc")), bool(part.args.get("nulls_first")))

@@ -91,7 +91,7 @@ def _only_grows(query: Query) -> bool:
 
 def _is_reported(query: Select) -> bool:
     """Tell whether windows are reported when they end: an aggregate over one window that has ends."""
-    if not query.aggregates and not query.group_by:
+    if query.current or (not query.aggregates and not query.group_by):
         return False
     streams = [item for item in query.items() if facts_of(item) is not None]
     window = window_of(streams[0])

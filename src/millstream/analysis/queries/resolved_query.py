@@ -170,6 +170,8 @@ class Select:
     distinct: bool = False
     to_stream: str | None = None
     arrangement: Arrangement | None = None
+    current: bool = False
+    """True if an aggregate over a window is that of its content at every instant, as in a view."""
     facts: StreamFacts | None = None
     span: Span | None = field(default=None, compare=False, repr=False)
 

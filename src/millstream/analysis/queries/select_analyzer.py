@@ -49,8 +49,12 @@ class SelectAnalyser:
         facts: StreamFacts | None,
         *,
         checked_only: bool = False,
+        current: bool = False,
     ) -> None:
         self.node = node
+        self.current = current
+        """True if it is a part of a view, where aggregates are those of the content at every instant."""
+
         self.checked_only = checked_only
         self.source = source
         self.joins = joins
@@ -102,6 +106,7 @@ class SelectAnalyser:
             distinct=self.node.args.get("distinct") is not None,
             to_stream=to_stream,
             arrangement=arranged,
+            current=self.current and facts is not None,
             facts=facts,
             span=span_of(self.node),
         )
@@ -377,7 +382,7 @@ class SelectAnalyser:
 
     def _check_aggregation(self, outputs: list[Output]) -> None:
         grouped = self.facts is None and not all(map(is_running, self.aggregates))
-        windowed = bool(self.aggregates) and (bool(self.windows) or grouped)
+        windowed = bool(self.aggregates) and (self.has_content or bool(self.windows) or grouped)
         if self.overs and (self.aggregates or self.group_by):
             raise AnalysisError(
                 "OVER does not go with GROUP BY or a plain aggregate in one SELECT",
@@ -431,7 +436,7 @@ class SelectAnalyser:
     # ------------------------------------------------------------ order
 
     def _result_facts(self, outputs: list[Output], facts: StreamFacts) -> StreamFacts:
-        if (self.aggregates or self.group_by) and self.windows:
+        if (self.aggregates or self.group_by) and self.windows and not self.current:
             return order_of_windows(outputs, facts, self.windows[0], self.resolver.scope)
         unchanged = not (
             self.overs or self.aggregates or self.joins or self.ranking.is_asked or self.ranking.limit

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
-from millstream.analysis.queries.resolved_query import Query
+from millstream.analysis.queries.resolved_query import Arrangement, Query
 from millstream.catalog.entries import Reader, Sink
 from millstream.errors import MillstreamError, Place, Source, Span
 from millstream.plan import nodes
@@ -29,6 +29,8 @@ class QueryRequest:
     sink: Sink | None = None
     form: Form = build
     """Plan builder: for the rows of the query, or for its current result."""
+    arrangement: Arrangement | None = None
+    """Order and LIMIT of the current result."""
 
     @cached_property
     def plan(self) -> nodes.Node:

@@ -381,6 +381,7 @@ def _current(
         newest=(lambda: latest(counter.newest(), kind)) if request.bounded else None,
         kept_in=checkpoint.current,
         done=checkpoint.done,
+        arrangement=request.arrangement,
     )
 
 

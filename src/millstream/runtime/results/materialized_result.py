@@ -16,7 +16,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from millstream.analysis.queries.resolved_query import Arrangement
 from millstream.kernels.core.timestamp_text import is_time, time_of_text, time_texts
+from millstream.local.row_order import arranged
 from millstream.plan.relation_variance import CHANGES, ISTREAM
 from millstream.runtime.checkpoints.checkpoint_files import CheckpointFiles
 from millstream.runtime.results import external_sort
@@ -33,11 +35,12 @@ Newest = Callable[[], pa.Scalar | None]
 
 
 class MaterializedResult:
-    """The current rows of a result, in the order of their insertion.
+    """The current rows of a result, in the order of their insertion unless it has one.
 
     ``keys`` are the columns that order changes, the most important one first; the first of them is the
     instant. ``marks`` are the column with the kind of change (positive for an insertion) and the two of the
     row's identity. Columns in ``hidden`` are not shown. ``rows`` is the kind of stream made of the changes.
+    With an ``arrangement``, rows are shown in its order, and only those of its LIMIT.
 
     >>> schema = pa.schema([("x", "string"), ("t", "int64"), ("op", "int8"), ("i", "int64"), ("j", "int64")])
     >>> result = MaterializedResult(schema, ["t"], ("op", "i", "j"), hidden=["t", "op", "i", "j"])
@@ -58,7 +61,9 @@ class MaterializedResult:
         newest: Newest | None = None,
         kept_in: Path | None = None,
         done: int | None = None,
+        arrangement: Arrangement | None = None,
     ) -> None:
+        self._arrangement = arrangement
         self._schema = schema
         self._keys = list(keys)
         self._marks = marks
@@ -93,7 +98,11 @@ class MaterializedResult:
 
     @property
     def rows(self) -> int:
-        return len(self._places)
+        shown = len(self._places)
+        if self._arrangement is None:
+            return shown
+        behind = max(shown - self._arrangement.offset, 0)
+        return behind if self._arrangement.limit is None else min(behind, self._arrangement.limit)
 
     def apply(self, batch_id: int, table: pa.Table) -> None:
         """Apply the changes of a micro-batch, unless it is a repetition."""
@@ -122,10 +131,11 @@ class MaterializedResult:
         self._followers.append(take)
 
     def snapshot(self) -> pa.Table:
-        """Return all current rows, in the order of their insertion."""
+        """Return the current rows in the order of the result, or else of their insertion."""
         with self._lock:
             present = self._present()
-        return self._show(present)
+        shown = self._show(present)
+        return shown if self._arrangement is None else arranged(shown, self._arrangement)
 
     def stream_rows(self, changes: pa.Table) -> pa.Table:
         """Return the changes of a batch as rows of the query: insertions, deletions, or both with a sign."""

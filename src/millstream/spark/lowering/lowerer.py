@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pyspark.cloudpickle import dumps
 from pyspark.sql import DataFrame, SparkSession
 
-from millstream.catalog.entries import Stream, Table
+from millstream.catalog.entries import Stream, Table, View
 from millstream.physical.nodes import Output
 from millstream.physical.planner import Planner
 from millstream.physical.programs import Programs
@@ -59,6 +59,6 @@ class Lowerer:
         """Return the result of a query with its hidden columns."""
         return self.to.frame(self.bind(self.plan(plan)))
 
-    def table(self, table: Table) -> DataFrame:
-        """Return a table of the catalog."""
+    def table(self, table: Table | View) -> DataFrame:
+        """Return a table of the catalog, or a view that is evaluated when it is read."""
         return self.to.frame(Planner(self.streams, Programs(dumps), zone=self.zone).table(table))

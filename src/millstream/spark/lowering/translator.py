@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import singledispatch
 
@@ -117,13 +117,16 @@ def _scan(node: nodes.Scan, to: Translation) -> DataFrame:
 def _table_scan(node: nodes.TableScan, to: Translation) -> DataFrame:
     table = node.table
     frame = to.sources.live.get(table.name.lower())
+    if frame is None and node.definition is not None:
+        with _at(table) if isinstance(table, Table) else nullcontext():
+            frame = shown(to.frame(node.definition))
     if frame is None and isinstance(table, View):
         # Views that a query reads have been registered before it is translated, as they are now.
         frame = to.sources.spark.table(table.name)
     if frame is None:
         assert isinstance(table, Table)
         with _at(table):
-            frame = to.sources.table(table) if node.definition is None else shown(to.frame(node.definition))
+            frame = to.sources.table(table)
     return frame.alias(node.alias)
 
 
