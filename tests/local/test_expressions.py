@@ -70,6 +70,16 @@ def test_columns_of_relations_and_nulls() -> None:
     assert both([pa.array([1, None, 3]), pa.array([10, 20, None])], 3).to_pylist() == [11, None, None]
 
 
+def test_names_of_columns_are_not_those_of_intermediate_values() -> None:
+    """A NULL in the first column hid the value of the third, which is called n2 in source."""
+    schema = [ColumnRef("", name, INT) for name in "abc"]
+    chosen = compile_expression(
+        Expr(("CASE WHEN a = 0 THEN 0 ELSE a END IS NULL AND b IS NULL AND c > 0",)), schema
+    )
+    columns = [pa.array([None], pa.int32()), pa.array([None], pa.int32()), pa.array([5], pa.int32())]
+    assert chosen(columns, 1).to_pylist() == [True]
+
+
 def test_a_constant_needs_no_columns() -> None:
     assert compile_expression(Expr(("1 + 1",)), ())([], 2).to_pylist() == [2, 2]
 

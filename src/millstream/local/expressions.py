@@ -45,6 +45,9 @@ from millstream.types import STRING, TIMESTAMP, UNKNOWN, Field, Kind, Type, stru
 Columns = Sequence[pa.Array]
 
 
+_VALUE, _NULL = "value_", "null_"
+"""Names of a column's value in source, which must not be those that an emitter makes: a letter and a number."""
+
 CLOCK: ContextVar[int] = ContextVar("clock", default=0)
 """The time of the run in microseconds, which ``current_timestamp()`` gives."""
 
@@ -315,7 +318,7 @@ class _RowScope(EmitterScope):
 
     def parameter(self, index: int) -> Value:
         self.parameters[index] = None
-        return Value(f"p{index}", f"n{index}")
+        return Value(f"{_VALUE}{index}", f"{_NULL}{index}")
 
     def word(self, value: object, type_: Type) -> str:
         name = f"w{len(self.constants)}"
@@ -404,8 +407,8 @@ def _emitted(expr: typed_nodes.Expr, elaborator: _RowElaborator) -> ScalarFuncti
         writer.line(f"result({value_or_null})")
     body = writer.cut(0)
     used = sorted(scope.parameters)
-    arrays = [f"{name}{index}s" for index in used for name in "pn"]
-    scalars = [f"{name}{index}" for index in used for name in "pn"]
+    scalars = [f"{name}{index}" for index in used for name in (_VALUE, _NULL)]
+    arrays = [f"{name}s" for name in scalars]
     writer.line(f"def evaluate({', '.join(['rows', *arrays, 'result'])}):")
     with writer.deeper():
         together = f"zip({', '.join(['rows', *arrays])})"
