@@ -150,7 +150,7 @@ def to_stream(
 ) -> Relation:
     """Return the stream of a varying result: insertions, deletions, both, or the whole result every time.
 
-    After the end of the input it is evaluated until nothing changes any more.
+    After the end of the input it is evaluated until it no longer changes.
     """
     windows = list(states.windows.values())
     final = min((window.final for window in windows), default=EVERYTHING)
@@ -158,9 +158,11 @@ def to_stream(
     changes = sorted(set().union(*(window.changes() for window in windows)))
     in_order = _order(nodes.RelationToStream(node, kind), is_sliding=bool(sliding))
     records: list[Record] = []
+    unchanged: list[Record] = []
     before: dict[Any, Values] = {}
     reached = slowest((window.reached, ()) for window in windows) if windows else BEGINNING
-    for instant in _instants(changes, sliding, final, before_last_word(reached[0])):
+    before_end = before_last_word(reached[0])
+    for instant in _instants(changes, sliding, final, before_end):
         now = dict(states.at(node, instant))
         entered = in_order([(what, row) for what, row in now.items() if what not in before])
         left = in_order([(what, row) for what, row in before.items() if what not in now])
@@ -171,7 +173,10 @@ def to_stream(
             rows = in_order([*now.items()]) if sliding or entered or left else []
         elif kind == CHANGES:
             rows = [("-", *row) for row in left] + [("+", *row) for row in entered]
-        records += [Record(row, instant, (source, number)) for number, row in enumerate(rows)]
+        unchanged += [Record(row, instant, (source, number)) for number, row in enumerate(rows)]
+        if entered or left or is_final_at(instant, before_end):
+            records += unchanged
+            unchanged = []
         before = now
     schema = (ColumnRef("", "op", STRING), *node.schema) if kind == CHANGES else node.schema
     return Relation(schema, records, time_type, ended=ended, frontiers={TIMESTAMP_ITSELF: reached})

@@ -118,8 +118,6 @@ class Drawing:
         size, step = self.amount(draw(1, 5)), self.amount(draw(1, 3))
         start = f"START AT {self.bound(draw(0, 4))}"
         end = f" END AT {self.bound(draw(5, 12))}"
-        if self.chance.random() < 0.02:
-            return f"ROWS {draw(1, 4)} SLIDE {draw(2, 3)}"  # goes with no other window
         return self.chance.choice(
             [
                 f"RANGE {size}",
@@ -131,9 +129,11 @@ class Drawing:
                 f"ROWS {draw(1, 4)}",
                 f"ROWS {draw(1, 4)}",
                 f"ROWS {draw(1, 3)} PATTR k",
+                f"ROWS {draw(1, 4)} SLIDE {draw(2, 3)}{self.chance.choice(['', '', ' PATTR k'])}",
                 f"LANDMARK {start}",
                 f"LANDMARK {start}{end}",
-                f"LANDMARK {start}{end} SLIDE {step}",
+                f"LANDMARK {start}{self.chance.choice([end, ''])} SLIDE {step}",
+                f"UNBOUNDED SLIDE {step}",
                 "NOW",
                 "UNBOUNDED",
             ]

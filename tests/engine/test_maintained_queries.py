@@ -205,6 +205,62 @@ def test_semi_and_anti_joins(query: str, windows: tuple[str, str]) -> None:
         compare(case, planned(case.script), chance)
 
 
+LASTING = (
+    "SELECT RSTREAM k, v FROM a [UNBOUNDED SLIDE 3] WHERE v > 1",
+    "SELECT RSTREAM DISTINCT k, v FROM a [LANDMARK START AT 2 END AT 7 SLIDE 3]",
+    "SELECT RSTREAM a.k, b.v FROM a [LANDMARK START AT 1 END AT 7 SLIDE 2] JOIN b [RANGE 3] ON a.k = b.k",
+    "SELECT RSTREAM a.k, b.v FROM a [ROWS 2] LEFT JOIN b [RANGE 3 SLIDE 2] ON a.k = b.k",
+    "SELECT k, count(*) AS n FROM a [UNBOUNDED SLIDE 5] GROUP BY k UNION ALL SELECT k, w FROM b [ROWS 2]",
+)
+ROWS_THAT_SLIDE = (
+    "SELECT RSTREAM k, v FROM a [ROWS 3 SLIDE 2] WHERE v > 1",
+    "SELECT CHANGES k, v FROM a [ROWS 1 SLIDE 3]",
+    "SELECT RSTREAM DISTINCT k FROM a [ROWS 3 SLIDE 2 PATTR k]",
+    "SELECT CHANGES a.k, b.v FROM a [ROWS 3 SLIDE 2] JOIN b [RANGE 3] ON a.k = b.k",
+    "SELECT CHANGES a.k, b.v FROM a [ROWS 3 SLIDE 2] FULL JOIN b [ROWS 2] ON a.k = b.k",
+    "SELECT CHANGES a.k, b.v FROM a [ROWS 3 SLIDE 2] FULL JOIN b [UNBOUNDED] ON a.k = b.k",
+    "SELECT RSTREAM a.k, b.v FROM a [ROWS 3 SLIDE 2] JOIN b [RANGE 4 SLIDE 3] ON a.k = b.k",
+    "SELECT DSTREAM a.k, b.v FROM a [ROWS 3 SLIDE 2] JOIN b [ROWS 4 SLIDE 3] ON a.k = b.k",
+    "SELECT a.k, count(*), sum(b.w) FROM a [ROWS 2 SLIDE 2] JOIN b [NOW] ON a.k = b.k GROUP BY a.k",
+    "SELECT CHANGES k, v FROM a [ROWS 2 SLIDE 2] UNION ALL SELECT k, v FROM b [RANGE 5 SLIDE 2]",
+    "SELECT k, v FROM a [ROWS 2 SLIDE 2] EXCEPT SELECT k, count(*) AS n FROM b [RANGE 5] GROUP BY k",
+)
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("query", [*LASTING, *ROWS_THAT_SLIDE])
+def test_slides(query: str, seed: int) -> None:
+    chance = random.Random(seed)
+    case = Case(STREAMS, (), (query,), {"a": arrivals(chance, "kvt"), "b": arrivals(chance, "kvwt")})
+    compare(case, planned(case.script), chance)
+
+
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [
+        (
+            "SELECT RSTREAM id FROM a [UNBOUNDED SLIDE 10]",
+            [(10, 1), (10, 2), *((20, i) for i in (1, 2, 3, 4)), *((30, i) for i in (1, 2, 3, 4, 5))],
+        ),
+        (
+            "SELECT CHANGES x.id, y.id AS other FROM a [ROWS 2 SLIDE 2] x JOIN b [RANGE 10] y ON x.k = y.k",
+            [(3, "+", 1, 11), (12, "+", 4, 12), (12, "-", 1, 11)],
+        ),
+        ("SELECT RSTREAM id FROM a [ROWS 2 SLIDE 2] WHERE v < 8", [(3, 2), (12, 4)]),
+    ],
+)
+def test_slides_by_hand(query: str, rows: list[tuple[int, ...]]) -> None:
+    tuples = {
+        "a": [(1, "x", 10, 1), (2, "y", 5, 3), (3, "x", 20, 11), (4, "y", 2, 12), (5, "x", 7, 25)],
+        "b": [(11, "x", 1, 2), (12, "y", 3, 9), (13, "x", 4, 14), (14, "z", 9, 21)],
+    }
+    names = ("id", "k", "v", "t")
+    given = {n: Arrivals([[Row(dict(zip(names, r, strict=True))) for r in t]]) for n, t in tuples.items()}
+    streams = [StreamDeclaration(name, "id INT, k STRING, v INT, t INT", "ORDER BY t", "") for name in "ab"]
+    case = Case(tuple(streams), (), (query,), given)
+    assert sorted(simulated.run(planned(case.script), case.inputs, random.Random(0))) == rows
+
+
 def arrivals(chance: random.Random, names: str) -> Arrivals:
     rows = []
     for i in range(20):

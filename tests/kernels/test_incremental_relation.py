@@ -308,7 +308,7 @@ def test_all_of_it_every_time(stay: Lifetime, seed: int) -> None:
     chance = random.Random(seed)
     tuples = drawn(chance, 24, sides=1)
     slides = slides_of(stay)
-    found = check(lambda: RStream(stay, ("v",), slides), batches(tuples, chance))
+    found = check(lambda: RStream((stay,), ("v",), slides), batches(tuples, chance))
     assert Counter((row["time"], row["v"]) for row in found) == restated(lived(tuples, stay, slides), slides)
 
 
@@ -337,5 +337,5 @@ def test_what_has_left_before_a_restart_does_not_come_back() -> None:
         (changes_at((3, -1, 7)), Frontier(4, 0)),
         (changes_at((5, 1, 8), (6, -1, 8), (6, 1, 9)), Frontier(7, 0)),
     ]
-    found = check(lambda: RStream(None, ("v",)), ended(*given))
+    found = check(lambda: RStream((None,), ("v",)), ended(*given))
     assert [(row["time"], row["v"]) for row in found] == [(1, 7), (5, 8), (6, 9)]

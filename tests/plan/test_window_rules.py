@@ -60,8 +60,6 @@ def test_selection_commutes_with_logical_windows(plan: Plan, window: str) -> Non
         # Reported when they end.
         "SELECT count(*) FROM s [TUMBLE 9 SECONDS] WHERE b > 1",
         "SELECT count(*) FROM s [SESSION GAP 9 SECONDS] WHERE b > 1",
-        # Given whole at every slide up to the last tuple, also if that is none that is wanted.
-        "SELECT RSTREAM a FROM s [UNBOUNDED SLIDE 2 SECONDS] WHERE b > 1",
     ],
 )
 def test_a_selection_stays_above_a_window(plan: Plan, query: str) -> None:

@@ -154,10 +154,19 @@ class RowChangelogSpec:
 
 
 @dataclass(frozen=True)
-class RStreamSpec:
-    """All rows of a relation at every slide, or whenever anything changes."""
+class SampledChangelogSpec:
+    """Rows of a relation as they are at ticks, which a second side has, and at slides."""
 
-    lifetime: Lifetime | None
+    stay: Lifetime | None
+    columns: tuple[str, ...]
+    slides: tuple[SlideInstants, ...] = ()
+
+
+@dataclass(frozen=True)
+class RStreamSpec:
+    """All rows of a relation at every slide, or whenever anything changes; a second side has ticks."""
+
+    stays: tuple[Lifetime | None, ...]
     columns: tuple[str, ...]
     slides: tuple[SlideInstants, ...] = ()
 
@@ -204,6 +213,7 @@ KernelSpec = (
     | PatternGroupSpec
     | ChangelogSpec
     | RowChangelogSpec
+    | SampledChangelogSpec
     | RStreamSpec
     | SetOperationsSpec
     | GroupsSpec

@@ -29,6 +29,7 @@ _BY_FIELDS: dict[type, str] = {
     kernel_specs.PatternGroupSpec: "patterns.pattern_match.PatternMatches",
     kernel_specs.ChangelogSpec: "relational.changelog.Changelog",
     kernel_specs.RowChangelogSpec: "relational.changelog.RowChangelog",
+    kernel_specs.SampledChangelogSpec: "relational.sampled_changelog.SampledChangelog",
     kernel_specs.RStreamSpec: "relational.rstream.RStream",
     kernel_specs.SetOperationsSpec: "relational.distinct_and_set_operations.SetOperation",
     kernel_specs.GroupsSpec: "relational.group_aggregate.GroupAggregate",

@@ -46,7 +46,7 @@ Columns = Sequence[pa.Array]
 
 
 _VALUE, _NULL = "value_", "null_"
-"""Names of a column's value in source, which must not be those that an emitter makes: a letter and a number."""
+"""Prefixes of names in source. Emitters make names of a letter and a number."""
 
 CLOCK: ContextVar[int] = ContextVar("clock", default=0)
 """The time of the run in microseconds, which ``current_timestamp()`` gives."""

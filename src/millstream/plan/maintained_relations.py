@@ -12,7 +12,7 @@ from dataclasses import replace
 from millstream.analysis.queries.resolved_expression import ColumnRef, Expr
 from millstream.plan import nodes
 from millstream.plan.join_conditions import bounds
-from millstream.plan.relation_variance import RSTREAM, maintained, runs_dry, varies
+from millstream.plan.relation_variance import maintained, varies
 from millstream.plan.time_attributes import attribute_beside_time
 from millstream.types import Kind
 from millstream.windows.window_properties import (
@@ -22,7 +22,7 @@ from millstream.windows.window_properties import (
     is_of_time,
     slides,
 )
-from millstream.windows.window_spec import LandmarkWindow, RowWindow, Window
+from millstream.windows.window_spec import RowWindow
 
 
 def merged(node: nodes.Node) -> nodes.Node:
@@ -89,18 +89,8 @@ def why_not_maintained(node: nodes.RelationToStream) -> str | None:
     """Describe the first part that cannot be maintained, or return None."""
     windowed = [n for n in maintained(node.input) if isinstance(n, nodes.Windowed)]
     reasons = [*map(_window, windowed), *map(_operator, maintained(node.input))]
-    reasons += [_beside(windowed), _bounds(node.input, windowed)]
-    sliding = [side.window for side in windowed if slides(side.window)]
-    if node.kind == RSTREAM and sliding and (not runs_dry(node.input) or all(map(_ends, sliding))):
-        reasons.append("RSTREAM of rows that never leave")
-    if node.kind == RSTREAM and any(isinstance(w.window, RowWindow) and slides(w.window) for w in windowed):
-        reasons.append("RSTREAM of a window of rows that slides")
+    reasons.append(_bounds(node.input, windowed))
     return next(filter(None, reasons), None)
-
-
-def _ends(window: Window) -> bool:
-    """Return whether a window has a last slide: no row is seen to leave after it."""
-    return isinstance(window, LandmarkWindow) and window.end is not None
 
 
 def _window(side: nodes.Windowed) -> str | None:
@@ -130,14 +120,6 @@ def _operator(node: nodes.Node) -> str | None:
             below = [n for n in maintained(node.input) if not isinstance(n, nodes.Filter | nodes.Project)]
             if any(isinstance(n, nodes.WindowAggregate) for n in below):
                 return "a user-defined aggregate over a maintained aggregate"
-    return None
-
-
-def _beside(windowed: Sequence[nodes.Windowed]) -> str | None:
-    """Refuse a sliding row window beside another: it slides at instants that only it knows."""
-    for side in windowed:
-        if isinstance(side.window, RowWindow) and slides(side.window) and len(windowed) > 1:
-            return f"the window {side.window}, which slides, beside another one"
     return None
 
 

@@ -177,12 +177,22 @@ class IncrementalRelation(CompleteInstants):
         last = self._last
         enter, until, status = self._enter.view, self._until.view, self._status.view
         visible = until >= enter
-        entering = np.flatnonzero((status == _WAITS) & (enter <= last) & visible)
+        entering = np.flatnonzero(self._is_waiting & visible)
         status[entering] = _IS_IN
         leaving = np.flatnonzero((status == _IS_IN) & (until < last))
         status[leaving] = IS_GONE
         status[(status == _WAITS) & ~visible & (until < last)] = IS_GONE
         return _merged(*_by_instant(until[leaving] + 1, leaving), *_by_instant(enter[entering], entering))
+
+    @property
+    def _is_alive(self) -> Array:
+        """A mask of the rows that have not left."""
+        return self._status.view != IS_GONE
+
+    @property
+    def _is_waiting(self) -> Array:
+        """A mask of the rows that enter at complete instants which have not been processed."""
+        return (self._status.view == _WAITS) & (self._enter.view <= self._last)
 
     def _identities(self, rows: Array) -> tuple[Integers, Integers]:
         """Return identities from keys and serial numbers: no other shard has the same key."""
@@ -197,7 +207,7 @@ class IncrementalRelation(CompleteInstants):
     # ------------------------------------------------------------ expired rows
 
     def _forget(self) -> None:
-        alive = self._status.view != IS_GONE
+        alive = self._is_alive
         count = int(np.count_nonzero(alive))
         if self._frontier.is_end or not count:
             schema = None if self._columns is None else self._columns.schema
@@ -244,7 +254,7 @@ class IncrementalRelation(CompleteInstants):
 
     def snapshot(self) -> Change:
         kept, moves = self._ledgers
-        alive = self._status.view != IS_GONE
+        alive = self._is_alive
         rows = self._saved + np.flatnonzero(alive[self._saved :])
         moved, self._moved = self._moved, []
         self._saved = len(alive)
@@ -305,7 +315,7 @@ class IncrementalRelation(CompleteInstants):
 
     @property
     def rows(self) -> int:
-        return int(np.count_nonzero(self._status.view != IS_GONE))
+        return int(np.count_nonzero(self._is_alive))
 
 
 def _without_marks(columns: pa.Table) -> pa.Table:

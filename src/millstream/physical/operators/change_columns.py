@@ -15,6 +15,7 @@ from millstream.analysis.queries.resolved_expression import ColumnRef, Expr, of_
 from millstream.analysis.queries.resolved_query import Output
 from millstream.kernels.column_names import ID, ID2, OP, SIDE, UNTIL
 from millstream.kernels.relational.lifetimes import Lifetime
+from millstream.kernels.relational.sampled_changelog import TICK
 from millstream.physical import expressions as ex
 from millstream.physical.flow import Flow, FlowInput, united
 from millstream.physical.node import Column, Role
@@ -51,6 +52,20 @@ def together(sides: Sequence[VaryingRelation], fields: Sequence[Field]) -> tuple
         for side in sides
     ]
     return _united(sides, outputs, fields), _shipped(sides, fields)
+
+
+def beside_ticks(
+    relation: VaryingRelation, ticks: Sequence[Flow], names: Sequence[str]
+) -> tuple[Flow, dict[str, Expr]]:
+    """A relation and, as a second side, the rows of other flows, of which only the instants count."""
+    fields = tuple(Field(name, ref.type) for name, ref in zip(names, relation.schema, strict=True))
+    if not ticks:
+        return together([relation], fields)
+    outputs = [Output(one.name, of_column(ref)) for one, ref in zip(fields, relation.schema, strict=True)]
+    empty = [Output(one.name, ex.nothing(one.type)) for one in fields]
+    inputs = [one for flow in ticks for one in flow.inputs]
+    sides = relation, VaryingRelation(Flow(tuple(inputs)), (), TICK)
+    return _united(sides, [outputs, empty], fields), _shipped(sides, fields)
 
 
 def slotted(

@@ -19,9 +19,11 @@ from millstream.kernels.kernel_specs import (
     ReorderSpec,
     RowChangelogSpec,
     RStreamSpec,
+    SampledChangelogSpec,
     SetOperationsSpec,
 )
 from millstream.kernels.relational.lifetimes import SlideInstants
+from millstream.kernels.relational.sampled_changelog import TICK
 from millstream.kernels.specs import (
     AggregateSpec,
     GroupSpec,
@@ -40,6 +42,7 @@ from millstream.physical.operators.change_columns import (
     MARKS,
     SIGNED,
     VaryingRelation,
+    beside_ticks,
     in_order,
     marks_of,
     slotted,
@@ -53,10 +56,20 @@ from millstream.physical.stage_builder import StageBuilder, StageDraft
 from millstream.plan import nodes
 from millstream.plan.join_conditions import equal_columns, join_conditions
 from millstream.plan.maintained_relations import bounded, mentioned, merged, of_tuples
-from millstream.plan.relation_variance import CHANGES, DSTREAM, ISTREAM, RSTREAM, VIEW, WITH_ENDS, maintained
+from millstream.plan.relation_variance import (
+    CHANGES,
+    DSTREAM,
+    ISTREAM,
+    RSTREAM,
+    VIEW,
+    WITH_ENDS,
+    maintained,
+    runs_dry,
+)
 from millstream.plan.update_patterns import grows
 from millstream.types import BIGINT, BOOLEAN, STRING, TINYINT, Field, Type, bound_type
-from millstream.windows.window_spec import RowWindow
+from millstream.windows.window_properties import slides
+from millstream.windows.window_spec import RowWindow, Window
 
 
 @dataclass
@@ -70,19 +83,28 @@ class RelationStages:
     """Whether another stage takes the result."""
 
     slides: tuple[SlideInstants, ...] = field(init=False)
+    """Instants at which the result changes, if they are known before; none if tuples decide them too."""
+
+    _periodic: tuple[SlideInstants, ...] = field(init=False)
+    _ticking: list[nodes.Windowed] = field(init=False)
+    """Windows of rows that slide: their tuples decide when."""
+
     _mentioned: frozenset[ColumnRef] = field(init=False)
 
     def __post_init__(self) -> None:
         windowed = [n for n in maintained(self.root.input) if isinstance(n, nodes.Windowed)]
         found = [slide_instants(side, self.stages.zone) for side in windowed]
-        self.slides = tuple(dict.fromkeys(one for one in found if one is not None))
+        self._periodic = tuple(dict.fromkeys(one for one in found if one is not None))
+        self._ticking = [n for n in windowed if isinstance(n.window, RowWindow) and slides(n.window)]
+        self.slides = () if self._ticking else self._periodic
         self._mentioned = mentioned(self.root.input)
 
     def stream(self) -> Flow:
         """The result as a stream."""
         kind = self.root.kind
-        relation = self._relation(bounded(self.root.input), last=True)
-        if kind == RSTREAM and not self.slides:
+        apart = kind == RSTREAM and not self._restates
+        relation = self._relation(bounded(self.root.input), last=not apart)
+        if apart:
             relation = self._restated(relation)
         flow = relation.flow
         if relation.signed and kind in (ISTREAM, DSTREAM):
@@ -112,12 +134,17 @@ class RelationStages:
         if windowed is not None:
             flow = replace(self.lower(node), window=None)
             relation = VaryingRelation(flow, node.schema, lifetime_of(windowed, self.stages.zone))
+            if self._ticking and not slides(windowed.window):
+                used = tuple(c for c in node.schema if c in self._mentioned or c not in windowed.schema)
+                return self._sampled(replace(relation, schema=used), windowed.window)
             as_it_is = not last or (self.root.kind == ISTREAM and not self.slides)
             return relation if as_it_is else self._changes([relation], node.schema, last=last)
         node = merged(node)
         match node:
             case nodes.Windowed():
-                return self._of_rows(node)
+                rows = self._of_rows(node, self._wanted(node.input.schema))
+                moves = self._ticking and not slides(node.window)
+                return self._sampled(rows, node.window) if moves else rows
             case nodes.Rename():
                 below = self._relation(node.input, last=last)
                 return replace(below, flow=below.flow.alias(node.alias), schema=node.schema)
@@ -146,10 +173,9 @@ class RelationStages:
                 return self._groups(node, last=last)
         raise AssertionError(f"{type(node).__name__} has passed the list of what can be maintained")
 
-    def _of_rows(self, node: nodes.Windowed) -> VaryingRelation:
+    def _of_rows(self, node: nodes.Windowed, refs: Sequence[ColumnRef]) -> VaryingRelation:
         """A window of rows: who leaves is known when others come."""
         assert isinstance(node.window, RowWindow)
-        refs = self._wanted(node.input.schema)
         names = tuple(f"c{i}" for i in range(len(refs)))
         partition = {name.lower() for name in node.window.partition_by}
         flow = self.lower(node.input)
@@ -166,6 +192,21 @@ class RelationStages:
         made = named(self.stages.build(flow, draft), zip(refs, names, strict=True))
         one = FlowInput(made, marked=True, staged=True, changes=True)
         return VaryingRelation(Flow((one,)), tuple(refs), None, signed=True)
+
+    def _sampled(self, relation: VaryingRelation, window: Window) -> VaryingRelation:
+        """The content of a window that does not slide, at the slides of windows of rows."""
+        names = [f"c{i}" for i in range(len(relation.schema))]
+        flow, shipped = beside_ticks(relation, self._ticks(), names)
+        columns = list(zip(relation.schema, names, strict=True))
+        kernel = SampledChangelogSpec(relation.stay, tuple(names), self._periodic)
+        draft = _draft(shipped, len(columns), [kernel])
+        draft.notes = (Choice("evaluated", "at slides of windows of rows", str(window)),)
+        return self._staged(flow, draft, columns, last=False)
+
+    def _ticks(self) -> list[Flow]:
+        """The instants at which windows of rows slide: those at which tuples enter them."""
+        enters = Expr((f"`{OP}` > 0",), BOOLEAN)
+        return [self._of_rows(n, ()).map(lambda one: one.where([enters])).flow for n in self._ticking]
 
     def _looked_up(self, node: nodes.TableJoin, *, last: bool) -> VaryingRelation:
         """Rows beside those of a table that they met when they entered: retractions meet nothing again."""
@@ -202,7 +243,7 @@ class RelationStages:
         every = last and self.root.kind in WITH_ENDS
         kernels: list[KernelSpec] = [ChangelogSpec(stays, names, self.slides, every)]
         if last and self._restates:
-            kernels.append(RStreamSpec(None, names, self.slides))
+            kernels.append(RStreamSpec((None,), names, self.slides))
         columns = list(zip(schema, names, strict=True))
         return self._staged(flow, _draft(shipped, len(columns), kernels, keys), columns, last=last)
 
@@ -325,12 +366,15 @@ class RelationStages:
 
     def _ending(self, names: Sequence[str], *, last: bool) -> list[KernelSpec]:
         """A kernel that restates the result at every slide, where RSTREAM asks for that."""
-        return [RStreamSpec(None, tuple(names), self.slides)] if last and self._restates else []
+        return [RStreamSpec((None,), tuple(names), self.slides)] if last and self._restates else []
 
     @property
     def _restates(self) -> bool:
-        """Whether all is given at every slide; where nothing slides, that is another stage's work."""
-        return self.root.kind == RSTREAM and bool(self.slides)
+        """Whether each shard restates its own rows at every slide.
+
+        Without slides, or where rows never leave, one shard must know the changes of all.
+        """
+        return self.root.kind == RSTREAM and bool(self.slides) and runs_dry(self.root.input)
 
     def _staged(
         self,
@@ -343,8 +387,7 @@ class RelationStages:
         signed: bool = True,
     ) -> VaryingRelation:
         """Return the changes that a stage makes, with ``columns`` of its results."""
-        apart = last and self.root.kind == RSTREAM and not self.slides  # one more stage will restate it
-        marked = self.marked or not last or apart
+        marked = self.marked or not last
         marks = () if last and self._restates else SIGNED if signed else CHANGE
         draft.kernels = [ReorderSpec(), *draft.kernels]
         draft.added = [*draft.added, *marks]
@@ -355,18 +398,15 @@ class RelationStages:
         return VaryingRelation(Flow((one,)), schema, None, signed and bool(marks))
 
     def _restated(self, relation: VaryingRelation) -> VaryingRelation:
-        """Restate all of it whenever anything changes, which only one shard that has all can do."""
+        """Restate all of it at every slide, or whenever anything changes, in one shard that has all."""
         schema = self.root.input.schema
-        names = tuple(f"c{i}" for i in range(len(schema)))
-        draft = StageDraft(
-            self.stages.shipped(relation.flow, schema),
-            marks_of(relation),
-            kernels=[ReorderSpec(), RStreamSpec(relation.stay, names)],
-            marked=self.marked,
-            anew=True,
-            time=_stamp_type(relation.flow),
-        )
-        made = named(self.stages.build(relation.flow, draft), zip(schema, names, strict=True))
+        names = [f"c{i}" for i in range(len(schema))]
+        ticks = self._ticks()
+        flow, shipped = beside_ticks(relation, ticks, names)
+        stays = (relation.stay, TICK) if ticks else (relation.stay,)
+        draft = _draft(shipped, len(names), [ReorderSpec(), RStreamSpec(stays, tuple(names), self._periodic)])
+        draft.marked, draft.anew, draft.time = self.marked, True, _stamp_type(flow)
+        made = named(self.stages.build(flow, draft), zip(schema, names, strict=True))
         return VaryingRelation(Flow((FlowInput(made, marked=self.marked, staged=True),)), schema)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from millstream.analysis.queries.resolved_expression import ColumnRef, Expr
 from millstream.plan.nodes import Filter, Node, RelationToStream, Windowed, filtered
-from millstream.plan.relation_variance import RSTREAM, changed_below, runs_dry, windows_in
-from millstream.windows.window_properties import is_contextual, slides
+from millstream.plan.relation_variance import changed_below
+from millstream.windows.window_properties import is_contextual
 
 
 def push_filter_below_window(node: Node) -> Node:
@@ -15,14 +15,9 @@ def push_filter_below_window(node: Node) -> Node:
     which are the latest n. Windows that are reported when they end are not rewritten: there the condition is
     tested before a window is filled anyway.
     """
-    if not isinstance(node, RelationToStream) or _shows_every_slide(node):
+    if not isinstance(node, RelationToStream):
         return node
     return changed_below(node, _sunk)
-
-
-def _shows_every_slide(node: RelationToStream) -> bool:
-    """Return whether a result that does not expire is repeated at slides up to the last tuple of any kind."""
-    return node.kind == RSTREAM and any(map(slides, windows_in(node.input))) and not runs_dry(node.input)
 
 
 def _sunk(node: Node) -> Node:

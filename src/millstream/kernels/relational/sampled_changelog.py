@@ -1,0 +1,58 @@
+"""Changes of a relation at the slides of other windows, which tuples may decide."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from millstream.kernels.core.buffers import Array, Integers
+from millstream.kernels.core.time_order import MOST
+from millstream.kernels.relational.changelog import Changelog
+from millstream.kernels.relational.lifetimes import Lifetime, SlideInstants
+
+TICK = Lifetime(0)
+"""The lifetime of a tick: the instant at which a window of rows slides."""
+
+
+class SampledChangelog(Changelog):
+    """Rows of a relation as they are at ticks, the tuples of the second side, and at periodic slides.
+
+    A row enters at the first of these instants that finds it, and leaves at the first that does not.
+    """
+
+    def __init__(
+        self, stay: Lifetime | None, columns: Sequence[str], slides: Sequence[SlideInstants] = ()
+    ) -> None:
+        self._periodic = tuple(slides)
+        super().__init__((stay, TICK), columns, all_=True)
+
+    def _append(self, columns: pa.Table, enter: Integers, until: Integers) -> None:
+        first = len(self._enter)
+        super()._append(columns, enter, until)
+        self._foreseen.view[first:] = MOST  # the slide that ends a row is not known before
+
+    def _events(self) -> tuple[Integers, Array, Array]:
+        self._snap()
+        instants, ops, rows = super()._events()
+        sampled = np.flatnonzero(self._codes.view[rows] % 2 == 0)
+        return instants[sampled], ops[sampled], rows[sampled]
+
+    def _snap(self) -> None:
+        """Move what happened up to now to the first slide after it, or behind now if there is none yet."""
+        last = self._last
+        enter, until = self._enter.view, self._until.view
+        of_rows = self._codes.view % 2 == 0
+        ticks = np.unique(enter[self._is_waiting & ~of_rows])
+        entering = np.flatnonzero(self._is_waiting & of_rows)
+        enter[entering] = self._seen(enter[entering], ticks)
+        leaving = np.flatnonzero(of_rows & (until < last) & self._is_alive)
+        until[leaving] = self._seen(until[leaving] + 1, ticks) - 1
+        self._note_moved(np.union1d(entering, leaving))
+
+    def _seen(self, points: Integers, ticks: Integers) -> Integers:
+        """Return the first slide at or after each point, up to now; the next instant if there is none."""
+        found = np.append(ticks, MOST)[np.searchsorted(ticks, points)]
+        found = np.minimum.reduce([found, *(one.following(points) for one in self._periodic)])
+        return np.minimum(found, self._last + 1)
