@@ -187,12 +187,14 @@ class IncrementalRelation(CompleteInstants):
     @property
     def _is_alive(self) -> Array:
         """A mask of the rows that have not left."""
-        return self._status.view != IS_GONE
+        mask: Array = self._status.view != IS_GONE
+        return mask
 
     @property
     def _is_waiting(self) -> Array:
         """A mask of the rows that enter at complete instants which have not been processed."""
-        return (self._status.view == _WAITS) & (self._enter.view <= self._last)
+        mask: Array = (self._status.view == _WAITS) & (self._enter.view <= self._last)
+        return mask
 
     def _identities(self, rows: Array) -> tuple[Integers, Integers]:
         """Return identities from keys and serial numbers: no other shard has the same key."""

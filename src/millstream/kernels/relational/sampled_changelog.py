@@ -54,5 +54,6 @@ class SampledChangelog(Changelog):
     def _seen(self, points: Integers, ticks: Integers) -> Integers:
         """Return the first slide at or after each point, up to now; the next instant if there is none."""
         found = np.append(ticks, MOST)[np.searchsorted(ticks, points)]
-        found = np.minimum.reduce([found, *(one.following(points) for one in self._periodic)])
-        return np.minimum(found, self._last + 1)
+        seen = [found, *(one.following(points) for one in self._periodic)]
+        first: Integers = np.minimum(np.minimum.reduce(seen), self._last + 1)
+        return first
