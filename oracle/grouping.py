@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from millstream.analysis.queries.call_nodes import AggregateCall
 from millstream.analysis.queries.resolved_expression import ColumnRef, of_column
-from millstream.plan.nodes import WindowAggregate
+from millstream.plan.nodes import WindowAggregate, WindowRows
 from millstream.plan.time_attributes import timestamps
 from oracle.bodies import of_content
 from oracle.relations import TIMESTAMP_ITSELF, Attribute, Record, Relation, attribute_of, in_order
@@ -56,6 +57,19 @@ def window_aggregate(node: WindowAggregate, content: Relation, source: int) -> R
     return _stamped(node, content, schema, records)
 
 
+def window_rows(node: WindowRows, content: Relation, source: int) -> Relation:
+    """Return the content of each report of a window: reports are in order, and rows in that of the stream."""
+    assert content.windows is not None
+    parts = [compiled(of_column(c), content.schema) for c in content.windows.partition_by]
+    records = []
+    for number, record in enumerate(in_order(content)):
+        assert record.window is not None
+        own = map(order_key, (part(record.values) for part in parts))
+        order = (source, *record.window.place, *own, number)
+        records.append(replace(record, time=record.window.time, order=order, promised=None, window=None))
+    return _stamped(node, content, content.schema, records)
+
+
 def maintained_groups(
     node: WindowAggregate, rows: Sequence[tuple[Value, ...]], schema: Sequence[ColumnRef]
 ) -> list[tuple[Value, ...]]:
@@ -80,7 +94,10 @@ def _call(call: AggregateCall, schema: Sequence[ColumnRef]) -> Callable[[list[Re
 
 
 def _stamped(
-    node: WindowAggregate, content: Relation, schema: tuple[ColumnRef, ...], records: list[Record]
+    node: WindowAggregate | WindowRows,
+    content: Relation,
+    schema: tuple[ColumnRef, ...],
+    records: list[Record],
 ) -> Relation:
     windows = content.windows
     if windows is None:

@@ -14,7 +14,7 @@ from millstream.plan.relation_variance import maintained
 from millstream.plan.time_attributes import timestamps
 from millstream.types import bound_type
 from oracle.errors import NotInterpreted
-from oracle.grouping import maintained_groups, window_aggregate
+from oracle.grouping import maintained_groups, window_aggregate, window_rows
 from oracle.inputs import Arrivals, Input, row_values
 from oracle.instants import Rows, States, common_time, to_stream
 from oracle.lifetimes import Varying, varying
@@ -189,6 +189,10 @@ class _Interpreter:
         source = self._sources
         return window_aggregate(node, self.content(node.input), source)
 
+    def window_rows(self, node: nodes.WindowRows) -> Relation:
+        source = self._sources
+        return window_rows(node, self.content(node.input), source)
+
     def pattern_match(self, node: nodes.PatternMatch) -> Relation:
         return returned(node, self._beside_matches(node.input, node), self._catalog or Catalog())
 
@@ -248,6 +252,7 @@ _NODES: dict[type, Callable[[_Interpreter, Any], Relation]] = {
     nodes.StreamLimit: _Interpreter.stream_limit,
     nodes.WindowRank: _Interpreter.window_rank,
     nodes.WindowAggregate: _Interpreter.window_aggregate,
+    nodes.WindowRows: _Interpreter.window_rows,
     nodes.PatternMatch: _Interpreter.pattern_match,
     nodes.RelationToStream: _Interpreter.relation_to_stream,
 }

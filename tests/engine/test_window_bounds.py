@@ -164,7 +164,7 @@ def test_ambiguous_names(query: str) -> None:
 
 
 REFUSED = {
-    "SELECT window_end, k FROM a [TUMBLE 10]": "'window_end' of the window [RANGE 10 SLIDE 10 WATTR t]",
+    "SELECT window_end, k FROM a [RANGE 10]": "'window_end' of the window [RANGE 10 WATTR t]",
     "SELECT wid, k FROM a [RANGE 10]": "'wid' of the window [RANGE 10 WATTR t]",
     "SELECT CHANGES count(*) FROM a [TUMBLE 5] GROUP BY wid": "'wid' of the window [RANGE 5 SLIDE 5 WATTR t]",
 }

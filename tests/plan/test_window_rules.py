@@ -67,7 +67,7 @@ def test_a_selection_stays_above_a_window(plan: Plan, query: str) -> None:
 
 
 def test_only_what_concerns_tuples_goes_below_a_window(plan: Plan) -> None:
-    query = plan("SELECT a FROM s [NOW] WHERE b > 1 AND wid IS NULL AND a < 7")
+    query = plan("SELECT ISTREAM a FROM s [NOW] WHERE b > 1 AND wid IS NULL AND a < 7")
     assert is_shown(
         after(query, push_filter_below_window),
         """

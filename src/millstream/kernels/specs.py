@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 USER = "user"
 """The function of specs whose parameter is the program of a user-defined aggregate."""
 
-_FUNCTIONS = accumulator_functions() | {USER}
+ROWS = "rows"
+"""The function of specs whose result is the list of all tuples, as structs of the arguments."""
+
+_FUNCTIONS = accumulator_functions() | {USER, ROWS}
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,7 @@ class AggregateSpec:
     """
 
     function: str
-    """A function of the table of built-in aggregates that has an accumulator, or USER."""
+    """A function of the table of built-in aggregates that has an accumulator, or USER, or ROWS."""
 
     argument: str | None
     """A column; None for count(*)."""

@@ -20,7 +20,7 @@ from millstream.physical.operators.pattern import plan_pattern, values_of
 from millstream.physical.operators.rank import plan_rank
 from millstream.physical.operators.relations import RelationStages
 from millstream.physical.operators.tables import plan_table_operator, timed, whole_table
-from millstream.physical.operators.window import plan_stream_udas, plan_window
+from millstream.physical.operators.window import plan_stream_udas, plan_window, plan_window_rows
 from millstream.physical.programs import Programs
 from millstream.physical.sources import bad_records_of, scan_of
 from millstream.physical.stage_builder import StageBuilder
@@ -117,10 +117,11 @@ class Planner:
                 call.user is None for call in node.aggregates
             ):
                 return whole_table(merged(self.flow(source.input, RequiredOutput())), node)
-            case nodes.WindowAggregate():
+            case nodes.WindowAggregate() | nodes.WindowRows():
+                plan = plan_window if isinstance(node, nodes.WindowAggregate) else plan_window_rows
                 flow = self.flow(node.input, RequiredOutput(staged=True))
                 wanted = partial(_is_needed, needed=required.needed)
-                return plan_window(self.stages, flow, node, wanted, marked=required.staged)
+                return plan(self.stages, flow, node, wanted, marked=required.staged)  # type: ignore[arg-type]
             case nodes.OverAggregate():
                 return self._over(node, required)
             case nodes.StreamLimit():
@@ -250,7 +251,8 @@ class Planner:
         flow = self.flow(node.input, required)
         if not node.streaming:
             # A table has no timestamp of its own: the window's attribute is it.
-            time = next(c for c in node.input.schema if c.name == node.window.attribute)
+            name = (node.window.attribute or "").lower()
+            time = next(c for c in node.input.schema if c.name.lower() == name)
             flow = flow.map(lambda one: timed(one, of_column(time)))
         if ends_with_the_input(node.window):
             flow = flow.map(FlowInput.counted)

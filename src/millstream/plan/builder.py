@@ -44,6 +44,7 @@ from millstream.plan.nodes import (
 )
 from millstream.plan.ranking import ranked
 from millstream.plan.relation_variance import as_stream, current, default_stream, is_reported, varies
+from millstream.plan.window_rows import with_bounds
 
 
 def build(query: Query) -> Node:
@@ -71,9 +72,10 @@ def _select(query: Select) -> Node:
             plan = WindowJoin(plan, right, join.kind, join.conditions)
         else:
             plan = TableJoin(plan, right, join.kind, join.condition)
-    plan = filtered(plan, query.where)
     if query.pattern is not None:
-        return PatternMatch(plan, query.pattern, query.outputs)
+        return PatternMatch(filtered(plan, query.where), query.pattern, query.outputs)
+    plan, query = with_bounds(plan, query)
+    plan = filtered(plan, query.where)
     plan = _aggregate(plan, query)
     plan = filtered(plan, query.having)
     if query.is_ranked:

@@ -8,7 +8,17 @@ from dataclasses import replace
 from millstream.analysis.queries.call_nodes import OrderKey, RankCall
 from millstream.analysis.queries.resolved_expression import ColumnRef, Expr, of_column
 from millstream.analysis.queries.resolved_query import Output, Select, TopRows
-from millstream.plan.nodes import Distinct, Filter, Node, Project, WindowAggregate, WindowRank, filtered
+from millstream.plan.nodes import (
+    Distinct,
+    Filter,
+    Node,
+    Project,
+    TableJoin,
+    WindowAggregate,
+    WindowRank,
+    WindowRows,
+    filtered,
+)
 from millstream.plan.relation_variance import RSTREAM, as_stream, varies
 
 Renaming = Callable[[Expr], Expr]
@@ -38,12 +48,15 @@ def ranked(plan: Node, query: Select) -> Node:
 
 def _report(plan: Node) -> tuple[ColumnRef, ...]:
     """Return the columns that tell reports of one instant apart."""
-    while isinstance(plan, Filter):
-        plan = plan.input
-    if not isinstance(plan, WindowAggregate) or plan.windowed is None:
+    while isinstance(plan, Filter | TableJoin):
+        plan = plan.input if isinstance(plan, Filter) else plan.left if plan.left.streaming else plan.right
+    windowed = plan.windowed if isinstance(plan, WindowAggregate | WindowRows) else None
+    if windowed is not None and isinstance(windowed.input, WindowRows):
+        windowed = windowed.input.windowed
+    if windowed is None:
         return ()
-    bounds = [bound for bound in plan.windowed.bounds if bound.name in ("wid", "complete")]
-    return (*bounds, *plan.windowed.partition)
+    bounds = [bound for bound in windowed.bounds if bound.name in ("wid", "complete")]
+    return (*bounds, *windowed.partition)
 
 
 def _at_instants(plan: Node, query: Select) -> tuple[Node, Renaming]:

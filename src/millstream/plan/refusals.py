@@ -85,6 +85,8 @@ def why_not(plan: nodes.Node) -> Refusal | None:
                 reason = _rows(node) if what is None else Refusal(what)
             case nodes.PatternMatch():
                 reason = _pattern(node) or _input(node)
+            case nodes.WindowRows():
+                reason = _window_rows(node) or _input(node)
             case nodes.Windowed():
                 reason = _window(node)
             case _:
@@ -260,14 +262,19 @@ def _window_aggregate(node: nodes.WindowAggregate) -> Refusal | None:
         )
     if (reason := _python_beside_arrivals(node, windowed)) is not None:
         return reason
-    for clause, condition in _asked_of_content(node.input):
-        if not set(windowed.bounds).isdisjoint(condition.columns()):
-            return Refusal(
-                f"a condition on the bounds of a window in {clause}",
-                "the bounds are known to HAVING, so write it there",
-                span=condition.span,
-            )
     return next(filter(None, map(_aggregate, node.aggregates)), None)
+
+
+def _window_rows(node: nodes.WindowRows) -> Refusal | None:
+    """Refuse rows that state cannot hold."""
+    for column in node.windowed.input.schema:
+        if _is_lost(column.type):
+            return Refusal(
+                f"a row for each window with the column '{column.name}' below it",
+                f"it is of type {column.type}, which state cannot hold",
+                "convert it in FROM (SELECT ...), for example to a STRING",
+            )
+    return None
 
 
 def _asked_of_content(node: nodes.Node) -> Iterator[tuple[str, Expr]]:
@@ -295,6 +302,13 @@ def _window(node: nodes.Windowed) -> Refusal | None:
     is_double = node.edge.type.kind in (Kind.FLOAT, Kind.DOUBLE)
     if window.emit_every is not None and (reason := _emission(window, is_double)):
         return reason
+    rows = node.input.windowed.window if isinstance(node.input, nodes.WindowRows) else None
+    if rows is not None and isinstance(rows.emit_every, Rows):
+        return Refusal(
+            f"an expression with bounds of {rows} and columns of its tuples",
+            "reports after so many rows may have the same timestamp, and then are not told apart",
+            "leave EMIT EVERY out, or compare only bounds",
+        )
     if counts_arrivals(window) and any(isinstance(n, nodes.StreamUnion) for n in node.input.walk()):
         return Refusal(
             "counting the arrivals of a union",

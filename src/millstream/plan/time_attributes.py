@@ -17,7 +17,7 @@ from millstream.plan import nodes
 from millstream.quantity import Duration
 from millstream.syntax import nodes as syntax
 from millstream.types import Kind
-from millstream.windows.window_spec import RangeWindow, RowWindow
+from millstream.windows.window_spec import NowWindow, RangeWindow, RowWindow
 
 
 def attribute_beside_time(node: nodes.Windowed) -> ColumnRef | None:
@@ -46,13 +46,17 @@ def timestamps(node: nodes.Node) -> frozenset[ColumnRef]:
                 {i for i, c in enumerate(child.schema) if c in timestamps(child)} for child in node.inputs
             ]
             return frozenset(node.schema[i] for i in set.intersection(*places))
-        case nodes.WindowAggregate():
+        case nodes.WindowAggregate() | nodes.WindowRows():
             windowed = next(nodes.windows_seen(node.input), None)
             if windowed is None:
                 return frozenset()
             if isinstance(windowed.window, RowWindow) or windowed.window.emit_every is not None:
                 return frozenset()  # bounds are numbers of rows, or later than an early report
-            return frozenset(bound for bound in windowed.bounds if bound.name == "window_end")
+            ends = {bound for bound in windowed.bounds if bound.name == "window_end"}
+            if isinstance(windowed.window, NowWindow) and isinstance(node, nodes.WindowAggregate):
+                # All tuples of an instant have its timestamp.
+                ends |= timestamps(windowed.input) & {key.expr.column for key in node.group_by}
+            return frozenset(ends)
         case nodes.PatternMatch():
             # A match has the timestamp of its last tuple.
             last = node.pattern.elements[-1].name

@@ -91,8 +91,10 @@ def _only_grows(query: Query) -> bool:
 
 def _is_reported(query: Select) -> bool:
     """Tell whether windows are reported when they end: an aggregate over one window that has ends."""
-    if query.current or (not query.aggregates and not query.group_by):
+    if query.current:
         return False
+    if not query.aggregates and not query.group_by:
+        return query.by_window
     streams = [item for item in query.items() if facts_of(item) is not None]
     window = window_of(streams[0])
     if len(streams) > 1 or window is None:

@@ -168,6 +168,8 @@ class Select:
     """LIMIT and OFFSET of a stream, which end it."""
     pattern: PatternClause | None = None
     distinct: bool = False
+    by_window: bool = False
+    """True if the rows of each window are reported with its bounds, without an aggregate."""
     to_stream: str | None = None
     arrangement: Arrangement | None = None
     current: bool = False

@@ -80,6 +80,7 @@ class SelectAnalyser:
             refuse_other_windows(self.node, self._is_own)
         outputs, having = self._columns()
         self._check_aggregation(outputs)
+        self._by_window = self._is_by_window(outputs, where)
         self._check_contents()
         check_together(self.overs)
         arranged = None
@@ -104,6 +105,7 @@ class SelectAnalyser:
             top=self.ranking.top,
             limit=self.ranking.limit,
             distinct=self.node.args.get("distinct") is not None,
+            by_window=self._by_window,
             to_stream=to_stream,
             arrangement=arranged,
             current=self.current and facts is not None,
@@ -113,13 +115,32 @@ class SelectAnalyser:
 
     def _reports(self) -> bool:
         """Tell whether there is a row for each window and group, which has the bounds of its window."""
+        return self._may_report() and aggregates_anything(self.node, self.resolver.catalog)
+
+    def _may_report(self) -> bool:
+        """Tell whether there is one window, which ends, so that its bounds can be known."""
         return (
             len(self.windows) == 1
+            and not self.current
             and self._streams <= 1
             and has_ends(self.windows[0])
             and not self.node.args.get("operation_modifiers")
-            and aggregates_anything(self.node, self.resolver.catalog)
         )
+
+    def _is_by_window(self, outputs: list[Output], where: tuple[Expr, ...]) -> bool:
+        """Tell whether rows of a window are reported with its bounds, because the query names them."""
+        if self.aggregates or self.group_by or self.overs or not self._may_report():
+            return False
+        asked = (*where, *(c for join in self.joins for c in join.conditions), *self.ranking.expressions())
+        used = (column for expr in (*asked, *(o.expr for o in outputs)) for column in expr.columns())
+        is_named = not self.bounds.columns().isdisjoint(used)
+        if is_named and self.ranking.is_asked and self.node.args.get("distinct") is not None:
+            raise error_at(
+                self.node.args["distinct"],
+                "DISTINCT of rows with the bounds of their window does not go with an order",
+                hint="write GROUP BY with these columns instead of DISTINCT",
+            )
+        return is_named
 
     # ------------------------------------------------------------ clauses
 
@@ -249,7 +270,6 @@ class SelectAnalyser:
         for node in group.expressions:
             with resolver.collected():
                 expr = resolver.resolve(self._selected(node))
-                self.bounds.check_key(expr)
                 column = expr.column
                 name = column.name if column else f"__group{len(self.group_by)}"
                 self.group_by.append(GroupKey(name, expr))
@@ -425,18 +445,20 @@ class SelectAnalyser:
     def _check_contents(self) -> None:
         """Check that windows without aggregates have a content at every instant."""
         lacking = [window for window in self.windows if not window.has_state]
-        if self.facts is not None and lacking and not self.aggregates and not self.group_by:
+        aggregated = self.aggregates or self.group_by or self._by_window
+        if self.facts is not None and lacking and not aggregated:
             raise error_at(
                 self.node,
                 f"a {type(lacking[0]).__name__.removesuffix('Window').upper()} window has no content at an"
-                " instant: it can only be aggregated",
-                hint="use RANGE, ROWS, LANDMARK, NOW or UNBOUNDED, or an aggregate",
+                " instant: its rows are known when it ends",
+                hint="use an aggregate, or select window_end beside the columns of each row",
             )
 
     # ------------------------------------------------------------ order
 
     def _result_facts(self, outputs: list[Output], facts: StreamFacts) -> StreamFacts:
-        if (self.aggregates or self.group_by) and self.windows and not self.current:
+        reported = (self.aggregates or self.group_by or self._by_window) and not self.current
+        if reported and self.windows:
             return order_of_windows(outputs, facts, self.windows[0], self.resolver.scope)
         unchanged = not (
             self.overs or self.aggregates or self.joins or self.ranking.is_asked or self.ranking.limit

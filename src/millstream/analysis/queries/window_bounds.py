@@ -72,16 +72,6 @@ class WindowBounds:
             raise _ambiguous(node, relation, f"for the {node.name} of the window rename it: {renamed}")
         return relation.bound(node.name)
 
-    def check_key(self, expr: Expr) -> None:
-        """Refuse a key of GROUP BY that is computed from bounds and columns together."""
-        used = set(expr.columns())
-        if self.reports and not self.columns().isdisjoint(used) and not self.are_all_of(expr):
-            raise AnalysisError(
-                "GROUP BY cannot compute a key from a column and a bound of the window",
-                span=expr.span,
-                hint="group by the column: each window has rows of its own",
-            )
-
     def _owner(self, node: exp.Expr) -> ScopeRelation | None:
         """Return the relation that has a column with the name of a bound of its window."""
         if not self.reports:

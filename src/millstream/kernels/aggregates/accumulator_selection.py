@@ -20,7 +20,7 @@ from millstream.kernels.aggregates.min_max_bitwise import MinMaxBitwise
 from millstream.kernels.aggregates.moments import PAIRS, SHAPE, VARIANCE, Moments
 from millstream.kernels.aggregates.percentiles import OrderStatistics
 from millstream.kernels.core.column_codec import check_type, is_long_decimal
-from millstream.kernels.specs import USER, AggregateSpec
+from millstream.kernels.specs import ROWS, USER, AggregateSpec
 from millstream.kernels.udas.content_uda import ContentUda, PaneRows
 from millstream.kernels.udas.paned_content import PanedContent
 
@@ -55,7 +55,7 @@ def needs_values(spec: AggregateSpec) -> bool:
 
 def family_of(spec: AggregateSpec) -> Family:
     """The accumulator of an aggregate; of the first so many by another column, all values are needed."""
-    if spec.function == USER:
+    if spec.function in (USER, ROWS):
         return Family.CONTENT
     family = accumulator_row(spec.function).family
     return Family.CONTENT if family is Family.MIN_MAX_BY and spec.parameters else family
@@ -63,7 +63,7 @@ def family_of(spec: AggregateSpec) -> Family:
 
 def drops_copies(spec: AggregateSpec) -> bool:
     """Whether equal values count once, and that makes a difference."""
-    if spec.function == USER:
+    if spec.function in (USER, ROWS):
         return spec.distinct
     row = accumulator_row(spec.function)
     return row.distinct or (spec.distinct and not (row.same_if_distinct and family_of(spec) is row.family))
@@ -156,7 +156,7 @@ def _recomputed(spec: AggregateSpec, types: pa.Schema, *, in_order: bool) -> Rec
     needed = [names[1]] if spec.function in ("min_by", "max_by") else names[:1]
     if spec.function == "percentile_of_counts":
         needed = names
-    nulls = Nulls.KEEP if spec.function == USER else accumulator_row(spec.function).nulls
+    nulls = Nulls.KEEP if spec.function in (USER, ROWS) else accumulator_row(spec.function).nulls
     takes_nulls = nulls is Nulls.KEEP or (nulls is Nulls.SKIP_UNLESS_TOLD and not spec.ignore_nulls)
     return Recomputed(
         _label(spec),

@@ -14,7 +14,7 @@ import pyarrow as pa
 from millstream.kernels.aggregates import value_lists
 from millstream.kernels.aggregates.accumulator import Parts
 from millstream.kernels.aggregates.content_aggregates import Elements, Summary
-from millstream.kernels.specs import AggregateSpec
+from millstream.kernels.specs import ROWS, AggregateSpec
 
 
 def summary(spec: AggregateSpec) -> Summary:
@@ -36,6 +36,15 @@ class _Bound:
 def _listed(spec: AggregateSpec, elements: Elements) -> pa.Array:
     lists = value_lists.as_list(elements.columns[0], elements.lengths, elements.codes[0], elements.valid[0])
     return _as(spec, lists)
+
+
+def _rows(spec: AggregateSpec, elements: Elements) -> pa.Array:
+    """Return all tuples of each window, in the order of the stream."""
+    offsets = np.zeros(elements.count + 1, np.int32)
+    offsets[1:] = np.cumsum(elements.lengths)
+    columns = [elements.array(i) for i in range(len(elements.columns))]
+    rows = pa.StructArray.from_arrays(columns, fields=list(spec.type.value_type))
+    return pa.ListArray.from_arrays(pa.array(offsets), rows, type=spec.type)
 
 
 def _joined(spec: AggregateSpec, elements: Elements) -> pa.Array:
@@ -191,6 +200,7 @@ def _or_null(spec: AggregateSpec, lists: pa.Array, some: np.ndarray[Any, Any]) -
 
 
 _SUMMARIES: dict[str, Callable[[AggregateSpec, Elements], pa.Array]] = {
+    ROWS: _rows,
     "collect_list": _listed,
     "collect_set": _listed,
     "listagg": _joined,

@@ -8,7 +8,7 @@ from millstream.analysis.queries.call_nodes import AggregateCall
 from millstream.analysis.queries.resolved_expression import Expr
 from millstream.codegen.udas.uda_compiler import BASE, CONTENT
 from millstream.kernels.result_types import rows_type
-from millstream.kernels.specs import AggregateSpec, UdaSpec
+from millstream.kernels.specs import ROWS, AggregateSpec, UdaSpec
 from millstream.physical import expressions as ex
 from millstream.physical.node import Column, PhysicalNode, Role
 from millstream.physical.nodes import Compute, Explode
@@ -156,4 +156,4 @@ def _as(part: Expr, type_: Type) -> Expr:
 
 
 def _is_row(call: AggregateCall) -> bool:
-    return call.user is not None and call.user.returns_row
+    return call.name == ROWS or (call.user is not None and call.user.returns_row)

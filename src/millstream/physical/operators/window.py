@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from millstream.analysis.queries.call_nodes import AggregateCall
-from millstream.analysis.queries.resolved_expression import ColumnRef, Expr, of_column
+from millstream.analysis.queries.resolved_expression import ColumnRef, Expr, of_column, part_of
 from millstream.catalog.entries import SlackPromise
 from millstream.codegen.udas.uda_compiler import CONTENT, WHOLE_TABLE
 from millstream.kernels.column_names import BY_PART, INSIDE, PARTITIONS, PLACED, WHOLE
 from millstream.kernels.kernel_specs import ReorderSpec, RetimeSpec, StreamUdasSpec
-from millstream.kernels.specs import AggregateSpec, UdaSpec, WindowSpec
+from millstream.kernels.specs import ROWS, AggregateSpec, UdaSpec, WindowSpec
 from millstream.physical import expressions as ex
 from millstream.physical.flow import Flow, FlowInput, named, passed
 from millstream.physical.node import Choice, Column, Role, arrow_of
@@ -33,9 +33,12 @@ from millstream.physical.operators.window_assigners import (
 from millstream.physical.stage_builder import StageBuilder, StageDraft, sorting_columns
 from millstream.plan import nodes, time_panes
 from millstream.plan.time_attributes import attribute_beside_time, is_apart
-from millstream.types import BOOLEAN, Type
+from millstream.types import BOOLEAN, Field, Type, array, struct
 from millstream.windows.window_properties import counts_arrivals, is_contextual, partitioning
 from millstream.windows.window_spec import LandmarkWindow, RangeWindow, RowWindow, Window
+
+LISTED = "__ms_listed"
+"""The list of the tuples of a window."""
 
 ALONG = "__ms_along"
 """The attribute of a window, where tuples come in the order of their timestamps."""
@@ -105,6 +108,32 @@ def plan_window(
     return Flow((FlowInput(named(result, columns), marked=marked, staged=True),))
 
 
+def plan_window_rows(
+    stages: StageBuilder,
+    flow: Flow,
+    node: nodes.WindowRows,
+    wanted: Callable[[ColumnRef], bool],
+    *,
+    marked: bool,
+) -> Flow:
+    """Plan the content of each window as a list, of which every element becomes a row."""
+    bounds = node.windowed.bounds
+    refs = [ref for ref in node.schema if ref not in bounds and wanted(ref)]
+    values = [stages.typed(flow, of_column(ref)) for ref in refs] or [ex.TRUE]
+    row = struct(*(Field(f"r{i}", value.type) for i, value in enumerate(values)))
+    listed = AggregateCall(ROWS, tuple(values), row, ColumnRef("", LISTED, row), text="rows")
+    aggregate = nodes.WindowAggregate(node.input, (), (listed,))
+    flow = plan_window(stages, flow, aggregate, wanted, marked=marked)
+    parts = [part_of(of_column(listed.result), field) for field in row.fields]
+    columns = [
+        Column(ref.name, part.type, part, Role.DATA, ref.relation)
+        for ref, part in zip(refs, parts, strict=False)
+    ]
+    shown = (bound for bound in bounds if wanted(bound))
+    columns += [Column(b.name, b.type, of_column(b), Role.DATA, b.relation) for b in shown]
+    return flow.map(lambda one: one.compute(tuple(columns)))
+
+
 def _keys(node: nodes.WindowAggregate, windowed: nodes.Windowed) -> tuple[Keys, list[Expr]]:
     """Return what results are grouped by, and the columns of PATTR."""
     keys: Keys = {}
@@ -132,7 +161,14 @@ def plan_calls(
     listed: list[tuple[AggregateCall, str]] = []
     for i, call in enumerate(calls):
         name, result = f"a{i}", f"r{i}"
-        if call.user is not None:
+        if call.name == ROWS:
+            argument = {f"{name}_{i}": value for i, value in enumerate(call.arguments)}
+            first, *others = argument
+            type_ = array(call.type)
+            spec = AggregateSpec(ROWS, first, result, arrow_of(type_), others=tuple(others))
+            listed.append((call, result))
+            results.append(Column(result, type_, role=Role.RESULT))
+        elif call.user is not None:
             paned = None if panes is None else panes.plan(call, name, result)
             argument, spec = paned or bracket_spec(call, stages.programs, name, result, mode)
             listed.append((call, result))
@@ -186,7 +222,9 @@ def _notes(node: nodes.WindowAggregate, placement: WindowPlacement, flow: Flow) 
     counted = placement.generous and any(isinstance(p, SlackPromise) and p.generous for p in promises)
     late = "in the windows that are not complete" if counted else "dropped and counted"
     chosen = [
-        aggregate_choice(call) if call.user is None else _user_choice(node, call) for call in node.aggregates
+        aggregate_choice(call) if call.user is None else _user_choice(node, call)
+        for call in node.aggregates
+        if call.name != ROWS
     ]
     return (*chosen, order, Choice("late tuples", late))
 

@@ -17,6 +17,9 @@ from millstream.types import BOOLEAN, STRING, TIMESTAMP, Field, Type
 from millstream.windows.slot_panes import strategy
 from millstream.windows.window_spec import Window
 
+_OUTER = "__ms_outer"
+"""Relation of the bounds of a window over rows of another window."""
+
 
 @dataclass(frozen=True)
 class StreamUnion(Node):
@@ -54,13 +57,16 @@ class Windowed(Node):
     def bounds(self) -> Schema:
         """The columns window_start, window_end and wid, and complete if the window emits early.
 
-        A bound has no relation if a column of the stream has its name.
+        A bound has no relation if a column of the stream has its name, and one of its own if bounds of
+        another window have it, too.
         """
         edge = self.edge.type
         types = {"window_start": edge, "window_end": edge, "wid": self.window.wid_type(edge)}
         types |= {"complete": BOOLEAN} if self.window.emit_every else {}
         columns = {column.name.lower() for column in self.input.schema}
-        return tuple(ColumnRef("" if n in columns else self.alias, n, t) for n, t in types.items())
+        taken = {column.name.lower() for column in self.input.schema if not column.relation}
+        own = {n: self.alias if n not in columns else "" if n not in taken else _OUTER for n in types}
+        return tuple(ColumnRef(own[n], n, t) for n, t in types.items())
 
     @property
     def partition(self) -> Schema:
@@ -99,6 +105,25 @@ class WindowAggregate(Node):
     def label(self) -> str:
         keys = f" GROUP BY {', '.join(str(key.expr) for key in self.group_by)}" if self.group_by else ""
         return f"WindowAggregate {', '.join(map(str, self.aggregates))}{keys}"
+
+
+@dataclass(frozen=True)
+class WindowRows(Node):
+    """The content of each window as a report: a row for each tuple, with the bounds of the window."""
+
+    input: Node
+
+    @property
+    def schema(self) -> Schema:
+        return self.input.schema
+
+    @property
+    def windowed(self) -> Windowed:
+        """The window whose content is reported."""
+        return next(windows_seen(self.input))
+
+    def label(self) -> str:
+        return "WindowRows"
 
 
 @dataclass(frozen=True)
