@@ -15,13 +15,13 @@ from millstream.plan.time_attributes import timestamps
 from millstream.types import bound_type
 from oracle.errors import NotInterpreted
 from oracle.grouping import maintained_groups, window_aggregate, window_rows
-from oracle.inputs import Arrivals, Input, row_values
+from oracle.inputs import Arrivals, Input
 from oracle.instants import Rows, States, common_time, to_stream
 from oracle.lifetimes import Varying, varying
 from oracle.operators import filter_, project, rename, stream_union, table_join
 from oracle.patterns.pattern_search import matches, returned
 from oracle.relations import Record, Relation, in_order, is_final
-from oracle.scans import Scanned, scan
+from oracle.scans import Scanned, computed_values, scan
 from oracle.values.points import from_point, within
 from oracle.values.values import Value
 from oracle.windows.bracket_windows import windowed
@@ -145,7 +145,7 @@ class _Interpreter:
             raise ValueError(f"there is no input for the table '{name}': give it a list of rows")
         if schema is None:
             raise NotInterpreted(f"the table '{name}', whose columns only Spark knows")
-        rows = enumerate(row_values(row, schema, name) for row in given)
+        rows = enumerate(computed_values(row, node.table)[0] for row in given)
         return Relation(node.schema, [Record(values, None, (number,)) for number, values in rows])
 
     # ------------------------------------------------------------ operators

@@ -6,12 +6,15 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from millstream.analysis.queries.resolved_expression import ColumnRef
-from millstream.catalog.entries import Stream, TimestampKind
+from millstream.analysis.queries.resolved_expression import ColumnRef, Expr
+from millstream.catalog.entries import Stream, Table, TimestampKind, source_columns
 from millstream.types import TIMESTAMP
 from oracle.disorder_promises import Promised, promised_attributes
+from oracle.errors import Failure
 from oracle.inputs import Arrivals, Heartbeat, checked, row_values
 from oracle.relations import TIMESTAMP_ITSELF, Attribute, Frontier, Record, Relation, attribute_of, slowest
+from oracle.values.casts import cast
+from oracle.values.expressions import compiled
 from oracle.values.points import Instant, Point, at, to_point
 from oracle.values.texts import record_text
 from oracle.values.values import Value
@@ -56,7 +59,9 @@ class Scanned:
         return tuple(ColumnRef(self.alias, f.name, f.type) for f in stream.schema)
 
     def _as_text(self, record: Record, reason: str) -> Record:
-        text = record_text(record.values, self.stream.schema)
+        computed = {column.name for column in self.stream.computed}
+        read = [i for i, one in enumerate(self.stream.schema) if one.name not in computed]
+        text = record_text([record.values[i] for i in read], [self.stream.schema[i] for i in read])
         return Record((text, reason), None, record.order, record.stamp)
 
 
@@ -88,9 +93,12 @@ def _scan_partition(
         if isinstance(arrival, Heartbeat):
             _heartbeat(stream, attributes, arrival)
             continue
-        values = row_values(arrival.values, stream.schema, stream.name)
+        values, failure = computed_values(arrival.values, stream)
         stamp = to_point(checked(arrival.stamp, TIMESTAMP, stream.name), TIMESTAMP)
         order = (*origin, offset)
+        if failure is not None:
+            scanned.bad.append((Record(values, None, order, stamp), failure))
+            continue
         # No short cut: a tuple may be a promise about several attributes.
         punctuated = [attribute.punctuated_by(values) for attribute in attributes.values()]
         if any(punctuated):
@@ -110,6 +118,30 @@ def _scan_partition(
         for attribute in attributes.values():
             attribute.see(values)
     return _promises(scanned, attributes)
+
+
+def computed_values(
+    given_values: Mapping[str, Value], relation: Stream | Table
+) -> tuple[tuple[Value, ...], str | None]:
+    """Return the columns of a row, computed ones included, and the reason if one cannot be computed."""
+    schema = relation.schema or ()
+    computed = {column.name: column.expr for column in relation.computed}
+    given = iter(row_values(given_values, source_columns(schema, relation.computed), relation.name))
+    values: list[Value] = []
+    failure = None
+    for i, one in enumerate(schema):
+        expr = computed.get(one.name)
+        if expr is None:
+            values.append(next(given))
+            continue
+        assert isinstance(expr, Expr)
+        before = [ColumnRef("", f.name, f.type) for f in schema[:i]]
+        try:
+            values.append(cast(compiled(expr, before)(values), expr.type, one.type))
+        except Failure:
+            failure = failure or f"column '{one.name}' cannot be computed"
+            values.append(None)
+    return tuple(values), failure
 
 
 def _timestamp(stream: Stream, values: tuple[Value, ...]) -> tuple[Point | None, str | None]:

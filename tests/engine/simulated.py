@@ -18,8 +18,9 @@ import pyarrow as pa
 
 from millstream.analysis.queries.resolved_expression import ColumnRef
 from millstream.catalog import Catalog
-from millstream.catalog.entries import Stream, Table
+from millstream.catalog.entries import Stream, Table, source_columns
 from millstream.kernels.core.arrow_types import arrow_type
+from millstream.local.computed_columns import with_computed
 from millstream.local.course import Course, SentHeartbeat
 from millstream.local.frame import BATCH, Frame, to_table
 from millstream.local.plan_runner import run_plan
@@ -55,20 +56,26 @@ class GivenSources:
     def stream(self, stream: Stream) -> SourceFrames:
         if stream.name not in self.read:
             rows = [
-                (*(arrival.values[f.name] for f in stream.schema), partition, batch, batch)
+                (*(arrival.values[f.name] for f in _read(stream)), partition, batch, batch)
                 for partition, batch, arrival in self.streams[stream.name]
                 if isinstance(arrival, Row)
             ]
             hidden = (Field(name, BIGINT) for name in (PARTITION, SEGMENT, BATCH))
-            frame = frame_of((*stream.schema, *hidden), rows)
+            frame = frame_of((*_read(stream), *hidden), rows)
             self.read[stream.name] = classify(frame, stream, no_bad_records())
         return self.read[stream.name]
 
     def table(self, table: Table) -> Frame:
         given = self.tables[table.name]
         assert not isinstance(given, Arrivals)
-        fields = table.schema or ()
-        return stored(frame_of(fields, [tuple(row[f.name] for f in fields) for row in given]))
+        fields = _read(table)
+        frame = frame_of(fields, [tuple(row[f.name] for f in fields) for row in given])
+        return stored(with_computed(frame, table.computed, table.schema or ())[0])
+
+
+def _read(relation: Stream | Table) -> tuple[Field, ...]:
+    """Return the columns that are given: an internal timestamp is, too."""
+    return source_columns(relation.schema or (), relation.computed)
 
 
 def frame_of(fields: tuple[Field, ...], rows: Rows) -> Frame:

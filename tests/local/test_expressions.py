@@ -90,3 +90,10 @@ def test_structs_and_their_parts() -> None:
     assert made.to_pylist() == [{"low": 7, "high": -3}]
     part = compile_expression(Expr(("`r`.`high` + 1",)), [ColumnRef("", "r", pair.type)])
     assert part([made], 1).to_pylist() == [-2]
+
+
+def test_names_of_columns_and_of_computed_values_differ() -> None:
+    schema = [ColumnRef("", "v", INT), ColumnRef("", "c", STRING), ColumnRef("", "p", INT)]
+    either = compile_expression(Expr(("CAST(v AS STRING) = c OR p IS NULL",)), schema)
+    columns = [pa.array([1, 2, 3]), pa.array(["x", "2", "x"]), pa.array([None, 5, 5])]
+    assert either(columns, 3).to_pylist() == [True, True, False]

@@ -100,6 +100,7 @@ def test_letters_of_a_literal_count() -> None:
         ("price DOUBLE", "price FLOAT"),
         ("path 'bids'", "path 'others'"),
         ("header 'true'", "header 'false'"),
+        ("note STRING", "note STRING AS (CAST(price AS STRING))"),
     ],
 )
 def test_a_change_of_a_stream_counts(before: str, after: str) -> None:
@@ -316,3 +317,10 @@ def test_windows_differ_by_each_of_their_properties() -> None:
     ]
     written = {json.dumps(plan_identity._written(one)) for one in (window, *others)}
     assert len(written) == 1 + len(others)
+
+
+def test_a_change_of_a_computed_column_counts() -> None:
+    before = STREAM.replace("note STRING", "note STRING AS (CAST(price AS STRING))")
+    after = STREAM.replace("note STRING", "note STRING AS (CAST(item AS STRING))")
+    assert lines(OVER, before) != lines(OVER, after)
+    assert lines(OVER, before) == lines(OVER, before.replace("CAST(price AS", "CAST( price  AS"))

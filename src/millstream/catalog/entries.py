@@ -93,6 +93,11 @@ OUTERMOST = "the timestamp is the smallest or the largest BIGINT"
 """Reasons for which a record is bad."""
 
 
+def not_computed(name: str) -> str:
+    """Return the reason for which a record is bad when the expression of a column fails."""
+    return f"column '{name}' cannot be computed"
+
+
 # ---------------------------------------------------------------- time
 
 
@@ -150,6 +155,20 @@ Promise = SlackPromise | OrderedPerPromise | PunctuationPromise | HeartbeatPromi
 
 
 @dataclass(frozen=True)
+class ComputedColumn:
+    """A column that is computed from those before it; its analysed expression is opaque to this layer."""
+
+    name: str
+    expr: object = field(repr=False)
+
+
+def source_columns(schema: tuple[Field, ...], computed: tuple[ComputedColumn, ...]) -> tuple[Field, ...]:
+    """Return the columns that a source has: those that are not computed."""
+    names = {column.name for column in computed}
+    return tuple(field for field in schema if field.name not in names)
+
+
+@dataclass(frozen=True)
 class Stream:
     """An append-only, ordered sequence of tuples."""
 
@@ -161,7 +180,14 @@ class Stream:
     late_into: str | None = None
     late_drop: bool = False
     bad_into: str | None = None
+    computed: tuple[ComputedColumn, ...] = ()
     place: Place | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def source_fields(self) -> tuple[Field, ...]:
+        """Return the columns that come from the source: neither computed nor stamped on arrival."""
+        internal = self.timestamp.column if self.timestamp.kind is TimestampKind.INTERNAL else None
+        return tuple(f for f in source_columns(self.schema, self.computed) if f.name != internal)
 
     @property
     def is_bounded(self) -> bool:
@@ -209,6 +235,7 @@ class Table:
     origin: Origin
     refresh: Duration | None = None
     """Interval at which the table is read again while streams are joined with it."""
+    computed: tuple[ComputedColumn, ...] = ()
     place: Place | None = field(default=None, compare=False, repr=False)
 
 

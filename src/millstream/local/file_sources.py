@@ -1,4 +1,4 @@
-"""Files of streams and tables without Spark: csv, lines of JSON, and parquet as Arrow tables.
+"""Files of streams and tables without Spark: csv, lines of JSON, text, and parquet as Arrow tables.
 
 Files arrive in the order of modification time and name, as they do on Spark. A record of a stream that cannot
 be read in the schema is a bad record; in a table such values are NULL, as Spark reads them.
@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import csv, parquet
 
-from millstream.catalog.entries import NOT_IN_SCHEMA, Reader, Stream, Table
+from millstream.catalog.entries import NOT_IN_SCHEMA, Reader, Stream, Table, source_columns
 from millstream.errors import ExecutionError, MillstreamError, NotExecutableError
 from millstream.kernels.core.arrow_types import arrow_type
 from millstream.program.failures import OutsideError
@@ -34,6 +34,7 @@ _OPTIONS = {
     "csv": frozenset({"path", "header", "sep", "delimiter", "quote", "escape", "nullvalue", "enforceschema"}),
     "json": frozenset({"path"}),
     "parquet": frozenset({"path"}),
+    "text": frozenset({"path"}),
 }
 _IGNORED = frozenset({"follow", "partitions", "maxfilespertrigger", "maxbytespertrigger", "mode"})
 """Options that make no difference here: they cut the input, or ask for the mode that is used anyway."""
@@ -56,10 +57,8 @@ def read_stream_files(stream: Stream) -> list[FileRows]:
                 f"stream '{stream.name}' waits for files, and the local engine reads bounded input only",
                 hint="leave out follow 'true', or run without --engine local",
             )
-        internal = stream.timestamp.column if stream.timestamp.kind.value == "internal" else None
-        fields = [field for field in stream.schema if field.name != internal]
         paths = _paths(reader, f"stream '{stream.name}'")
-        return [_read(path, reader, fields, strict=True) for path in paths]
+        return [_read(path, reader, stream.source_fields, strict=True) for path in paths]
 
 
 def read_table_files(table: Table) -> pa.Table:
@@ -72,9 +71,10 @@ def read_table_files(table: Table) -> pa.Table:
                 f"{what} has no columns declared, and the local engine does not infer them",
                 hint="declare them in its CREATE TABLE, or run without --engine local",
             )
-        read = [_read(path, reader, table.schema, strict=False).rows for path in _paths(reader, what)]
+        fields = source_columns(table.schema, table.computed)
+        read = [_read(path, reader, fields, strict=False).rows for path in _paths(reader, what)]
         rows = [one.drop_columns([ROW]) for one in read]
-        return pa.concat_tables(rows) if rows else _schema(table.schema).empty_table()
+        return pa.concat_tables(rows) if rows else _schema(fields).empty_table()
 
 
 @contextmanager
@@ -128,8 +128,20 @@ def _read(path: Path, reader: Reader, fields: Sequence[Field], *, strict: bool) 
             return FileRows(rows.append_column(ROW, numbers), BAD_SCHEMA.empty_table())
         case "json":
             return _converted(_json_records(path, fields), fields, strict=strict)
+        case "text":
+            return _converted(_text_records(path, fields), fields, strict=strict)
         case _:
             return _converted(_csv_records(path, reader, fields), fields, strict=strict)
+
+
+def _text_records(path: Path, fields: Sequence[Field]) -> Iterator[tuple[Record, Sequence[Convert]]]:
+    if [field.type.kind for field in fields] != [Kind.STRING]:
+        raise NotExecutableError(
+            "the local engine reads text into one column of type STRING", hint="run without --engine local"
+        )
+    lines = path.read_text(encoding="utf-8", errors="replace").replace("\r\n", "\n").replace("\r", "\n")
+    for line in lines.removesuffix("\n").split("\n") if lines else ():
+        yield (line, [line]), [lambda text: text]
 
 
 def _schema(fields: Iterable[Field]) -> pa.Schema:

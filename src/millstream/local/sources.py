@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -21,10 +21,12 @@ from millstream.catalog.entries import (
     Stream,
     Table,
     TimestampKind,
+    source_columns,
 )
 from millstream.errors import NotExecutableError
 from millstream.kernels.core.arrow_types import arrow_type
 from millstream.kernels.windows.time_codec import has_value
+from millstream.local.computed_columns import with_computed
 from millstream.local.course import Course
 from millstream.local.file_sources import BAD_SCHEMA, read_stream_files, read_table_files
 from millstream.local.frame import BATCH, Frame, from_table
@@ -71,17 +73,18 @@ class FileSources:
             files = read_stream_files(stream)
             good = _numbered([file.rows for file in files], self.course)
             bad = _numbered([file.bad for file in files], self.course)
-            refs = [ColumnRef("", f.name, f.type) for f in stream.schema]
+            refs = [ColumnRef("", f.name, f.type) for f in stream.source_fields]
             self.read[stream.name] = classify(_with_arrival(good, refs), stream, _bad_frame(bad))
         return self.read[stream.name]
 
     def table(self, table: Table) -> Frame:
         key = table.name.lower()
         rows = self.tables[key] if key in self.tables else read_table_files(table)
-        fields = table.schema or ()
+        fields = source_columns(table.schema or (), table.computed)
         refs = [ColumnRef("", f.name, f.type) for f in fields]
         schema = pa.schema([(f.name, arrow_type(f.type)) for f in fields])
-        return stored(from_table(rows.cast(schema), refs))
+        frame, _ = with_computed(from_table(rows.cast(schema), refs), table.computed, table.schema or ())
+        return stored(frame)
 
 
 def stored(frame: Frame) -> Frame:
@@ -121,6 +124,7 @@ def classify(frame: Frame, stream: Stream, bad: Frame) -> SourceFrames:
     """Give tuples their times and promises, and put rows without a time among the bad records."""
     if PARTITION not in frame.hidden:
         frame = frame.with_hidden(PARTITION, BIGINT, pa.array([0] * frame.count, pa.int64()))
+    frame, failures = with_computed(frame, stream.computed, stream.schema)
     column = stream.timestamp.column
     if column is None:
         frame = frame.with_hidden(TIME, TIMESTAMP, pa.nulls(frame.count, arrow_type(TIMESTAMP)))
@@ -128,10 +132,15 @@ def classify(frame: Frame, stream: Stream, bad: Frame) -> SourceFrames:
         ref, values = next((r, c) for r, c in frame.pairs if r.name.lower() == column.lower())
         frame = frame.with_hidden(TIME, ref.type, values)
     frame = _with_promises(frame, stream)
+    reasons = failures
     if stream.timestamp.kind is TimestampKind.EXTERNAL:
-        reasons = _reasons(frame)
+        reasons = [failed or reason for failed, reason in zip(failures, _reasons(frame), strict=True)]
+    if any(reasons):
         is_bad = pa.array([reason is not None for reason in reasons], pa.bool_())
-        bad = _with_rows(bad, frame.where(is_bad), [reason for reason in reasons if reason is not None])
+        names = {field.name for field in source_columns(stream.schema, stream.computed)}
+        bad = _with_rows(
+            bad, frame.where(is_bad), names, [reason for reason in reasons if reason is not None]
+        )
         frame = frame.where(pc.invert(is_bad))
     return SourceFrames(frame, bad.with_hidden(TIME, TIMESTAMP, pa.nulls(bad.count, arrow_type(TIMESTAMP))))
 
@@ -150,12 +159,11 @@ def _reasons(frame: Frame) -> list[str | None]:
     ]
 
 
-def _with_rows(bad: Frame, rows: Frame, reasons: Sequence[str]) -> Frame:
-    """Add rows to the bad records, as JSON."""
-    if not rows.count:
-        return bad
-    names = [ref.name for ref, _ in rows.shown]
-    values = zip(*(column.to_pylist() for _, column in rows.shown), strict=True)
+def _with_rows(bad: Frame, rows: Frame, read: Set[str], reasons: Sequence[str]) -> Frame:
+    """Add rows to the bad records, as JSON of the columns that were read."""
+    shown = [(ref.name, column) for ref, column in rows.shown if ref.name in read]
+    names = [name for name, _ in shown]
+    values = zip(*(column.to_pylist() for _, column in shown), strict=True)
     texts = [json.dumps(_present(names, row), default=str, separators=(",", ":")) for row in values]
     columns = {
         "record": pa.array([*bad.columns[0].to_pylist(), *texts], pa.string()),

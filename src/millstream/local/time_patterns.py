@@ -100,7 +100,7 @@ def _reader(pattern: str) -> re.Pattern[str]:
                 source += ")?"
             case _:
                 source += re.escape(part)
-    return re.compile(source, re.ASCII)
+    return re.compile(source, re.ASCII | re.IGNORECASE)
 
 
 def _readable(part: Letters, pattern: str) -> str:
@@ -117,7 +117,9 @@ def _readable(part: Letters, pattern: str) -> str:
             return r"(?P<zone>Z|[+-]\d{2}(?::?\d{2})?)"
         case "V" | "z":
             return r"(?P<zone>[A-Za-z_]+(?:/[A-Za-z_]+)*|[+-]\d{2}:\d{2})"
-        case "y" | "M" | "L" | "d" | "H" | "h" | "m" | "s" | "S":
+        case "S":
+            return rf"(?P<S>\d{{1,{part.count}}})"
+        case "y" | "M" | "L" | "d" | "H" | "h" | "m" | "s":
             name = "M" if part.letter == "L" else part.letter
             return rf"(?P<{name}>\d{{1,4}})" if part.count == 1 else rf"(?P<{name}>\d{{{part.count}}})"
     raise _unknown(part, pattern)
@@ -134,17 +136,20 @@ def _unknown(part: Letters, pattern: str = "") -> NotExecutableError:
 def _month(text: str) -> int:
     if text.isdigit():
         return int(text)
-    return next(number for number, month in enumerate(_MONTHS, 1) if month.startswith(text))
+    name = text.capitalize()
+    return next(number for number, month in enumerate(_MONTHS, 1) if month.startswith(name))
 
 
 def _hour(fields: dict[str, str]) -> int:
     if "h" in fields:
-        return int(fields["h"]) % 12 + (12 if fields.get("a") == "PM" else 0)
+        if not 1 <= int(fields["h"]) <= 12:
+            raise ValueError(fields["h"])
+        return int(fields["h"]) % 12 + (12 if fields.get("a", "").upper() == "PM" else 0)
     return int(fields.get("H", 0))
 
 
 def _zone(text: str) -> timezone | ZoneInfo:
-    if text == "Z":
+    if text in "Zz":
         return UTC
     if text[0] in "+-":
         digits = text[1:].replace(":", "").ljust(4, "0")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from millstream.catalog.entries import Port, PunctuationPromise, Reader, Stream, TimestampKind
 from millstream.physical.expressions import is_double
 from millstream.physical.node import Column, Layout, Role
 from millstream.physical.nodes import Scan
 from millstream.stage.pipeline import KEEP, LINE, TIME
-from millstream.types import BOOLEAN, TIMESTAMP, Field, Type
+from millstream.types import BOOLEAN, TIMESTAMP, Field, Kind, Type
 
 NATIVE_COLUMNS = {
     "text": {"value"},
@@ -39,16 +41,18 @@ def reports_bad_records(stream: Stream) -> bool:
             return True
         case Reader(format=format_):
             name = format_.lower()
-            declared = {f.name.lower() for f in declared_fields(stream)}
+            declared = {f.name.lower() for f in stream.source_fields}
             lines = name in LINE_FORMATS and not declared <= NATIVE_COLUMNS.get(name, set())
-            return name in CHECKED_FORMATS or lines
+            return name in CHECKED_FORMATS or (
+                lines and not is_whole_line(stream.origin, stream.source_fields)
+            )
     return False
 
 
-def declared_fields(stream: Stream) -> list[Field]:
-    """Return the columns that a source has; an internal timestamp is not among them."""
-    internal = stream.timestamp.column if stream.timestamp.kind is TimestampKind.INTERNAL else None
-    return [f for f in stream.schema if f.name != internal]
+def is_whole_line(reader: Reader, declared: Sequence[Field]) -> bool:
+    """Tell whether the only column of a text is the line as it stands."""
+    is_text = reader.format.lower() == "text" and reader.option("valueFormat") is None
+    return is_text and len(declared) == 1 and declared[0].type.kind is Kind.STRING
 
 
 def _hidden(stream: Stream) -> Layout:
@@ -70,6 +74,7 @@ def is_untimed(stream: Stream) -> bool:
     return (
         stream.timestamp.kind is TimestampKind.EXTERNAL
         and not reports_bad_records(stream)
+        and not stream.computed
         and not any(c.name == KEEP for c in hidden)
         and not is_double(hidden[0].type)
     )

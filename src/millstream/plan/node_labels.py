@@ -6,11 +6,17 @@ from collections.abc import Iterable, Sequence
 
 from millstream.analysis.queries.resolved_expression import ColumnRef
 from millstream.analysis.queries.resolved_query import Arrangement, Output, PatternClause
+from millstream.catalog.entries import ComputedColumn
 
 
 def with_alias(name: str, alias: str) -> str:
     """Return a name with its alias, if they differ."""
     return name if alias.lower() == name.lower() else f"{name} AS {alias}"
+
+
+def computed(columns: Iterable[ComputedColumn]) -> str:
+    """Return the computed columns of a scan with their expressions."""
+    return "".join(f", {column.name} := {column.expr}" for column in columns)
 
 
 def listed(outputs: Iterable[Output]) -> str:

@@ -345,13 +345,21 @@ _known(
         "from": s.origin,
         "time": s.timestamp,
         "promises": s.promises,
+        "computed": s.computed,
     },
 )
 _known(
     entries.Table,
     "declared table",
-    lambda t: {"name": t.name.lower(), "columns": t.schema, "from": t.origin, "refresh": t.refresh},
+    lambda t: {
+        "name": t.name.lower(),
+        "columns": t.schema,
+        "from": t.origin,
+        "refresh": t.refresh,
+        "computed": t.computed,
+    },
 )
+_known(entries.ComputedColumn, "computed column", lambda c: {"name": c.name.lower(), "is": c.expr})
 _known(entries.View, "declared view", lambda v: {"name": v.name.lower(), "columns": v.schema})
 _known(
     entries.Timestamp,

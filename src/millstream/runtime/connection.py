@@ -186,6 +186,7 @@ class Mill:
         slack: Slack | None = None,
         late_into: str | None = None,
         bad_into: str | None = None,
+        computed: Mapping[str, str] | None = None,
         ends: bool = False,
         replace: bool = False,
     ) -> None:
@@ -200,17 +201,18 @@ class Mill:
                 timestamp is one. By default the delay of the DataFrame's watermark.
             late_into: Name of a stream of its late tuples.
             bad_into: Name of a stream of its bad records.
+            computed: Expressions of further columns, by their names: ``{"at": "timestamp_millis(ms)"}``.
             ends: Whether the DataFrame's input is bounded, as files are that are not added to.
             replace: Whether existing streams of these names are replaced; otherwise they are an error.
         """
         from millstream.runtime.frame_registration import Clauses, stream_of
 
-        clauses = Clauses(order_by, slack, late_into, bad_into, ends)
+        clauses = Clauses(order_by, slack, late_into, bad_into, ends, computed or {})
         for name_of_stream in (name, late_into, bad_into):
             existing = self.catalog.named(name_of_stream) if name_of_stream and not replace else None
             if existing is not None:
                 raise name_taken(existing, "pass replace=True")
-        entries, streaming = stream_of(name, frame, clauses, self._spool_directory)
+        entries, streaming = stream_of(name, frame, clauses, self._spool_directory, self.catalog)
         if streaming is not None:
             self._frames[name.lower()] = streaming
         for entry in entries:

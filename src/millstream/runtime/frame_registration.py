@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -39,10 +39,12 @@ class Clauses:
     late_into: str | None = None
     bad_into: str | None = None
     ends: bool = False
+    computed: Mapping[str, str] = field(default_factory=dict)
+    """Expressions of computed columns, by their names."""
 
 
 def stream_of(
-    name: str, frame: Any, clauses: Clauses, directory: Callable[[], Path]
+    name: str, frame: Any, clauses: Clauses, directory: Callable[[], Path], catalog: Catalog
 ) -> tuple[tuple[Stream, ...], DataFrame | None]:
     """Return the catalog entries of a stream from a frame, and the DataFrame that it reads.
 
@@ -53,7 +55,8 @@ def stream_of(
         path = directory() / f"{name}.parquet"
         rows = _arrow(name, frame)
         pq.write_table(rows, path)
-        return _entries(name, _fields(rows.schema), Reader("parquet", (("path", str(path)),)), clauses), None
+        reader = Reader("parquet", (("path", str(path)),))
+        return _entries(name, _fields(rows.schema), reader, clauses, catalog), None
     if not frame.isStreaming:
         raise ExecutionError(
             f"the DataFrame for stream '{name}' is not a streaming one",
@@ -67,6 +70,7 @@ def stream_of(
         fields_of(frame.schema),
         Registered(is_bounded=clauses.ends),
         _with_watermark(name, watermarks, clauses),
+        catalog,
     )
     return entries, _without_watermarks(frame) if watermarks else frame
 
@@ -189,10 +193,17 @@ def _instead_of_text(field: Field) -> str:
     )
 
 
-def _entries(name: str, fields: tuple[Field, ...], origin: Origin, clauses: Clauses) -> tuple[Stream, ...]:
+def _entries(
+    name: str, fields: tuple[Field, ...], origin: Origin, clauses: Clauses, catalog: Catalog | None = None
+) -> tuple[Stream, ...]:
     """Create the stream and the streams of its late and bad tuples, checked like CREATE STREAM."""
-    text = [f"CREATE STREAM {_quoted(name)} (placeholder INT"]
-    if clauses.order_by is not None:
+    text = [f"CREATE OR REPLACE STREAM {_quoted(name)} (placeholder INT"]
+    if clauses.computed:
+        columns = [f"{_quoted(field.name)} {field.type}" for field in fields]
+        columns += [f"{_quoted(column)} AS ({made})" for column, made in clauses.computed.items()]
+        text = [f"CREATE OR REPLACE STREAM {_quoted(name)} ({', '.join(columns)})"]
+        text += [f" ORDER BY {_quoted(clauses.order_by)}"] if clauses.order_by is not None else []
+    elif clauses.order_by is not None:
         field = next((f for f in fields if f.name.lower() == clauses.order_by.lower()), None)
         if field is None:
             raise AnalysisError(
@@ -215,15 +226,16 @@ def _entries(name: str, fields: tuple[Field, ...], origin: Origin, clauses: Clau
         text.append(f" BAD INTO {_quoted(clauses.bad_into)}")
     try:
         (statement,) = parse_script("".join(text))
-        meaning = analyse(statement, Catalog()).meaning
+        meaning = analyse(statement, catalog.copy() if catalog else Catalog()).meaning
     except MillstreamError as error:
         raise AnalysisError(f"stream '{name}': {error.message}", hint=error.hint) from None
     assert isinstance(meaning, Definition)
-    stream, *others = (entry for entry in meaning.entries if isinstance(entry, Stream))
+    declared, *others = (entry for entry in meaning.entries if isinstance(entry, Stream))
+    schema = (*fields, *declared.schema[len(fields) :]) if clauses.computed else fields
     rejected = [
         replace(
             other,
-            schema=fields if other.name == stream.late_into else other.schema,
+            schema=schema if other.name == declared.late_into else other.schema,
             origin=replace(other.origin, is_bounded=origin.is_bounded),
             place=None,
         )
@@ -231,7 +243,7 @@ def _entries(name: str, fields: tuple[Field, ...], origin: Origin, clauses: Clau
         if isinstance(other.origin, Rejected)
     ]
     # The user has not written the statement above, so no place in it is shown.
-    return replace(stream, schema=fields, origin=origin, place=None), *rejected
+    return replace(declared, schema=schema, origin=origin, place=None), *rejected
 
 
 def _slack(amount: Slack) -> str:

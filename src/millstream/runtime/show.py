@@ -69,7 +69,10 @@ def description(entry: Entry) -> str:
         entry.parameters if isinstance(entry, ScalarFunction | Aggregate) else getattr(entry, "schema", None)
     )
     lines = [f"{kind_of(entry)} {summary(entry)}"]
-    lines += [f"  {field.name}  {field.type}" for field in fields or ()]
+    computed = (
+        {c.name: f"  AS ({c.expr})" for c in entry.computed} if isinstance(entry, Stream | Table) else {}
+    )
+    lines += [f"  {field.name}  {field.type}{computed.get(field.name, '')}" for field in fields or ()]
     if isinstance(entry, Stream):
         column = f" in {entry.timestamp.column}" if entry.timestamp.column else ""
         lines.append(f"  {entry.timestamp.kind.value} timestamp{column}")

@@ -52,7 +52,8 @@ class AggregateParser(QueryParser):
     def column_declaration(self, *, collected: bool = False) -> nodes.ColumnDeclaration:
         """Parse ``price DOUBLE``, or just ``price`` in old listings.
 
-        With ``collected``, an unknown type is left to the analysis, which collects errors.
+        With ``collected``, an unknown type is left to the analysis, which collects errors, and a column may
+        be computed: ``at TIMESTAMP AS (timestamp_millis(ms))``.
         """
         first = self.current
         node = nodes.ColumnDeclaration(this=self.name("a column"))
@@ -60,6 +61,8 @@ class AggregateParser(QueryParser):
             if not self.at(*COLUMNS):
                 unknown = self._unknown_type() if collected else None
                 node.set("kind", unknown or self.datatype())
+            if collected and (self.at("AS") or self.words("GENERATED", "ALWAYS")):
+                node.set("computed", self._computed())
             if self.at(*COLUMNS):
                 self.fail(
                     f"did not expect {self.found()} in the declaration of a column",
@@ -67,10 +70,24 @@ class AggregateParser(QueryParser):
                 )
         return self.spanned(node, first)
 
+    def _computed(self) -> exp.Expr:
+        """Parse ``AS (expression)`` behind a column."""
+        if not self.take("AS"):
+            self.fail_expecting("AS and an expression", ("AS",))
+        if not self.at("("):
+            hint = "at TIMESTAMP AS (timestamp_millis(ms))"
+            if self.at("PROCTIME"):
+                hint = "ORDER BY current_time stamps tuples on arrival: current_time TIMESTAMP"
+            self.fail_expecting("the expression of a computed column in parentheses", hint=hint)
+        opening = self.open("(")
+        computed = self.condition("the expression of a column")
+        self.close(opening)
+        return computed
+
     def _unknown_type(self) -> exp.DataType | None:
         """Parse a single word in the place of a type."""
         token = self.current
-        if token.kind is not Kind.WORD or self.is_type(token) or self.peek().key not in (",", ")"):
+        if token.kind is not Kind.WORD or self.is_type(token) or self.peek().key not in (",", ")", "AS"):
             return None
         hint = self.hint_of_type(token)
         self.advance()

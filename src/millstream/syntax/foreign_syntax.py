@@ -46,7 +46,7 @@ _LIMITED = (
     " or into WHERE of a pattern"
 )
 _OPTIONS = "name the source behind the columns: USING kafka OPTIONS (subscribe 'bids')"
-_COMPUTED = "compute it in a query: CREATE STREAM t AS SELECT ..., timestamp_millis(ms) AS at FROM s"
+_COMPUTED = "only columns of CREATE STREAM and CREATE TABLE are computed"
 _BETWEEN = "describe the tuples between in WHERE: AS (X, *Y, Z)"
 _KEYLESS = "leave it out: streams and tables have no keys"
 
@@ -215,7 +215,7 @@ COLUMNS = {
     "UNIQUE": _KEYLESS,
     "KEY": _KEYLESS,
     "AS": _COMPUTED,
-    "GENERATED": _COMPUTED,
+    "GENERATED": "an expression follows a column of CREATE STREAM: at TIMESTAMP AS (timestamp_millis(ms))",
     "METADATA": "name a column as Spark's source does: topic, partition, offset, timestamp",
     "COMMENT": "write a comment behind --",
 }

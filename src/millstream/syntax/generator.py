@@ -69,7 +69,9 @@ class EslGenerator(PlainSqlGenerator):
         return str(node.args["word"])
 
     def columndeclaration_sql(self, expression: nodes.ColumnDeclaration) -> str:
-        return f"{self.sql(expression, 'this')} {self.sql(expression, 'kind')}".rstrip()
+        declared = f"{self.sql(expression, 'this')} {self.sql(expression, 'kind')}".rstrip()
+        computed = self.sql(expression, "computed")
+        return f"{declared} AS ({computed})" if computed else declared
 
     def option_sql(self, expression: nodes.Option) -> str:
         return f"{self.sql(expression, 'this')} {self.sql(expression, 'value')}"

@@ -69,9 +69,9 @@ class UnknownType(exp.DataType):
 
 
 class ColumnDeclaration(exp.Expression):
-    """A column or parameter; old listings omit the type."""
+    """A column or parameter; old listings omit the type. A column may be computed from those before it."""
 
-    arg_types = {"this": True, "kind": False}
+    arg_types = {"this": True, "kind": False, "computed": False}
 
 
 class Option(exp.Expression):

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from millstream.analysis.definitions.computed_columns import ColumnAnalyzer
 from millstream.analysis.definitions.source_options import misspelt_path
 from millstream.analysis.error_collector import CollectingBlock, ErrorCollector, error_at
 from millstream.analysis.queries.name_resolver import Resolver
@@ -18,6 +19,7 @@ from millstream.catalog import Catalog
 from millstream.catalog.entries import (
     FILE_FORMATS,
     LATENT,
+    ComputedColumn,
     HeartbeatPromise,
     Options,
     OrderedPerPromise,
@@ -76,7 +78,9 @@ def analyse_stream(node: nodes.CreateStream, catalog: Catalog, source: Source) -
             hint="CREATE STREAM s (a INT, t TIMESTAMP) ORDER BY t USING ..., or CREATE STREAM s AS ...",
         )
     mistakes = ErrorCollector()
-    schema = columns(node.args["columns"], mistakes)
+    declared = node.args["columns"]
+    analyzer = ColumnAnalyzer(catalog, source, mistakes)
+    schema, computed = analyzer.columns(columns(declared, mistakes), declared)
     origin: Origin = Registered()
     timestamp = LATENT
     promises: tuple[Promise, ...] = ()
@@ -98,6 +102,7 @@ def analyse_stream(node: nodes.CreateStream, catalog: Catalog, source: Source) -
         late_into=late.name if late is not None and late.this else None,
         late_drop=late is not None and not late.this,
         bad_into=bad.name if bad is not None else None,
+        computed=computed,
     )
     others = []
     if late is not None and stream.late_into:
@@ -114,9 +119,13 @@ def analyse_stream(node: nodes.CreateStream, catalog: Catalog, source: Source) -
     return (stream, *others)
 
 
-def analyse_table(node: nodes.CreateTable) -> Table:
+def analyse_table(node: nodes.CreateTable, catalog: Catalog, source: Source) -> Table:
     mistakes = ErrorCollector()
-    schema = columns(node.args["columns"], mistakes) if node.args.get("columns") else None
+    schema: tuple[Field, ...] | None = None
+    computed: tuple[ComputedColumn, ...] = ()
+    if declared := node.args.get("columns"):
+        analyzer = ColumnAnalyzer(catalog, source, mistakes)
+        schema, computed = analyzer.columns(columns(declared, mistakes), declared)
     if node.args.get("format") is None:
         if schema is None:
             raise error_at(
@@ -132,7 +141,7 @@ def analyse_table(node: nodes.CreateTable) -> Table:
             )
         mistakes.check()
         # Old listings declare tables without saying where they are.
-        return Table(node.name, schema, Registered(is_bounded=True))
+        return Table(node.name, schema, Registered(is_bounded=True), computed=computed)
     reader = Reader(node.args["format"].name)
     with mistakes.collected():
         reader = replace(reader, options=options(node.args.get("options")))
@@ -143,7 +152,7 @@ def analyse_table(node: nodes.CreateTable) -> Table:
     mistakes.check()
     if schema is None and reader.format.lower() in _ANY_SOURCE:
         raise error_at(node.this, f"a {reader.format} table needs its columns", hint="name them with types")
-    return Table(node.name, schema, reader, refresh=refresh_of(node))
+    return Table(node.name, schema, reader, refresh=refresh_of(node), computed=computed)
 
 
 def refresh_of(node: nodes.CreateTable) -> Duration | None:
@@ -253,6 +262,8 @@ def _check_format(origin: Origin, schema: tuple[Field, ...], node: exp.Expressio
     if not isinstance(origin, Reader):
         return
     for column, declared in zip(schema, node.args["columns"], strict=True):
+        if declared.args.get("computed") is not None:
+            continue
         if declared.args.get("kind") is None:
             raise error_at(
                 declared, f"column '{column.name}' needs a type to be read", hint="a INT, b STRING, ..."
@@ -270,6 +281,14 @@ def _timestamp(node: nodes.CreateStream, schema: tuple[Field, ...]) -> Timestamp
     if order is None:
         return LATENT
     field = _field(order, schema)
+    if field is not None and field.name.lower() == INTERNAL_TIMESTAMP:
+        declared = next(one for one in node.args["columns"] if one.name.lower() == INTERNAL_TIMESTAMP)
+        if declared.args.get("computed") is not None:
+            raise error_at(
+                declared,
+                f"'{INTERNAL_TIMESTAMP}' is stamped on arrival, and not computed",
+                hint="give the column another name",
+            )
     if field is None:
         hint = did_you_mean(order.name, [f.name for f in schema])
         if order.name.lower() == INTERNAL_TIMESTAMP:

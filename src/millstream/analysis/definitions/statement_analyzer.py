@@ -243,7 +243,7 @@ class _StatementAnalyser:
 
     def _table(self, node: nodes.CreateTable) -> Table:
         if node.args.get("query") is None:
-            return analyse_table(node)
+            return analyse_table(node, self.catalog, self.source)
         if node.args.get("columns") or node.args.get("format"):
             raise error_at(node.this, "a table made by a query takes no columns and no USING")
         query = self._query(node.args["query"])

@@ -34,7 +34,9 @@ class StreamScan(Node):
             f" ORDER BY {timestamp.column}" if timestamp.column else f" ({timestamp.kind.value} timestamp)"
         )
         name = node_labels.with_alias(self.stream.name, self.alias)
-        return f"StreamScan {name} from {self.stream.origin}{order}"
+        return (
+            f"StreamScan {name} from {self.stream.origin}{order}{node_labels.computed(self.stream.computed)}"
+        )
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,8 @@ class TableScan(Node):
     def label(self) -> str:
         kind = "ViewScan" if isinstance(self.table, View) else "TableScan"
         origin = f" from {self.table.origin}" if isinstance(self.table, Table) else ""
-        return f"{kind} {node_labels.with_alias(self.table.name, self.alias)}{origin}"
+        made = node_labels.computed(self.table.computed) if isinstance(self.table, Table) else ""
+        return f"{kind} {node_labels.with_alias(self.table.name, self.alias)}{origin}{made}"
 
 
 @dataclass(frozen=True)

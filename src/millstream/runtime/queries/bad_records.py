@@ -14,11 +14,11 @@ from typing import Any
 from millstream.catalog.entries import (
     NO_TIMESTAMP,
     NOT_FINITE,
+    NOT_IN_SCHEMA,
     OUTERMOST,
     Port,
     Reader,
     Stream,
-    TimestampKind,
 )
 from millstream.types import Field, Kind, Type
 
@@ -55,8 +55,9 @@ def _cause(record: str, reason: str, stream: Stream) -> str:
         return f"column '{timestamp}', the timestamp, is not a finite number"
     if reason == OUTERMOST:
         return f"column '{timestamp}', the timestamp, is the smallest or the largest BIGINT"
-    internal = timestamp if stream.timestamp.kind is TimestampKind.INTERNAL else None
-    fields = [field for field in stream.schema if field.name != internal]
+    if reason != NOT_IN_SCHEMA:
+        return reason
+    fields = list(stream.source_fields)
     reader = stream.origin if isinstance(stream.origin, Reader) else None
     if _is_json(record, stream):
         return _json_cause(record, fields)

@@ -30,10 +30,18 @@ from millstream.catalog.entries import (
     Stream,
     Table,
     TimestampKind,
+    source_columns,
 )
 from millstream.errors import ExecutionError
-from millstream.physical.sources import CHECKED_FORMATS, LINE_FORMATS, NATIVE_COLUMNS, is_untimed
+from millstream.physical.sources import (
+    CHECKED_FORMATS,
+    LINE_FORMATS,
+    NATIVE_COLUMNS,
+    is_untimed,
+    is_whole_line,
+)
 from millstream.spark.session.spark_types import is_outermost, to_spark_type
+from millstream.spark.sources.computed_columns import ATTEMPT, failure, with_computed
 from millstream.spark.sources.file_paths import arrive_together, streamable
 from millstream.spark.sources.hidden_columns import (
     FILE,
@@ -48,7 +56,7 @@ from millstream.spark.sources.hidden_columns import (
     hidden,
 )
 from millstream.spark.sources.hidden_columns import column as _column
-from millstream.types import Field
+from millstream.types import Field, Kind
 
 BAD = "__ms_bad"
 _EXCERPT = 500
@@ -88,9 +96,13 @@ def classify(raw: DataFrame, stream: Stream, metrics: str | None = None) -> Sour
     if SEGMENT not in frame.columns:
         # Without files, the order of arrival is the order in which Spark numbers its partitions.
         frame = frame.withColumn(SEGMENT, F.spark_partition_id().cast("bigint"))
+    frame = with_computed(frame, stream.computed, stream.schema)
     time = _column(timestamp.column) if timestamp.column else F.lit(None).cast("timestamp")
     frame = _with_promises(frame.withColumn(TIME, time), stream)
     reason = F.when(F.col(BAD).isNotNull(), NOT_IN_SCHEMA)
+    failed = failure(stream.computed)
+    if failed is not None:
+        reason = reason.when(failed.isNotNull(), failed)
     if timestamp.kind is TimestampKind.EXTERNAL:
         # A promise without a time is the last of its sub-stream.
         data = F.col(KEEP) if KEEP in frame.columns else F.lit(True)
@@ -100,13 +112,14 @@ def classify(raw: DataFrame, stream: Stream, metrics: str | None = None) -> Sour
             reason = reason.when((F.isnan(TIME) | is_infinite) & data, NOT_FINITE)
         if isinstance(frame.schema[TIME].dataType, T.LongType):
             outermost = is_outermost(_column(timestamp.column or "")) & data
-            reason = F.when(F.col(BAD).isNull() & outermost, OUTERMOST).otherwise(reason)
+            reason = F.when(reason.isNull() & outermost, OUTERMOST).otherwise(reason)
             frame = frame.withColumn(TIME, F.when(~outermost, F.col(TIME)))
     is_bad = reason.isNotNull()
     untimed = is_untimed(stream)
     uncounted = frame
     names = [f.name for f in stream.schema]
-    as_text = F.coalesce(F.col(BAD), F.to_json(F.struct(*map(_column, names))))
+    read = [f.name for f in source_columns(stream.schema, stream.computed)]
+    as_text = F.coalesce(F.col(BAD), F.to_json(F.struct(*map(_column, read))))
     if metrics is not None:
         frame = frame.observe(
             metrics,
@@ -121,7 +134,7 @@ def classify(raw: DataFrame, stream: Stream, metrics: str | None = None) -> Sour
             *([F.max(_fingerprint(raw)).alias("fingerprint")] if BAD in raw.columns else []),
             _zoned(F.max(F.when(~is_bad, F.col(TIME))), frame.schema[TIME].dataType).alias("newest"),
         )
-    hidden_names = [name for name in hidden(frame.columns) if name != BAD]
+    hidden_names = [n for n in hidden(frame.columns) if n != BAD and not n.startswith(ATTEMPT)]
     # A bad record has no timestamp, but an order of arrival.
     arrival = [_column(name) for name in hidden_names if name in (PARTITION, SEGMENT, FILE)]
     return SourceFrames(
@@ -205,15 +218,16 @@ def numbered(batch: DataFrame) -> DataFrame:
 def read_table(table: Table, spark: SparkSession) -> DataFrame:
     assert isinstance(table.origin, Reader)
     reader = spark.read.format(table.origin.format).options(**_options(table.origin))
-    if table.schema is not None:
-        reader = reader.schema(_struct(table.schema))
-    return reader.load()
+    if table.schema is None:
+        return reader.load()
+    frame = reader.schema(_struct(source_columns(table.schema, table.computed))).load()
+    return with_computed(frame, table.computed, table.schema).select(*(_column(f.name) for f in table.schema))
 
 
 def _raw(stream: Stream, spark: SparkSession, read_port: ReadPort) -> DataFrame:
     """Return the stream's columns that the source has, and ``BAD`` if the reader marks bad records."""
     internal = stream.timestamp.column if stream.timestamp.kind is TimestampKind.INTERNAL else None
-    declared = tuple(f for f in stream.schema if f.name != internal)
+    declared = stream.source_fields
     match stream.origin:
         case Port(number):
             # The port gives every file a time of its own.
@@ -251,6 +265,8 @@ def _read(reader: Reader, declared: tuple[Field, ...], spark: SparkSession, name
     frame = source.load()
     if format_ in FILE_FORMATS:
         frame = _with_arrival(frame, by_name=by_name)
+    if is_whole_line(reader, declared):
+        return frame.withColumnRenamed("value", declared[0].name)
     if format_ in LINE_FORMATS and not {f.name.lower() for f in declared} <= native:
         if format_ == "kafka":
             frame = frame.select("value", _topic_partition())
@@ -283,6 +299,9 @@ def parse_lines(
     text = _column(line).cast("string")
     as_json = F.from_json(text, schema, options)
     as_csv = F.from_csv(text, schema.toDDL(), options)
+    if [field.type.kind for field in declared] == [Kind.STRING] and (form or "").lower() != "csv":
+        # The only column is the line, with its commas and quotes.
+        as_csv = F.struct(text.alias(declared[0].name), F.lit(None).cast("string").alias(BAD))
     parsed: Column
     match (form or "").lower():
         case "json":
