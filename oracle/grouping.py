@@ -10,6 +10,7 @@ from typing import Any
 
 from millstream.analysis.queries.call_nodes import AggregateCall
 from millstream.analysis.queries.resolved_expression import ColumnRef, of_column
+from millstream.plan.maintained_relations import is_in_order
 from millstream.plan.nodes import WindowAggregate, WindowRows
 from millstream.plan.time_attributes import timestamps
 from oracle.bodies import of_content
@@ -21,8 +22,13 @@ from oracle.values.expressions import column_key, compiled
 from oracle.values.values import Value, order_key, same_key
 
 
-def window_aggregate(node: WindowAggregate, content: Relation, source: int) -> Relation:
-    """Return a row for each report of a window and each non-empty group, with the report's timestamp."""
+def window_aggregate(
+    node: WindowAggregate, content: Relation, source: int, *, arranged: bool = False
+) -> Relation:
+    """Return a row for each report of a window and each non-empty group, with the report's timestamp.
+
+    With ``arranged`` rows have no order, and each call takes them in the order of its arguments.
+    """
     columns = [column_key(column) for column in content.schema]
     keys = [key.expr.column or ColumnRef("", key.name, key.expr.type) for key in node.group_by]
     functions = [compiled(key.expr, content.schema) for key in node.group_by]
@@ -32,7 +38,7 @@ def window_aggregate(node: WindowAggregate, content: Relation, source: int) -> R
         keys += content.windows.partition_by
         functions += [compiled(of_column(c), content.schema) for c in content.windows.partition_by]
         carried = list(content.windows.bounds)
-    calls = [_call(call, content.schema) for call in node.aggregates]
+    calls = [_call(call, content.schema, arranged=arranged) for call in node.aggregates]
 
     groups: dict[Any, list[Record]] = defaultdict(list)
     for record in in_order(content):
@@ -73,18 +79,31 @@ def window_rows(node: WindowRows, content: Relation, source: int) -> Relation:
 def maintained_groups(
     node: WindowAggregate, rows: Sequence[tuple[Value, ...]], schema: Sequence[ColumnRef]
 ) -> list[tuple[Value, ...]]:
-    """Return the groups of a relation at an instant; an empty group has no row."""
+    """Return the groups of a relation at an instant; an empty group has no row.
+
+    Tuples of one window have an order. Pairs, groups and rows of set operations have none.
+    """
     if not rows:
         return []
     records = [Record(row, None, (number,)) for number, row in enumerate(rows)]
-    groups = window_aggregate(node, Relation(tuple(schema), records), 0)
+    groups = window_aggregate(node, Relation(tuple(schema), records), 0, arranged=not is_in_order(node.input))
     # Only windows that end have bounds.
     places = [groups.schema.index(c) if c in groups.schema else None for c in node.schema]
     return [tuple(None if i is None else r.values[i] for i in places) for r in groups.records]
 
 
-def _call(call: AggregateCall, schema: Sequence[ColumnRef]) -> Callable[[list[Record]], list[Value]]:
+def _call(
+    call: AggregateCall, schema: Sequence[ColumnRef], *, arranged: bool
+) -> Callable[[list[Record]], list[Value]]:
     """Return the results of a call over some content: one, unless the aggregate is user-defined."""
+    results = _results(call, schema)
+    if not arranged:
+        return results
+    arguments = [compiled(argument, schema) for argument in call.arguments]
+    return lambda members: results(sorted(members, key=lambda r: same_key(f(r.values) for f in arguments)))
+
+
+def _results(call: AggregateCall, schema: Sequence[ColumnRef]) -> Callable[[list[Record]], list[Value]]:
     if call.user is None or is_in_python(call):
         aggregate = aggregation(call, schema)
         return lambda members: [aggregate.of(members)]

@@ -205,6 +205,41 @@ def test_semi_and_anti_joins(query: str, windows: tuple[str, str]) -> None:
         compare(case, planned(case.script), chance)
 
 
+OWN = """
+CREATE AGGREGATE mixed(v BIGINT) : BIGINT {
+    TABLE st(s BIGINT);
+    INITIALIZE : { INSERT INTO st VALUES (coalesce(v, 0)); }
+    ITERATE : { UPDATE st SET s = s * 3 + coalesce(v, 0); }
+    TERMINATE : { INSERT INTO RETURN SELECT s FROM st; }
+};
+CREATE AGGREGATE all_of(v BIGINT) : BIGINT {
+    TABLE st(s BIGINT);
+    INITIALIZE : { INSERT INTO st VALUES (v); }
+    ITERATE : { INSERT INTO st VALUES (v); }
+    TERMINATE : { INSERT INTO RETURN SELECT s FROM st; }
+};
+"""
+UNORDERED = (
+    "SELECT CHANGES mixed(n) FROM (SELECT k, count(*) AS n FROM a [RANGE 5] GROUP BY k)",
+    "SELECT m, all_of(n) FROM (SELECT k, count(*) AS n, max(v) AS m FROM a [RANGE 5] GROUP BY k) GROUP BY m",
+    "SELECT mixed(n) FROM (SELECT x.v, count(*) n FROM a [TUMBLE 2] x, b [NOW] y WHERE x.k=y.k GROUP BY x.v)",
+    "SELECT CHANGES mixed(s) FROM (SELECT k, mixed(v) AS s FROM a [RANGE 5] GROUP BY k)",
+    "SELECT k, mixed(v) FROM (SELECT k, v FROM a [RANGE 5] EXCEPT SELECT k, w FROM b [NOW]) GROUP BY k",
+    "SELECT CHANGES mixed(v) FROM a [RANGE 5]",
+    "SELECT collect_list(x.v), max_by(x.v, y.w) FROM a [RANGE 5] x LEFT JOIN b [RANGE 4] y ON x.k = y.k",
+    "SELECT CHANGES first(x.v), last(y.w), sum(y.w) FROM a [UNBOUNDED] x JOIN b [UNBOUNDED] y ON x.k = y.k",
+)
+
+
+@pytest.mark.parametrize("query", UNORDERED)
+def test_rows_without_an_order(query: str) -> None:
+    """Each aggregate takes them in the order of its arguments."""
+    for seed in range(2):
+        chance = random.Random(seed)
+        case = Case(STREAMS, (), (query,), {"a": arrivals(chance, "kvt"), "b": arrivals(chance, "kvwt")})
+        compare(case, planned(OWN + case.script), chance)
+
+
 LASTING = (
     "SELECT RSTREAM k, v FROM a [UNBOUNDED SLIDE 3] WHERE v > 1",
     "SELECT RSTREAM DISTINCT k, v FROM a [LANDMARK START AT 2 END AT 7 SLIDE 3]",

@@ -296,6 +296,8 @@ class GroupSpec:
 
     group_by: tuple[str, ...]
     aggregates: tuple[AggregateSpec, ...]
+    arranged: bool = False
+    """Rows have no order: each aggregate takes them in the order of its arguments."""
 
 
 @dataclass(frozen=True)

@@ -47,6 +47,19 @@ def of_tuples(node: nodes.Node) -> nodes.Windowed | None:
             return None
 
 
+def is_in_order(node: nodes.Node) -> bool:
+    """Return whether rows have the order of a stream, as tuples of one window, not pairs or groups."""
+    match node:
+        case nodes.Windowed():
+            return True
+        case nodes.Rename() | nodes.Filter() | nodes.Project():
+            return is_in_order(node.input)
+        case nodes.TableJoin():
+            return is_in_order(node.left if node.left.streaming else node.right)
+        case _:
+            return False
+
+
 def bounded(node: nodes.Node) -> nodes.Node:
     """Replace the bounds of landmark windows by conditions on their tuples."""
     if isinstance(node, nodes.Windowed):
@@ -116,10 +129,6 @@ def _operator(node: nodes.Node) -> str | None:
         case nodes.Windowed():
             if any(not column.type.is_known for column in node.schema):
                 return f"a maintained relation over '{node.alias}', whose columns only Spark knows,"
-        case nodes.WindowAggregate() if any(call.user is not None for call in node.aggregates):
-            below = [n for n in maintained(node.input) if not isinstance(n, nodes.Filter | nodes.Project)]
-            if any(isinstance(n, nodes.WindowAggregate) for n in below):
-                return "a user-defined aggregate over a maintained aggregate"
     return None
 
 

@@ -61,6 +61,11 @@ def family_of(spec: AggregateSpec) -> Family:
     return Family.CONTENT if family is Family.MIN_MAX_BY and spec.parameters else family
 
 
+def depends_on_order(spec: AggregateSpec) -> bool:
+    """Tell whether an aggregate may depend on the order of its tuples."""
+    return family_of(spec) in (Family.CONTENT, Family.FIRST_LAST, Family.MIN_MAX_BY)
+
+
 def drops_copies(spec: AggregateSpec) -> bool:
     """Whether equal values count once, and that makes a difference."""
     if spec.function in (USER, ROWS):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from millstream.jit import njit
 from millstream.kernels.aggregates.accumulator import Accumulator, Parts, WindowBatch, some
@@ -18,6 +19,7 @@ from millstream.kernels.aggregates.moments import Moments
 from millstream.kernels.aggregates.percentiles import OrderStatistics
 from millstream.kernels.core.buffers import NO_BYTES, Array, Buffer, Codes, Integers, frozen
 from millstream.kernels.core.kernel import Tuples
+from millstream.kernels.core.sort_keys import sort_key
 from millstream.kernels.core.time_order import MOST
 from millstream.kernels.relational.fifo_groups import FifoGroups, fifo_groups
 from millstream.kernels.relational.group_rows import as_changes, differences, group_rows, results_of
@@ -41,7 +43,8 @@ class GroupAggregate(IncrementalRelation):
 
     Counts and exact sums add rows that enter and subtract rows that leave. Where rows leave in order of
     arrival, accumulators work as for OVER windows. Everything else is computed from the content of a group at
-    every instant at which it changes. (For append-only relations see ``append_only_groups.py``.)
+    every instant at which it changes. Where rows have no order, an aggregate that depends on one takes them
+    in the order of its arguments. (For append-only relations see ``append_only_groups.py``.)
     """
 
     def __init__(
@@ -163,11 +166,14 @@ class GroupAggregate(IncrementalRelation):
     ) -> list[pa.Array]:
         """Return ``count`` results, of windows of a log at the places ``there`` and NULLs elsewhere."""
         measures, aggregates = self._plan()
-        tuples = self._tuples(log)
         parts = []
-        for measure in measures:
+        for number, measure in enumerate(measures):
+            rows = log
+            if self._spec.arranged and not isinstance(measure, _QUEUE):
+                names = [name for one in aggregates if number in one.measures for name in one.spec.arguments]
+                rows = self._arranged(log, batch, names)
             trail = measure.trail(1)
-            trail.append(measure.of_tuples(tuples), batch.previous)
+            trail.append(measure.of_tuples(self._tuples(rows)), batch.previous)
             parts.append(trail.ask(0, batch))
         places = np.full(count, -1)
         places[there] = np.arange(len(there))
@@ -186,6 +192,17 @@ class GroupAggregate(IncrementalRelation):
         codes = np.arange(len(there), dtype=np.int32)
         batch = WindowBatch(len(there), codes, starts, lasts, previous, NO_BYTES)
         return self._results_of_windows(laid, batch, there, len(sizes), instants)
+
+    def _arranged(self, log: Codes, batch: WindowBatch, names: Sequence[str]) -> Codes:
+        """Sort the rows of each window of a log by columns; windows follow one another."""
+        sizes = batch.ends - batch.starts + 1
+        keys = {
+            f"{i}": sort_key(column) for i, column in enumerate(self._taken(list(dict.fromkeys(names)), log))
+        }
+        table = pa.table({"window": np.repeat(np.arange(len(sizes)), sizes), **keys})
+        order = [(name, "ascending", "at_start") for name in table.column_names]
+        rows: Codes = log[pc.sort_indices(table, sort_keys=order).to_numpy()]
+        return rows
 
     def _beside_groups(self, results: Sequence[pa.Array], rows: Array) -> pa.Table:
         return group_rows(self._spec, len(rows), self._taken(self._spec.group_by, rows), results)

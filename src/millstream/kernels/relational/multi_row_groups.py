@@ -50,10 +50,12 @@ def expand_rows(rows: pa.Table, aggregates: Sequence[AggregateSpec]) -> Expanded
         lists = arrow_buffers.single(rows[spec.result])
         parents = pc.list_parent_indices(lists).to_numpy()
         returned = pc.list_flatten(lists)
-        rows = rows.drop_columns([spec.result]).take(pa.array(parents))
         changes = changes[parents]
-        for field, column in zip(result_fields(spec), returned.flatten(), strict=True):
-            rows = rows.append_column(field, column)
+        others = [name for name in rows.column_names if name != spec.result]
+        columns = dict(zip(others, rows.select(others).take(pa.array(parents)).columns, strict=True))
+        # Only together: a table without columns would have no rows.
+        columns |= zip((one.name for one in result_fields(spec)), returned.flatten(), strict=True)
+        rows = pa.table(columns)
     results = (one.name for spec in aggregates for one in result_fields(spec))
     values = mixed(*(_hashed(arrow_buffers.single(rows[name])) for name in results))
     return ExpandedRows(rows, changes, mixed(values, _copies(changes, values)))

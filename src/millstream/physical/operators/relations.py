@@ -10,6 +10,7 @@ from millstream.analysis.queries.call_nodes import AggregateCall
 from millstream.analysis.queries.resolved_expression import ColumnRef, Expr, of_column
 from millstream.analysis.queries.resolved_query import Output
 from millstream.codegen.udas.uda_compiler import CONTENT
+from millstream.kernels.aggregates.accumulator_selection import depends_on_order
 from millstream.kernels.column_names import ID, ID2, JOIN_KEY, JOIN_KEY2, JOIN_PARTS, JOINED, OP
 from millstream.kernels.kernel_specs import (
     AppendOnlyGroupsSpec,
@@ -55,7 +56,7 @@ from millstream.physical.operators.window import plan_calls
 from millstream.physical.stage_builder import StageBuilder, StageDraft
 from millstream.plan import nodes
 from millstream.plan.join_conditions import equal_columns, join_conditions
-from millstream.plan.maintained_relations import bounded, mentioned, merged, of_tuples
+from millstream.plan.maintained_relations import bounded, is_in_order, mentioned, merged, of_tuples
 from millstream.plan.relation_variance import (
     CHANGES,
     DSTREAM,
@@ -274,8 +275,9 @@ class RelationStages:
         ]
         groups = tuple(draft.columns)
         names = (*groups, *(one.name for one in draft.added))
-        spec_ = GroupSpec(groups, tuple(specs))
-        kind = AppendOnlyGroupsSpec if grows(node.input) else GroupsSpec
+        arranged = not is_in_order(node.input) and any(map(depends_on_order, specs))
+        spec_ = GroupSpec(groups, tuple(specs), arranged)
+        kind = AppendOnlyGroupsSpec if grows(node.input) and not arranged else GroupsSpec
         kernels: list[KernelSpec] = [kind(spec_, below.stay, self.slides)]
         draft.kernels = [*kernels, *self._ending(names, last=last)]
         draft.arguments |= marks_of(below)
