@@ -18,7 +18,7 @@ from oracle.grouping import maintained_groups, window_aggregate, window_rows
 from oracle.inputs import Arrivals, Input
 from oracle.instants import Rows, States, common_time, to_stream
 from oracle.lifetimes import Varying, varying
-from oracle.operators import filter_, project, rename, stream_union, table_join
+from oracle.operators import filter_, grouping_sets, project, rename, stream_union, table_join
 from oracle.patterns.pattern_search import matches, returned
 from oracle.relations import Record, Relation, in_order, is_final
 from oracle.scans import Scanned, computed_values, scan
@@ -163,6 +163,9 @@ class _Interpreter:
         joined = table_join(node, self.interpret(node.left), self.interpret(node.right))
         return joined.promising(timestamps(node))
 
+    def grouping_sets(self, node: nodes.GroupingSets) -> Relation:
+        return grouping_sets(node, self.interpret(node.input))
+
     def stream_union(self, node: nodes.StreamUnion) -> Relation:
         union = stream_union(node, self.interpret(node.left), self.interpret(node.right))
         return union if node.all else union.promising(timestamps(node))
@@ -253,6 +256,7 @@ _NODES: dict[type, Callable[[_Interpreter, Any], Relation]] = {
     nodes.WindowRank: _Interpreter.window_rank,
     nodes.WindowAggregate: _Interpreter.window_aggregate,
     nodes.WindowRows: _Interpreter.window_rows,
+    nodes.GroupingSets: _Interpreter.grouping_sets,
     nodes.PatternMatch: _Interpreter.pattern_match,
     nodes.RelationToStream: _Interpreter.relation_to_stream,
 }

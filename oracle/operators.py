@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from millstream.analysis.types.coercion import common_type
-from millstream.plan.nodes import Filter, Project, Rename, StreamUnion, TableJoin
+from millstream.plan.nodes import Filter, GroupingSets, Project, Rename, StreamUnion, TableJoin
 from millstream.types import TIMESTAMP, Type
 from oracle.errors import NotInterpreted
 from oracle.relations import TIMESTAMP_ITSELF, Attribute, Frontier, Record, Relation, attribute_of, slowest
@@ -28,6 +28,16 @@ def filter_(node: Filter, relation: Relation) -> Relation:
     return relation.changed(
         record for record in relation.records if all(condition(record.values) for condition in conditions)
     )
+
+
+def grouping_sets(node: GroupingSets, relation: Relation) -> Relation:
+    """Repeat each record for every grouping set, with its number."""
+    records = [
+        replace(record, values=(*record.values, number), order=(*record.order, number))
+        for record in relation.records
+        for number in range(node.count)
+    ]
+    return relation.changed(records, node.schema)
 
 
 def project(node: Project, relation: Relation) -> Relation:

@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from millstream.analysis.queries.resolved_expression import ColumnRef, Expr
+from millstream.analysis.queries.resolved_expression import ColumnRef, Expr, of_column
 from millstream.analysis.queries.resolved_query import Output
 from millstream.analysis.types.coercion import common_type_of
 from millstream.catalog.entries import Stream, TimestampKind
 from millstream.physical import expressions as ex
 from millstream.physical.node import Column, Guard, PhysicalNode, Role
-from millstream.physical.nodes import Align, Compute, Merge, Rename
+from millstream.physical.nodes import Align, Compute, Explode, Merge, Rename
 from millstream.plan import nodes
 from millstream.stage.hidden_columns import PREFIX, SORT
-from millstream.stage.pipeline import COUNTED, KEEP, ORIGINS_PER_INPUT, TIME
-from millstream.types import BOOLEAN, INT, TIMESTAMP, UNKNOWN, Field, Type
+from millstream.stage.pipeline import COUNTED, KEEP, MARK, ORIGINS_PER_INPUT, TIME
+from millstream.types import BOOLEAN, INT, TIMESTAMP, UNKNOWN, Field, Type, array
 
 
 @dataclass(frozen=True)
@@ -113,6 +113,14 @@ class FlowInput:
     def set_hidden(self, *hidden: Column, drops: tuple[str, ...] = ()) -> FlowInput:
         """Set hidden columns, and drop others."""
         return replace(self, node=Compute(self.node, hidden=hidden, drops=drops))
+
+    def copied(self, column: ColumnRef, count: int) -> FlowInput:
+        """Copy each row, with the numbers from 0 in a column."""
+        numbers = ", ".join(map(str, range(count)))
+        listed = Column(column.name, array(column.type), ex.constant(f"array({numbers})", array(column.type)))
+        shown = (Column(c.name, c.type, of_column(c.ref), Role.DATA, c.relation) for c in self.node.shown)
+        below = self.compute((*shown, listed)).node
+        return replace(self, node=Explode(below, column.name, column.type, below.has(MARK)))
 
     def counted(self) -> FlowInput:
         """Tell the tuples that there are by now from those that were read, before more are left out."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from millstream.analysis.queries.call_nodes import COMPLETE
+from millstream.analysis.queries.group_clause import SET
 from millstream.analysis.queries.resolved_expression import ColumnRef, Expr, of_column
 from millstream.analysis.queries.resolved_query import Output
 from millstream.catalog.entries import Rejected, Stream, Table, View
@@ -92,10 +93,12 @@ class Planner:
         match node:
             case nodes.StreamScan():
                 return self._scan(node, required)
-            case nodes.TableScan():
-                return of_node(self._table(node))
-            case nodes.SparkQuery():
-                return of_node(physical.SparkQuery(node.text, node.fields))
+            case nodes.TableScan() | nodes.SparkQuery():
+                return of_node(
+                    self._table(node)
+                    if isinstance(node, nodes.TableScan)
+                    else physical.SparkQuery(node.text, node.fields)
+                )
             case nodes.Rename():
                 return self.flow(node.input, replace(required, needed=None)).alias(node.alias)
             case nodes.Filter():
@@ -107,6 +110,8 @@ class Planner:
                 return flow.map(lambda one: one.project(node.outputs))
             case nodes.TableJoin():
                 return self._lookup(node, required)
+            case nodes.GroupingSets():
+                return self._sets(node, required)
             case nodes.StreamUnion():
                 return self._union(node, required)
             case nodes.Windowed():
@@ -292,6 +297,14 @@ class Planner:
             word.lower() for part in expr.parts if isinstance(part, str) for word in _WORDS.findall(part)
         }
         return not self.python_functions.isdisjoint(words)
+
+    def _sets(self, node: nodes.GroupingSets, required: RequiredOutput) -> Flow:
+        """Copy tuples; they are judged before, because promises may count them."""
+        flow = self.flow(node.input, required)
+        if flow.late_pending:
+            needed = [c for c in node.input.schema if _is_needed(c, required.needed)]
+            flow = self.stages.settled(flow, needed, marked=required.staged)
+        return flow.map(lambda one: one.copied(SET, node.count))
 
     def _lookup(self, node: nodes.TableJoin, required: RequiredOutput) -> Flow:
         below = required if node.condition is None else required.wanting(node.condition)

@@ -18,6 +18,7 @@ from millstream.analysis.queries.resolved_query import (
     TableQuery,
 )
 from millstream.catalog.entries import Derived, Stream, Table, TimestampKind, View
+from millstream.plan.grouping_sets import by_sets, copied, needs_rows
 from millstream.plan.nodes import (
     Arranged,
     BaseAggregate,
@@ -74,7 +75,9 @@ def _select(query: Select) -> Node:
             plan = TableJoin(plan, right, join.kind, join.condition)
     if query.pattern is not None:
         return PatternMatch(filtered(plan, query.where), query.pattern, query.outputs)
-    plan, query = with_bounds(plan, query)
+    plan, query = with_bounds(plan, by_sets(query), always=bool(query.grouping_sets) and needs_rows(plan))
+    if query.grouping_sets:
+        plan = copied(plan, len(query.grouping_sets))
     plan = filtered(plan, query.where)
     plan = _aggregate(plan, query)
     plan = filtered(plan, query.having)

@@ -174,6 +174,7 @@ _known(
     "aggregate windows",
     lambda n: {"keys": n.group_by, "calls": n.aggregates, "current": n.current},
 )
+_known(nodes.GroupingSets, "grouping sets", lambda n: {"count": n.count})
 _known(nodes.WindowRows, "rows of windows", lambda n: {})
 _known(nodes.OverAggregate, "aggregate over", lambda n: {"calls": n.calls})
 _known(

@@ -30,11 +30,11 @@ def ranked(plan: Node, query: Select) -> Node:
         plan = Distinct(Project(plan, query.outputs))
         columns = {o.expr: of_column(c) for o, c in zip(query.outputs, plan.schema, strict=True)}
         outputs = tuple(Output(c.name, of_column(c)) for c in plan.schema)
-        query = _renamed(replace(query, outputs=outputs), lambda expr: columns.get(expr, expr))
+        query = renamed(replace(query, outputs=outputs), lambda expr: columns.get(expr, expr))
     report: tuple[ColumnRef, ...] = ()
     if varies(plan) or query.to_stream is not None:
         plan, rename = _at_instants(plan, query)
-        query = _renamed(query, rename)
+        query = renamed(query, rename)
     else:
         report = _report(plan)
     top = query.top or TopRows(())
@@ -51,10 +51,9 @@ def _report(plan: Node) -> tuple[ColumnRef, ...]:
     while isinstance(plan, Filter | TableJoin):
         plan = plan.input if isinstance(plan, Filter) else plan.left if plan.left.streaming else plan.right
     windowed = plan.windowed if isinstance(plan, WindowAggregate | WindowRows) else None
-    if windowed is not None and isinstance(windowed.input, WindowRows):
-        windowed = windowed.input.windowed
     if windowed is None:
         return ()
+    windowed = windowed.reported or windowed
     bounds = [bound for bound in windowed.bounds if bound.name in ("wid", "complete")]
     return (*bounds, *windowed.partition)
 
@@ -80,8 +79,8 @@ def _any_column(plan: Node) -> tuple[Output, ...]:
     return (Output("__c0", of_column(plan.schema[0])),)
 
 
-def _renamed(query: Select, rename: Renaming) -> Select:
-    """Return a query whose expressions above the content have other columns."""
+def renamed(query: Select, rename: Renaming) -> Select:
+    """Return a query with other columns in SELECT, QUALIFY, ORDER BY and ranks."""
     top = query.top
     return replace(
         query,

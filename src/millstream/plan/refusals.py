@@ -302,12 +302,11 @@ def _window(node: nodes.Windowed) -> Refusal | None:
     is_double = node.edge.type.kind in (Kind.FLOAT, Kind.DOUBLE)
     if window.emit_every is not None and (reason := _emission(window, is_double)):
         return reason
-    rows = node.input.windowed.window if isinstance(node.input, nodes.WindowRows) else None
-    if rows is not None and isinstance(rows.emit_every, Rows):
+    if node.reported is not None and isinstance(node.reported.window.emit_every, Rows):
         return Refusal(
-            f"an expression with bounds of {rows} and columns of its tuples",
+            f"an aggregate of the rows of the window {node.reported.window}",
             "reports after so many rows may have the same timestamp, and then are not told apart",
-            "leave EMIT EVERY out, or compare only bounds",
+            "leave EMIT EVERY out, or bounds and grouping sets",
         )
     if counts_arrivals(window) and any(isinstance(n, nodes.StreamUnion) for n in node.input.walk()):
         return Refusal(

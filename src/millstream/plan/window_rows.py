@@ -28,8 +28,11 @@ from millstream.windows.window_spec import NowWindow, RowWindow
 Bounds = frozenset[ColumnRef]
 
 
-def with_bounds(plan: Node, query: Select) -> tuple[Node, Select]:
-    """Return a plan of FROM and its query, in which only reports have bounds."""
+def with_bounds(plan: Node, query: Select, *, always: bool) -> tuple[Node, Select]:
+    """Return a plan of FROM and its query, in which only reports have bounds.
+
+    With ``always``, rows of windows are aggregated in any case.
+    """
     windows = list(windows_seen(plan))
     if len(windows) != 1 or query.current or query.to_stream is not None or not has_ends(windows[0].window):
         return plan, query
@@ -41,8 +44,10 @@ def with_bounds(plan: Node, query: Select) -> tuple[Node, Select]:
         query = _grouped(query, bounds)
     if not query.aggregates and not query.group_by:
         return plan, query
-    if any(_mixes(expr, bounds) for expr in (*query.where, *(key.expr for key in query.group_by))) or any(
-        not bounds.isdisjoint(expr.columns()) for expr in _of_tuples(query)
+    if (
+        always
+        or any(_mixes(expr, bounds) for expr in (*query.where, *(key.expr for key in query.group_by)))
+        or any(not bounds.isdisjoint(expr.columns()) for expr in _of_tuples(query))
     ):
         return _again(plan, windows[0], query)
     of_windows = tuple(c for c in query.where if is_of_bounds(c, bounds))

@@ -158,6 +158,8 @@ class Select:
     outputs: tuple[Output, ...]
     where: tuple[Expr, ...] = ()
     group_by: tuple[GroupKey, ...] = ()
+    grouping_sets: tuple[tuple[int, ...], ...] = ()
+    """The keys of each grouping set, by their places; none in a plain GROUP BY."""
     having: tuple[Expr, ...] = ()
     aggregates: tuple[AggregateCall, ...] = ()
     overs: tuple[OverCall, ...] = ()

@@ -10,6 +10,8 @@ from millstream.analysis.error_collector import error_at
 from millstream.analysis.queries.aggregate_calls import aggregate_call
 from millstream.analysis.queries.call_nodes import COMPLETE, AggregateCall, OverCall, is_running
 from millstream.analysis.queries.from_clause import facts_of
+from millstream.analysis.queries.group_clause import Sets, grouping_calls
+from millstream.analysis.queries.group_keys import GroupKeys
 from millstream.analysis.queries.name_resolver import Resolver, aggregate_name, is_aggregate_call
 from millstream.analysis.queries.output_order import order_of_tuples, order_of_windows
 from millstream.analysis.queries.over_clause import analyse_over, check_together, refuse_on_table
@@ -71,6 +73,7 @@ class SelectAnalyser:
         self.overs: list[OverCall] = []
         self.ranking = RankingClauses(node, facts, bool(self.windows), self.has_content, checked_only)
         self.group_by: list[GroupKey] = []
+        self.sets: Sets = ()
 
     def analyse(self) -> Select:
         if self.facts is not None:
@@ -97,6 +100,7 @@ class SelectAnalyser:
             outputs=tuple(outputs),
             where=where,
             group_by=tuple(self.group_by),
+            grouping_sets=self.sets,
             having=having,
             aggregates=tuple(self.aggregates),
             overs=tuple(self.overs),
@@ -167,10 +171,17 @@ class SelectAnalyser:
     def _columns(self) -> tuple[list[Output], tuple[Expr, ...]]:
         self._group_keys()
         resolver = self._in_select = self.resolver.with_aggregates(self._take_aggregate, scope=self._scope())
+        calls = (self.node.args.get(clause) for clause in ("having", "qualify", "order"))
+        asked = (*self.node.expressions, *(call for call in calls if call is not None))
         resolver.stand_ins = [
-            (key.expr.tree, of_column(ColumnRef("", key.name, key.expr.type)))
-            for key in self.group_by
-            if key.expr.column is None and key.expr.tree is not None and not self.bounds.are_all_of(key.expr)
+            *grouping_calls(asked, self.group_by, self.sets, resolver.resolve),
+            *(
+                (key.expr.tree, of_column(ColumnRef("", key.name, key.expr.type)))
+                for key in self.group_by
+                if key.expr.column is None
+                and key.expr.tree is not None
+                and not self.bounds.are_all_of(key.expr)
+            ),
         ]
         specs = (spec for item in self.node.expressions for spec in item.find_all(nodes.OverSpec))
         if any(spec.args.get("emit") is not None for spec in specs):
@@ -255,40 +266,11 @@ class SelectAnalyser:
         return " ".join(text.split())
 
     def _group_keys(self) -> None:
-        group = self.node.args.get("group")
-        if group is None:
-            return
-        several = any(isinstance(e, exp.Rollup | exp.Cube | exp.GroupingSets) for e in group.expressions)
-        if several or any(
-            group.args.get(kind) for kind in ("rollup", "cube", "grouping_sets", "all", "totals")
-        ):
-            raise error_at(
-                group, "only plain GROUP BY is for streams", hint="write a query for each grouping"
-            )
-        scope = replace(self.resolver.scope, bound=self.bounds.in_group_by)
-        resolver = self.resolver.with_aggregates(None, "in GROUP BY", scope)
-        for node in group.expressions:
-            with resolver.collected():
-                expr = resolver.resolve(self._selected(node))
-                column = expr.column
-                name = column.name if column else f"__group{len(self.group_by)}"
-                self.group_by.append(GroupKey(name, expr))
-
-    def _selected(self, node: exp.Expr) -> exp.Expr:
-        """Resolve a position or an alias of SELECT in GROUP BY, as Spark does."""
-        items: list[exp.Expr] = self.node.expressions
-        if isinstance(node, exp.Literal) and not node.is_string:
-            position = int(node.name) if node.name.isdigit() else 0
-            if not 1 <= position <= len(items):
-                raise error_at(node, f"GROUP BY {node.name} names no column of SELECT")
-            return _unaliased(items[position - 1])
-        if isinstance(node, exp.Column) and not node.table:
-            known = any(r.find(node.name) for r in self.resolver.scope.relations)
-            aliased = (i for i in items if isinstance(i, exp.Alias) and i.alias.lower() == node.name.lower())
-            match = None if known else next(aliased, None)
-            if match is not None:
-                return _unaliased(match)
-        return node
+        keys = GroupKeys(self.node, self.resolver, self.bounds)
+        keys.resolve()
+        maintained = self._streams > 1 or self.current or bool(self.node.args.get("operation_modifiers"))
+        keys.check_sets(self.source, self.joins, maintained=maintained, reports=self._may_report())
+        self.group_by, self.sets = keys.keys, keys.sets
 
     def _to_stream(self) -> str | None:
         modifiers = self.node.args.get("operation_modifiers") or []
@@ -488,9 +470,3 @@ def _condition_around(node: exp.Expr) -> exp.Expr:
     while node.parent is not None and not isinstance(node.parent, exp.Connector | exp.Where | exp.Query):
         node = node.parent
     return node
-
-
-def _unaliased(item: exp.Expr) -> exp.Expr:
-    value = item.unalias()
-    assert isinstance(value, exp.Expr)
-    return value

@@ -9,6 +9,7 @@ from millstream.plan.nodes.scans import SparkQuery, StreamScan, TableScan
 from millstream.plan.nodes.stateful import (
     BaseAggregate,
     Distinct,
+    GroupingSets,
     OverAggregate,
     PatternMatch,
     RelationToStream,
@@ -30,6 +31,7 @@ __all__ = [
     "BaseAggregate",
     "Distinct",
     "Filter",
+    "GroupingSets",
     "InOrder",
     "Node",
     "OverAggregate",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from millstream.analysis.queries.call_nodes import COMPLETE, AggregateCall, OrderKey, OverCall, RankCall
+from millstream.analysis.queries.group_clause import SET
 from millstream.analysis.queries.resolved_expression import ColumnRef, Expr, all_of, of_column
 from millstream.analysis.queries.resolved_query import GroupKey, Output, PatternClause
 from millstream.plan import node_labels
@@ -73,6 +74,12 @@ class Windowed(Node):
         """The columns of PATTR."""
         return tuple(c for c in self.input.schema if c.name in self.window.partition_by)
 
+    @property
+    def reported(self) -> Windowed | None:
+        """The window whose rows this one contains, if it is NOW over rows of a window."""
+        below = self.input.input if isinstance(self.input, GroupingSets) else self.input
+        return below.windowed if isinstance(below, WindowRows) else None
+
     def label(self) -> str:
         return f"Windowed {self.window}"
 
@@ -105,6 +112,21 @@ class WindowAggregate(Node):
     def label(self) -> str:
         keys = f" GROUP BY {', '.join(str(key.expr) for key in self.group_by)}" if self.group_by else ""
         return f"WindowAggregate {', '.join(map(str, self.aggregates))}{keys}"
+
+
+@dataclass(frozen=True)
+class GroupingSets(Node):
+    """Each tuple once for every grouping set, with the number of the set."""
+
+    input: Node
+    count: int
+
+    @cached_property
+    def schema(self) -> Schema:
+        return (*self.input.schema, SET)
+
+    def label(self) -> str:
+        return f"GroupingSets {self.count}"
 
 
 @dataclass(frozen=True)
