@@ -8,21 +8,24 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from millstream.analysis.queries.call_nodes import OverCall
+from millstream.analysis.queries.call_nodes import OverCall, ranks_along
 from millstream.plan.nodes import OverAggregate
 from millstream.quantity import Duration, Quantity, Rows
+from oracle.bodies import of_content
 from oracle.errors import NotInterpreted
 from oracle.relations import TIMESTAMP_ITSELF, Record, Relation, in_order, is_final, moment
-from oracle.uda_versions import active_results, over_results
+from oracle.uda_versions import active_results, arguments_of, base_of, over_results
 from oracle.uda_versions import results as user_results
-from oracle.values.aggregates import Aggregation, aggregation, is_in_python
+from oracle.values.aggregates import aggregation, is_in_python
 from oracle.values.expressions import Function, compiled
-from oracle.values.points import Point, at, earlier, last_instant, length
+from oracle.values.points import Point, at, last_instant, length
 from oracle.values.values import same_key
+from oracle.windows.frames import frame_of, is_complete
+from oracle.windows.ranks_along import rank_along
 
 Partition = tuple[Any, ...]
 
@@ -39,12 +42,13 @@ def over_aggregate(node: OverAggregate, relation: Relation, source: int) -> Rela
     call = node.calls[0]
     on_time = [record for record in in_order(relation) if not record.is_late]
     tuples = [record for record in on_time if is_final(record, relation)]
+    answered = _complete(node.calls, tuples, relation)
     if call.active_expiration:
         waiting = [record for record in on_time if not is_final(record, relation)]
         return relation.held_back(waiting).changed(_active(call, tuples, relation, source), node.schema)
     columns = [_results(each, tuples, relation) for each in node.calls]
     slots = _slots(call, tuples, relation)
-    chosen = [slot.members[-1] for slot in slots if slot.is_over]
+    chosen = [slot.members[-1] for slot in slots if slot.is_over and slot.members[-1] in answered]
     reported = [(i, tuples[i].time, True) for i in sorted(chosen)]
     reported += [(i, time, False) for i, time in _early(call, slots, tuples, relation)]
     records = []
@@ -56,6 +60,7 @@ def over_aggregate(node: OverAggregate, relation: Relation, source: int) -> Rela
     if not isinstance(call.slide, Rows):
         # In a slot that counts tuples, the present tuples are not yield tuples.
         waiting += [tuples[i] for slot in slots if not slot.is_over for i in slot.members]
+        waiting += [record for i, record in enumerate(tuples) if i not in answered]
     return relation.held_back(waiting).changed(records, node.schema)
 
 
@@ -64,18 +69,32 @@ def _check(call: OverCall, other: OverCall) -> None:
         raise NotInterpreted("SLIDE over different partitions in one SELECT")
 
 
+def _complete(calls: Sequence[OverCall], tuples: list[Record], relation: Relation) -> set[int]:
+    """Return the tuples, by their positions, whose frames no later tuple can change."""
+    complete = set(range(len(tuples)))
+    for call in calls:
+        for members in _partitions(call, tuples, relation):
+            partition = [tuples[i] for i in members]
+            for place, i in enumerate(members):
+                if not is_complete(call.frame, partition, place, relation):
+                    complete.discard(i)
+    return complete
+
+
 def _results(call: OverCall, tuples: list[Record], relation: Relation) -> list[list[Any]]:
     """Return the results of a call for each tuple, from its window alone."""
     if call.call.user is not None and not is_in_python(call.call):
         return _of_user(call, tuples, relation)
-    aggregate: Aggregation = aggregation(call.call, relation.schema)
-    partition_of = _partitioner(call, relation)
-    history: dict[Partition, list[Record]] = defaultdict(list)
-    results = []
-    for record in tuples:
-        before = history[partition_of(record)]
-        before.append(record)
-        results.append([aggregate.of(_window(call, before, relation))])
+    ranks = ranks_along(call.call)
+    aggregate = None if ranks else aggregation(call.call, relation.schema)
+    results: list[list[Any]] = [[] for _ in tuples]
+    for members in _partitions(call, tuples, relation):
+        partition = [tuples[i] for i in members]
+        for place, i in enumerate(members):
+            if aggregate is None:
+                results[i].append(rank_along(call, partition, place, relation))
+            else:
+                results[i].append(aggregate.of(frame_of(call.frame, partition, place, relation)))
     return results
 
 
@@ -83,11 +102,17 @@ def _of_user(call: OverCall, tuples: list[Record], relation: Relation) -> list[l
     found: list[list[Any]] = [[] for _ in tuples]
     for members in _partitions(call, tuples, relation):
         history = [tuples[i] for i in members]
+        frames = [frame_of(call.frame, history, i, relation) for i in range(len(history))]
 
-        def left(j: int, i: int, history: list[Record] = history) -> bool:
-            return not any(one is history[j] for one in _window(call, history[: i + 1], relation))
+        def left(j: int, i: int, history: list[Record] = history, frames: Any = frames) -> bool:
+            return not any(one is history[j] for one in frames[i])
 
-        returned = over_results(call, history, relation.schema, left)
+        if call.frame.until is None:
+            returned = over_results(call, history, relation.schema, left)
+        else:
+            base = base_of(call.call)
+            values = arguments_of(call.call, base, relation.schema)
+            returned = [of_content(base, [values(record) for record in frame]) for frame in frames]
         for i, rows in zip(members, returned, strict=True):
             found[i] = user_results(call.call, rows)
     return found
@@ -135,19 +160,6 @@ def _partitions(call: OverCall, tuples: list[Record], relation: Relation) -> lis
     for i, record in enumerate(tuples):
         found[partition_of(record)].append(i)
     return list(found.values())
-
-
-def _window(call: OverCall, before: list[Record], relation: Relation) -> list[Record]:
-    """Return the window of the last tuple of a partition's history, as far back as the frame reaches."""
-    reach: Quantity | None = call.frame.preceding
-    if reach is None:
-        return before
-    if isinstance(reach, Rows):
-        return before[-reach.count - 1 :]
-    assert relation.time_type is not None
-    now = moment(before[-1])
-    since = now if reach == Duration() else earlier(now, reach, relation.time_type)
-    return [record for record in before if moment(record) >= since]
 
 
 @dataclass(frozen=True)

@@ -92,5 +92,16 @@ def size(quantity: Quantity) -> Decimal:
             return value
 
 
+def negative(quantity: Quantity) -> Quantity:
+    """Return an amount in the other direction."""
+    match quantity:
+        case Rows(count):
+            return Rows(-count)
+        case Duration(microseconds, months):
+            return Duration(-microseconds, -months)
+        case Distance(value):
+            return Distance(-value)
+
+
 def _with_unit(count: int, unit: str) -> str:
     return f"{count} {unit}{'' if count == 1 else 'S'}"

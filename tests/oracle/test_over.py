@@ -324,7 +324,7 @@ def test_emit_every_interval_reports_the_last_tuple_of_the_open_slot() -> None:
 
 def test_emit_every_and_slide_are_measured_alike() -> None:
     for over in ("SLIDE 2 EMIT EVERY INTERVAL 1 SECOND", "SLIDE INTERVAL 2 SECONDS EMIT EVERY 1"):
-        with pytest.raises(AnalysisError, match="both count tuples, or both are intervals"):
+        with pytest.raises(AnalysisError, match="both count tuples, or both are lengths along the timestamp"):
             ask(f"{STREAM}; SELECT sum(v) OVER (ROWS 2 PRECEDING {over}) AS s FROM s", s="k | v | t")
 
 

@@ -9,7 +9,7 @@ import pytest
 from millstream.catalog.functions import builtin
 from millstream.errors import EslSyntaxError
 from millstream.syntax import parse_script
-from millstream.syntax.foreign_syntax import BESIDE_OVER, FUNCTIONS, PHRASES, TYPES, Phrase
+from millstream.syntax.foreign_syntax import FUNCTIONS, PHRASES, TYPES, Phrase
 
 PAGE = (Path(__file__).parents[2] / "docs" / "coming_from.md").read_text(encoding="utf-8")
 
@@ -17,11 +17,6 @@ PAGE = (Path(__file__).parents[2] / "docs" / "coming_from.md").read_text(encodin
 @pytest.mark.parametrize("phrase", PHRASES, ids=lambda phrase: phrase.written)
 def test_every_phrase_is_on_the_page_for_newcomers(phrase: Phrase) -> None:
     assert phrase.written.split("(...")[0].split("(n)")[0] in PAGE
-
-
-@pytest.mark.parametrize("name", BESIDE_OVER)
-def test_every_function_of_over_is_on_the_page_for_newcomers(name: str) -> None:
-    assert f"{name}(" in PAGE
 
 
 def test_functions_and_types_of_others_are_not_ours() -> None:

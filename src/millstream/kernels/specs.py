@@ -92,21 +92,47 @@ class AggregateSpec:
 
 @dataclass(frozen=True)
 class OverSpec:
-    """An aggregate over the tuple and those before it: so many rows, or so far back in time, or all."""
+    """An aggregate over the tuple and those before it: so many rows, or so far back in time, or all.
+
+    With ``rows_until`` or ``range_until`` the frame ends so far before the tuple, or after it if negative; a
+    frame that begins after the tuple has negative ``rows`` or ``range``.
+    """
 
     aggregate: AggregateSpec
     rows: int | None = None
     range: int | float | None = None
+    rows_until: int = 0
+    range_until: int | float = 0
 
     def __post_init__(self) -> None:
         if self.rows is not None and self.range is not None:
             raise ValueError("a window is measured in rows or in time, not both")
-        if (self.rows or 0) < 0 or (self.range or 0) < 0:
-            raise ValueError("a window cannot begin after its tuple")
+        if self.rows is not None and self.rows < self.rows_until:
+            raise ValueError("a window cannot begin after its end")
+        if self.range is not None and self.range < self.range_until:
+            raise ValueError("a window cannot begin after its end")
 
     @property
     def is_unbounded(self) -> bool:
-        return self.rows is None and self.range is None
+        return self.rows is None and self.range is None and not self.is_offset
+
+    @property
+    def is_offset(self) -> bool:
+        """True if the frame does not end at the tuple."""
+        return self.rows_until != 0 or self.range_until != 0
+
+    @property
+    def follows(self) -> bool:
+        """True if the frame ends after the tuple."""
+        return self.rows_until < 0 or self.range_until < 0
+
+    @property
+    def extent(self) -> Extent:
+        return self.rows, self.range, self.rows_until, self.range_until
+
+
+Extent = tuple[int | None, int | float | None, int, int | float]
+"""Bounds of a frame: rows, range, rows_until, range_until."""
 
 
 @dataclass(frozen=True)

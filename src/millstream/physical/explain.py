@@ -233,7 +233,7 @@ def _order(key: specs.OrderColumn) -> str:
 @kernel_label.register
 def _over(spec: kernel_specs.OverAggregatesSpec) -> str:
     slide = [_plain(spec.slide)] if spec.slide is not None else []
-    return "; ".join([*(f"{_aggregate(c.aggregate)} {_reach(c.rows, c.range)}" for c in spec.calls), *slide])
+    return "; ".join([*(f"{_aggregate(c.aggregate)} {_extent(c)}" for c in spec.calls), *slide])
 
 
 @kernel_label.register
@@ -264,6 +264,15 @@ def _groups_kernel(spec: kernel_specs.GroupsSpec) -> str:
 @kernel_label.register
 def _set_kernel(spec: kernel_specs.SetOperationsSpec) -> str:
     return f"{spec.spec.kind}{' ALL' if spec.spec.all else ''}"
+
+
+def _extent(spec: specs.OverSpec) -> str:
+    until = spec.rows_until or spec.range_until
+    if not until:
+        return _reach(spec.rows, spec.range)
+    start = spec.rows if spec.rows is not None else spec.range
+    unit = "rows " if spec.rows_until else ""
+    return f"from {'the first' if start is None else start} to {until} {unit}before"
 
 
 def _reach(rows: int | None, range_: float | None) -> str:

@@ -27,6 +27,7 @@ from millstream.analysis.queries.call_nodes import (
     RankCall,
     RankFrame,
     SortKey,
+    ranks_along,
 )
 from millstream.analysis.queries.resolved_expression import ColumnRef, Expr
 from millstream.analysis.queries.resolved_query import (
@@ -258,6 +259,7 @@ _known(
         "within": c.within,
         "user": c.user,
         "bodies": c.bodies,
+        "number": c.constants[0] if ranks_along(c) and c.constants else None,
     },
 )
 _known(Bodies, "bodies", lambda b: {"base": b.base, "window": b.window, "panes": b.panes})
@@ -290,7 +292,7 @@ _known(
         "way": b.python.way,
     },
 )
-_known(Frame, "frame", lambda f: {"rows": f.rows, "back": f.preceding})
+_known(Frame, "frame", lambda f: {"rows": f.rows, "back": f.preceding, "until": f.until})
 _known(
     OverCall,
     "over",

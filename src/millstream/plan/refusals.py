@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-from millstream.analysis.queries.call_nodes import AggregateCall, OverCall
+from millstream.analysis.queries.call_nodes import AggregateCall, OverCall, ranks_along
 from millstream.analysis.queries.resolved_expression import Expr
 from millstream.analysis.queries.resolved_query import Query
 from millstream.catalog.builtin_aggregates import Arguments, Family, builtin_aggregate
@@ -139,6 +139,10 @@ def _input(node: nodes.Node) -> Refusal | None:
 def _over(over: OverCall) -> Refusal | None:
     if (lost := _keys(over.partition_by, "PARTITION BY")) is not None:
         return lost
+    if ranks_along(over.call):
+        return _values(over.call)
+    if (reason := _offset(over)) is not None:
+        return reason
     if over.call.user is None:
         return _aggregate(over.call)
     unbounded = over.frame.preceding is None
@@ -146,6 +150,34 @@ def _over(over: OverCall) -> Refusal | None:
         window = "with ACTIVE EXPIRATION" if over.active_expiration else "over an unbounded window"
         return Refusal(f"FILTER or DISTINCT of '{over.call.name}' {window}", span=over.call.span)
     return _user(over.call)
+
+
+def _offset(over: OverCall) -> Refusal | None:
+    """Refuse an aggregate of all rows up to another than the current one if its results are not kept."""
+    if over.frame.until is None or over.frame.preceding is not None:
+        return None
+    row = builtin_aggregate(over.call.name)
+    if over.call.user is None and row is not None and row.empty != []:
+        return None
+    return Refusal(
+        f"'{over.call.name}' over all tuples up to another than the current one",
+        "its results would be kept for many tuples",
+        "bound the window, for instance ROWS BETWEEN 100 PRECEDING AND 1 PRECEDING",
+        over.call.span,
+    )
+
+
+def _values(call: AggregateCall) -> Refusal | None:
+    """Refuse values of other rows that state cannot hold."""
+    for argument in call.arguments:
+        if _is_lost(argument.type):
+            return Refusal(
+                f"{call.name} of values of type {argument.type}",
+                "state cannot hold such values",
+                "convert the argument, for example to a STRING",
+                argument.span or call.span,
+            )
+    return None
 
 
 def _rank(node: nodes.WindowRank) -> Refusal | None:

@@ -14,7 +14,7 @@ from millstream.analysis.queries.call_nodes import OverCall
 from millstream.analysis.queries.resolved_expression import ColumnRef
 from millstream.catalog.entries import OrderedPerPromise, Promise, PunctuationPromise, Stream
 from millstream.plan import nodes
-from millstream.quantity import Duration
+from millstream.quantity import Distance, Duration
 from millstream.syntax import nodes as syntax
 from millstream.types import Kind
 from millstream.windows.window_spec import NowWindow, RangeWindow, RowWindow
@@ -66,7 +66,7 @@ def timestamps(node: nodes.Node) -> frozenset[ColumnRef]:
             return frozenset(c for c in columns if node.schema.count(c) == 1)
         case nodes.RelationToStream():
             return frozenset()  # rows have the timestamps of the instants at which they come or go
-        case nodes.OverAggregate(calls=(OverCall(emit_every=Duration()), *_)):
+        case nodes.OverAggregate(calls=(OverCall(emit_every=Duration() | Distance()), *_)):
             return frozenset()  # partial results have the timestamps of their emission
         case nodes.OverAggregate(calls=(OverCall(active_expiration=True),)):
             return frozenset()  # the result for an expired tuple has the timestamp of the expiry

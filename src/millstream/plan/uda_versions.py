@@ -13,7 +13,7 @@ from millstream.analysis.queries.call_nodes import Bodies, OverCall
 from millstream.codegen.udas.derive_window_version import derived_window_version
 from millstream.ir.python_aggregate import PythonBody
 from millstream.ir.typed_nodes import Body
-from millstream.quantity import Duration, Quantity, Rows
+from millstream.quantity import Distance, Duration, Quantity, Rows
 
 
 class UdaStrategy(Enum):
@@ -61,6 +61,8 @@ def over_version(over: OverCall) -> UdaVersion:
     base = bodies.base or bodies.window
     assert base is not None
     in_python = isinstance(base, PythonBody)
+    if over.frame.until is not None:
+        return UdaVersion(UdaStrategy.CONTENT, base)
     if over.call.filter is not None or over.call.distinct:
         # A filtered tuple still has a result: that of its window.
         paned = None if over.call.distinct else _in_panes_of_time(over)
@@ -140,6 +142,8 @@ def is_tumble(over: OverCall) -> bool:
     """Return whether no tuple is in two windows: the slide is not shorter than the window."""
     match over.slide, over.frame.preceding:
         case Rows(slide), Rows(reach):
+            return slide > reach
+        case Distance(slide), Distance(reach):
             return slide > reach
         case Duration() as slide, Duration() as reach:
             return (slide.months, reach.months) == (0, 0) and slide.microseconds >= reach.microseconds

@@ -184,15 +184,8 @@ OTHER_NAMES = {
 }
 """Other names of Spark's functions, which may be misspelt too."""
 
-BESIDE_OVER = {
-    "lag": "the tuple before is the first of two: first(price) OVER (PARTITION BY k ROWS 1 PRECEDING)",
-    "lead": "a pattern sees the tuple that follows: FROM s PARTITION BY k AS (X, Y)",
-    "row_number": f"number the tuples: count(*) OVER (PARTITION BY k ROWS UNBOUNDED PRECEDING); {_BEST}",
-}
-"""Functions with OVER that are not aggregates."""
-
 RANKED = _BEST
-"""Hint for all other functions with OVER, and for LIMIT."""
+"""Hint for other functions with OVER."""
 
 TYPES = {
     **dict.fromkeys(("TEXT", "CLOB", "NVARCHAR", "UUID", "JSON", "JSONB"), "STRING"),

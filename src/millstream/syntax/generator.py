@@ -196,6 +196,9 @@ class EslGenerator(PlainSqlGenerator):
             + self.clause(expression, "emit", "EMIT EVERY")
         )
 
+    def along_sql(self, expression: nodes.Along) -> str:
+        return f"RANGE {self.sql(expression, 'this')}"
+
     def streamtable_sql(self, expression: nodes.StreamTable) -> str:
         return self._stream(expression, ".".join(self.sql(part) for part in expression.parts))
 

@@ -221,6 +221,12 @@ class OverSpec(exp.WindowSpec):
     arg_types = {**exp.WindowSpec.arg_types, "slide": False, "active": False, "emit": False}
 
 
+class Along(exp.Expression):
+    """``RANGE 10`` after SLIDE: a distance along the timestamp, and not a number of tuples."""
+
+    arg_types = {"this": True}
+
+
 class StreamTable(exp.Table):
     """A stream or table in FROM with a bracket window or a sequence pattern."""
 

@@ -95,13 +95,19 @@ class OverParser(PrimaryParser):
         clause = self.advance()
         match clause.key:
             case "SLIDE":
-                self.set_once(spec, "slide", self.quantity("SLIDE"), clause)
+                self.set_once(spec, "slide", self._slide("SLIDE"), clause)
             case "ACTIVE":
                 self.expect("EXPIRATION")
                 self.set_once(spec, "active", True, clause)
             case _:
                 self.expect("EVERY")
-                self.set_once(spec, "emit", self.quantity("EMIT EVERY"), clause)
+                self.set_once(spec, "emit", self._slide("EMIT EVERY"), clause)
+
+    def _slide(self, what: str) -> exp.Expr:
+        """Parse an amount of tuples or time, or ``RANGE 10``: a distance along a numeric timestamp."""
+        along = self.take("RANGE")
+        amount = self.quantity(what)
+        return amount if along is None else self.spanned(nodes.Along(this=amount), along)
 
     def _bound(self) -> tuple[exp.Expr | str, str | None]:
         if self.words("CURRENT", "ROW"):

@@ -10,7 +10,7 @@ from millstream.catalog.entries import Aggregate
 from millstream.errors import Span
 from millstream.ir.python_aggregate import PythonBody
 from millstream.ir.typed_nodes import Body
-from millstream.quantity import Distance, Duration, Rows
+from millstream.quantity import Distance, Duration, Rows, negative, size
 from millstream.types import BOOLEAN, Type
 
 
@@ -75,22 +75,52 @@ def is_running(call: AggregateCall) -> bool:
     return call.user is not None and not call.user.window and not call.user.blocking
 
 
+RANKS_ALONG = frozenset({"row_number", "rank", "dense_rank", "lag", "lead", "nth_value"})
+"""Functions with OVER along the order of a stream that are no aggregates."""
+
+
+def ranks_along(call: AggregateCall) -> bool:
+    """Tell whether a call with OVER ranks tuples along the order of the stream, or looks at other ones."""
+    return call.user is None and call.name in RANKS_ALONG
+
+
 COMPLETE = ColumnRef("", "complete", BOOLEAN)
 """Column that is true where a result of OVER with EMIT EVERY is that of a whole slot."""
 
 
 @dataclass(frozen=True)
 class Frame:
-    """Extent of an OVER window: a number of rows, a distance along the timestamp, or None (unbounded)."""
+    """Extent of an OVER window: from ``preceding`` before the current row to ``until`` before it.
+
+    An amount is a number of rows, or a distance along the timestamp; a negative one is after the current row.
+    ``preceding`` of None is unbounded, ``until`` of None is the current row itself.
+    """
 
     rows: bool
     preceding: Rows | Duration | Distance | None
+    until: Rows | Duration | Distance | None = None
+
+    @property
+    def follows(self) -> bool:
+        """True if it has rows after the current row."""
+        return self.until is not None and size(self.until) < 0
 
     def __str__(self) -> str:
-        reach = "UNBOUNDED" if self.preceding is None else self.preceding
-        if isinstance(self.preceding, Rows):
-            reach = str(self.preceding.count)
-        return f"{'ROWS' if self.rows else 'RANGE'} {reach} PRECEDING"
+        kind = "ROWS" if self.rows else "RANGE"
+        start = "UNBOUNDED PRECEDING" if self.preceding is None else _bound(self.preceding)
+        if self.until is None and (self.preceding is None or size(self.preceding) >= 0):
+            return f"{kind} {start.replace('CURRENT ROW', '0 PRECEDING')}"
+        return f"{kind} BETWEEN {start} AND {'CURRENT ROW' if self.until is None else _bound(self.until)}"
+
+
+def _bound(distance: Rows | Duration | Distance) -> str:
+    """Return a bound of a frame as it is written."""
+    side = "PRECEDING"
+    if size(distance) < 0:
+        distance, side = negative(distance), "FOLLOWING"
+    elif size(distance) == 0:
+        return "CURRENT ROW"
+    return f"{distance.count if isinstance(distance, Rows) else distance} {side}"
 
 
 @dataclass(frozen=True)
@@ -100,23 +130,27 @@ class OverCall:
     call: AggregateCall
     partition_by: tuple[Expr, ...]
     frame: Frame
-    slide: Rows | Duration | None = None
+    slide: Rows | Duration | Distance | None = None
     active_expiration: bool = False
-    emit_every: Rows | Duration | None = None
+    emit_every: Rows | Duration | Distance | None = None
     along: ColumnRef | None = None
     """On a table: the column that gives its order."""
 
     def __str__(self) -> str:
         parts = [f"PARTITION BY {', '.join(map(str, self.partition_by))}"] if self.partition_by else []
         parts += [f"ORDER BY {self.along.name}"] if self.along else []
-        parts.append(str(self.frame))
+        parts += [] if ranks_along(self.call) and self.call.name != "nth_value" else [str(self.frame)]
         if self.slide:
-            parts.append(f"SLIDE {self.slide}")
+            parts.append(f"SLIDE {_slide(self.slide)}")
         if self.active_expiration:
             parts.append("ACTIVE EXPIRATION")
         if self.emit_every:
-            parts.append(f"EMIT EVERY {self.emit_every}")
+            parts.append(f"EMIT EVERY {_slide(self.emit_every)}")
         return f"{self.call.text} OVER ({' '.join(parts)}) AS {self.call.result}"
+
+
+def _slide(amount: Rows | Duration | Distance) -> str:
+    return f"{'RANGE ' if isinstance(amount, Distance) else ''}{amount}"
 
 
 @dataclass(frozen=True)

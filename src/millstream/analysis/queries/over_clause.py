@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from sqlglot import exp
 
@@ -13,34 +13,30 @@ from millstream.analysis.queries.window_clause import StreamFacts
 from millstream.analysis.types.quantities import as_rows, positive, positive_on, quantity
 from millstream.catalog.entries import TimestampKind
 from millstream.errors import AnalysisError
-from millstream.quantity import Distance, Duration, Rows
+from millstream.quantity import Distance, Duration, Rows, negative, size
 from millstream.syntax import nodes
-from millstream.types import TIMESTAMP, UNKNOWN
+from millstream.types import TIMESTAMP, UNKNOWN, Kind
 
 
 def analyse_over(node: exp.Window, call: AggregateCall, facts: StreamFacts, resolver: Resolver) -> OverCall:
     """Analyse ``call OVER (...)``, whose call has been analysed."""
     spec = node.args.get("spec")
+    check_order(node, facts, resolver)
+    partition = tuple(resolver.resolve(e) for e in node.args.get("partition_by") or ())
     if not isinstance(spec, nodes.OverSpec):
-        raise error_at(
-            node,
-            f"the window of '{call.name}' does not say how far it reaches back",
-            hint="write ROWS n PRECEDING, RANGE INTERVAL t PRECEDING or ROWS UNBOUNDED PRECEDING",
-        )
-    _check_order(node, facts, resolver)
-    frame = _frame(spec, facts)
+        return OverCall(call, partition, Frame(rows=False, preceding=None))
+    frame = frame_of(spec, facts)
     slide = _slide(spec, facts)
     active = bool(spec.args.get("active"))
     latent = facts.timestamp.kind is TimestampKind.LATENT
     _check_combination(node, frame, slide, active, bool(spec.args.get("emit")), latent)
-    return OverCall(
-        call,
-        tuple(resolver.resolve(e) for e in node.args.get("partition_by") or ()),
-        frame,
-        slide,
-        active,
-        _emit(spec, slide, facts),
-    )
+    return OverCall(call, partition, frame, slide, active, _emit(spec, slide, facts))
+
+
+def emits_early(items: Iterable[exp.Expr]) -> bool:
+    """Tell whether a window in some expressions has EMIT EVERY."""
+    specs = (spec for item in items for spec in item.find_all(nodes.OverSpec))
+    return any(spec.args.get("emit") is not None for spec in specs)
 
 
 def refuse_on_table(node: exp.Window) -> None:
@@ -80,7 +76,8 @@ def check_together(calls: Sequence[OverCall]) -> None:
             )
 
 
-def _check_order(node: exp.Window, facts: StreamFacts, resolver: Resolver) -> None:
+def check_order(node: exp.Window, facts: StreamFacts, resolver: Resolver) -> None:
+    """Check that ORDER BY names the timestamp, if it is there."""
     order = node.args.get("order")
     for ordered in order.expressions if order else ():
         column = resolver.resolve(ordered.this).column
@@ -98,27 +95,39 @@ def _check_order(node: exp.Window, facts: StreamFacts, resolver: Resolver) -> No
             )
 
 
-def _frame(spec: nodes.OverSpec, facts: StreamFacts) -> Frame:
+def frame_of(spec: nodes.OverSpec, facts: StreamFacts) -> Frame:
+    """Return the frame of a window."""
     kind = str(spec.args.get("kind", "")).upper()
-    start, side = spec.args.get("start"), str(spec.args.get("start_side") or "").upper()
-    end, end_side = spec.args.get("end"), str(spec.args.get("end_side") or "").upper()
-    if end != "CURRENT ROW" or side == "FOLLOWING" or end_side == "FOLLOWING":
-        raise error_at(
-            spec,
-            "a window over a stream ends at the current tuple",
-            hint="write n PRECEDING, or BETWEEN n PRECEDING AND CURRENT ROW",
-        )
     if kind not in ("ROWS", "RANGE"):
         raise error_at(spec, "a window counts ROWS or measures a RANGE")
     rows = kind == "ROWS"
-    if start == "UNBOUNDED":
-        return Frame(rows, None)
-    if start == "CURRENT ROW":
-        return Frame(rows, Rows(0) if rows else Duration())
-    assert isinstance(start, exp.Expr)
-    if side != "PRECEDING":
-        raise error_at(start, "expected PRECEDING after the size of the window")
-    return Frame(rows, rows_preceding(start) if rows else _range_preceding(start, facts))
+    preceding, until = (_bound(spec, which, facts, rows=rows) for which in ("start", "end"))
+    if preceding is not None and size(preceding) < (0 if until is None else size(until)):
+        raise error_at(spec, "this window ends before it begins", hint="the earlier bound comes first")
+    current = until is not None and size(until) == 0
+    return Frame(rows, preceding, None if current or spec.args.get("end") == "CURRENT ROW" else until)
+
+
+def _bound(
+    spec: nodes.OverSpec, which: str, facts: StreamFacts, *, rows: bool
+) -> Rows | Duration | Distance | None:
+    """Return the distance of a bound before the current row; None is unbounded."""
+    value, side = spec.args.get(which), str(spec.args.get(f"{which}_side") or "").upper()
+    if value == "CURRENT ROW":
+        return Rows(0) if rows else Duration()
+    if value == "UNBOUNDED":
+        if side == "FOLLOWING" and which == "end":
+            raise error_at(
+                spec,
+                "a window over a stream cannot wait for all rows that follow: a stream has no last one",
+                hint="write n FOLLOWING, or a bracket for reports of whole windows: FROM s [TUMBLE 1 HOUR]",
+            )
+        if side == "FOLLOWING" or which == "end":
+            raise error_at(spec, f"a window cannot {which} at UNBOUNDED {side}")
+        return None
+    assert isinstance(value, exp.Expr)
+    distance = rows_preceding(value) if rows else _range_preceding(value, facts)
+    return negative(distance) if side == "FOLLOWING" else distance
 
 
 def rows_preceding(node: exp.Expr) -> Rows:
@@ -140,12 +149,14 @@ def _range_preceding(node: exp.Expr, facts: StreamFacts, what: str = "RANGE") ->
     return positive_on(node, what, timestamp.column or "the timestamp", type_)
 
 
-def _slide(spec: nodes.OverSpec, facts: StreamFacts) -> Rows | Duration | None:
+def _slide(spec: nodes.OverSpec, facts: StreamFacts) -> Rows | Duration | Distance | None:
     node = spec.args.get("slide")
     return None if node is None else _rows_or_time(node, "SLIDE", facts)
 
 
-def _emit(spec: nodes.OverSpec, slide: Rows | Duration | None, facts: StreamFacts) -> Rows | Duration | None:
+def _emit(
+    spec: nodes.OverSpec, slide: Rows | Duration | Distance | None, facts: StreamFacts
+) -> Rows | Duration | Distance | None:
     node = spec.args.get("emit")
     if node is None:
         return None
@@ -154,27 +165,63 @@ def _emit(spec: nodes.OverSpec, slide: Rows | Duration | None, facts: StreamFact
         raise error_at(
             node,
             f"SLIDE {slide} does not go with EMIT EVERY {emit}",
-            hint="both count tuples, or both are intervals",
+            hint="both count tuples, or both are lengths along the timestamp",
         )
     return emit
 
 
-def _rows_or_time(node: exp.Expr, what: str, facts: StreamFacts) -> Rows | Duration:
-    """Return an amount of time or tuples; a number counts tuples."""
+def _rows_or_time(node: exp.Expr, what: str, facts: StreamFacts) -> Rows | Duration | Distance:
+    """Return an amount of time or tuples; a number counts tuples, unless RANGE is before it."""
+    if isinstance(node, nodes.Along):
+        type_ = facts.timestamp.type or UNKNOWN
+        distance = _range_preceding(node.this, facts, what)
+        if type_.kind in (Kind.FLOAT, Kind.DOUBLE):
+            raise error_at(
+                node,
+                f"{what} RANGE along '{facts.timestamp.column}', which is of type {type_}",
+                hint="slots need a timestamp of whole steps: an integer, a decimal or a time",
+            )
+        return distance
     amount = positive(node, what)
     if isinstance(amount, Duration):
-        _range_preceding(node, facts, what)
-        return amount
+        return _range_preceding(node, facts, what)
     if isinstance(amount, Distance):
         if amount.value != int(amount.value):
-            raise error_at(node, f"{what} counts tuples and must be whole")
+            raise error_at(
+                node,
+                f"{what} counts tuples and must be whole",
+                hint=f"write {what} RANGE {amount} for a length",
+            )
         return as_rows(amount, node)
     return amount
 
 
 def _check_combination(
-    node: exp.Window, frame: Frame, slide: Rows | Duration | None, active: bool, emit: bool, latent: bool
+    node: exp.Window,
+    frame: Frame,
+    slide: Rows | Duration | Distance | None,
+    active: bool,
+    emit: bool,
+    latent: bool,
 ) -> None:
+    if (slide is not None or active) and frame.follows:
+        raise error_at(
+            node,
+            f"{'ACTIVE EXPIRATION' if active else 'SLIDE'} does not go with FOLLOWING",
+            hint="compute the window in a query in FROM (SELECT ...)",
+        )
+    if slide is not None and frame.until is not None and frame.preceding is None:
+        raise error_at(
+            node,
+            "SLIDE does not go with a window without a beginning that ends before the current tuple",
+            hint="compute the window in a query in FROM (SELECT ...), and slide outside",
+        )
+    if active and frame.until is not None:
+        raise error_at(
+            node,
+            "ACTIVE EXPIRATION needs a window that ends at the current tuple",
+            hint="write RANGE INTERVAL 5 MINUTES PRECEDING ACTIVE EXPIRATION",
+        )
     if active and slide is not None:
         raise error_at(
             node,

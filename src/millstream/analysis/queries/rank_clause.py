@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from sqlglot import exp
@@ -42,36 +42,56 @@ def is_of_instants(node: exp.Window, facts: StreamFacts | None, resolver: Resolv
     return any(column is not None and column.name.lower() == timestamp.lower() for column in columns)
 
 
+@dataclass(frozen=True)
+class RankArguments:
+    """A ranking function before OVER, with its arguments as they are written, and its distance or place."""
+
+    name: str
+    inner: exp.Expr
+    value: exp.Expr | None
+    default: exp.Expr | None
+    number: int
+    ignore_nulls: bool
+
+    @classmethod
+    def of(cls, node: exp.Window) -> RankArguments:
+        written = aggregate_name(node).lower()
+        name = _VALUES.get(written, written)
+        inner, ignore_nulls = _call_of(node)
+        arguments = list(inner.expressions)
+        if name in ("first_value", "last_value"):
+            ignore_nulls |= any(isinstance(flag, exp.Boolean) and bool(flag.this) for flag in arguments[1:])
+        if arguments and isinstance(arguments[0], exp.IgnoreNulls | exp.RespectNulls):
+            ignore_nulls |= isinstance(arguments[0], exp.IgnoreNulls)
+            arguments[0] = arguments[0].this
+        default = arguments[2] if name in _OTHER_ROWS and len(arguments) > 2 else None
+        value = arguments[0] if name not in _RANKS else None
+        return cls(name, inner, value, default, _number(name, arguments), ignore_nulls)
+
+
 def rank_call(
     node: exp.Window, type_: Type, resolver: Resolver, result: str, text: Callable[[exp.Expr], str]
 ) -> RankCall:
     """Resolve a ranking function with its window; the name of the ``result`` is that of its column."""
-    written = aggregate_name(node).lower()
-    name = _VALUES.get(written, written)
-    inner, ignore_nulls = _call_of(node)
+    given = RankArguments.of(node)
     order = node.args.get("order")
-    if order is None and name not in _OF_FRAMES:
+    if order is None and given.name not in _OF_FRAMES:
         raise error_at(
-            node, f"'{written}' needs an order", hint=f"write {text(inner)} OVER (ORDER BY ... DESC)"
+            node,
+            f"'{given.inner.name.lower()}' needs an order",
+            hint=f"write {text(given.inner)} OVER (ORDER BY ... DESC)",
         )
-    arguments = list(inner.expressions)
-    if name in ("first_value", "last_value"):
-        ignore_nulls |= any(isinstance(flag, exp.Boolean) and bool(flag.this) for flag in arguments[1:])
-    if arguments and isinstance(arguments[0], exp.IgnoreNulls | exp.RespectNulls):
-        ignore_nulls |= isinstance(arguments[0], exp.IgnoreNulls)
-        arguments[0] = arguments[0].this
-    default = arguments[2] if name in _OTHER_ROWS and len(arguments) > 2 else None
     return RankCall(
-        name,
+        given.name,
         type_,
         ColumnRef("", result, type_),
         tuple(resolver.resolve(part) for part in node.args.get("partition_by") or ()),
         tuple(order_key(part, resolver) for part in (order.expressions if order is not None else ())),
-        resolver.resolve(arguments[0]) if name not in _RANKS else None,
-        None if default is None else resolver.resolve(default),
-        _number(name, arguments),
-        ignore_nulls,
-        _frame(node, name, ordered=order is not None),
+        None if given.value is None else resolver.resolve(given.value),
+        None if given.default is None else resolver.resolve(given.default),
+        given.number,
+        given.ignore_nulls,
+        _frame(node, given.name, ordered=order is not None),
         text(node),
         span_of(node),
     )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
 from millstream.analysis.error_collector import error_at
-from millstream.analysis.queries.call_nodes import RankCall
+from millstream.analysis.queries.call_nodes import OverCall, RankCall
 from millstream.analysis.queries.name_resolver import Resolver
 from millstream.analysis.queries.rank_clause import (
     is_of_instants,
@@ -61,12 +61,15 @@ class RankingClauses:
         self.calls.append(call)
         return call.result
 
-    def resolve(self, outputs: list[Output], resolver: Resolver, *, has_over: bool) -> None:
-        """Resolve QUALIFY, and ORDER BY, LIMIT and OFFSET of reports or of the rows of an instant."""
+    def resolve(self, outputs: list[Output], resolver: Resolver, overs: Sequence[OverCall]) -> None:
+        """Resolve QUALIFY, and ORDER BY, LIMIT and OFFSET of reports or of the rows of an instant.
+
+        Calls along a stream are among ``overs``, to which QUALIFY may add.
+        """
         qualify = self.node.args.get("qualify")
         if qualify is not None:
             self.qualify = resolver.conditions(qualify.this, "QUALIFY")
-            if not self.calls and not has_over:
+            if not self.calls and not overs:
                 raise error_at(qualify, "QUALIFY without OVER", hint="use WHERE, or HAVING for aggregates")
         if self.checked_only or (self.facts is None and not self.has_windows):
             return

@@ -13,9 +13,11 @@ from millstream.analysis.queries.from_clause import facts_of
 from millstream.analysis.queries.group_clause import Sets, grouping_calls
 from millstream.analysis.queries.group_keys import GroupKeys
 from millstream.analysis.queries.name_resolver import Resolver, aggregate_name, is_aggregate_call
+from millstream.analysis.queries.named_windows import with_windows
 from millstream.analysis.queries.output_order import order_of_tuples, order_of_windows
-from millstream.analysis.queries.over_clause import analyse_over, check_together, refuse_on_table
+from millstream.analysis.queries.over_clause import analyse_over, check_together, emits_early, refuse_on_table
 from millstream.analysis.queries.ranking_clauses import RankingClauses
+from millstream.analysis.queries.ranks_along import is_rank_along, rank_along
 from millstream.analysis.queries.relation_kind import reads_relation, window_of
 from millstream.analysis.queries.resolved_expression import ColumnRef, Expr, of_column, part_of
 from millstream.analysis.queries.resolved_query import FromItem, GroupKey, JoinClause, Output, Select
@@ -32,8 +34,7 @@ from millstream.analysis.queries.window_bounds import WindowBounds, aggregates_a
 from millstream.analysis.queries.window_clause import StreamFacts
 from millstream.catalog.entries import Aggregate
 from millstream.errors import AnalysisError
-from millstream.quantity import Duration
-from millstream.syntax import nodes
+from millstream.quantity import Distance, Duration
 from millstream.syntax.spans import span_of
 from millstream.types import UNKNOWN, Field, Kind, Type
 from millstream.windows.window_properties import has_ends, slides
@@ -53,7 +54,7 @@ class SelectAnalyser:
         checked_only: bool = False,
         current: bool = False,
     ) -> None:
-        self.node = node
+        self.node = node = node if checked_only else with_windows(node)
         self.current = current
         """True if it is a part of a view, where aggregates are those of the content at every instant."""
 
@@ -183,8 +184,7 @@ class SelectAnalyser:
                 and not self.bounds.are_all_of(key.expr)
             ),
         ]
-        specs = (spec for item in self.node.expressions for spec in item.find_all(nodes.OverSpec))
-        if any(spec.args.get("emit") is not None for spec in specs):
+        if emits_early(self.node.expressions):
             resolver.aliases[COMPLETE.name] = of_column(COMPLETE)
         outputs: list[Output] = []
         for item in self.node.expressions:
@@ -197,7 +197,7 @@ class SelectAnalyser:
             resolver.aliases.setdefault(item.alias_or_name.lower(), Expr((), UNKNOWN))
         having = self.node.args.get("having")
         conditions = resolver.conditions(having.this, "HAVING") if having else ()
-        self.ranking.resolve(outputs, resolver, has_over=bool(self.overs))
+        self.ranking.resolve(outputs, resolver, self.overs)
         self._check_mistakes()
         if not outputs:
             raise error_at(self.node, "this SELECT has no columns")
@@ -218,8 +218,7 @@ class SelectAnalyser:
     def _scope(self) -> Scope:
         """Return the names that SELECT knows: where OVER emits early, ``complete`` is one of them."""
         scope = replace(self.resolver.scope, bound=lambda node: self.bounds.in_select(node, self.group_by))
-        windows = (window for item in self.node.expressions for window in item.find_all(exp.Window))
-        if self.facts is None or not any(map(_emits, windows)):
+        if self.facts is None or not emits_early(self.node.expressions):
             return scope
         if any(relation.fields and relation.find(COMPLETE.name) for relation in scope.relations):
             return scope  # it is a column already
@@ -294,9 +293,13 @@ class SelectAnalyser:
         """Take an aggregate call out of an expression, and put a column in its place."""
         if isinstance(node, exp.Window) and self.ranking.takes(node, self._inside_over()):
             return self.ranking.take(node, type_, self._inside_over(), self._written)
+        name = f"__agg{len(self.aggregates) + len(self.overs)}"
         if isinstance(node, exp.Window) and self.facts is not None:
             refuse_ranks(node, self.resolver)
-        name = f"__agg{len(self.aggregates) + len(self.overs)}"
+            if is_rank_along(node, self.resolver):
+                inner = self.resolver.with_aggregates(None, "inside OVER")
+                self.overs.append(rank_along(node, type_, self.facts, inner, name, self._written))
+                return self.overs[-1].call.result
         call = aggregate_call(node, type_, self.resolver, name, self._written)
         if isinstance(node, exp.Window):
             if self.facts is None:
@@ -453,16 +456,11 @@ class SelectAnalyser:
         A partial result has the instant of its emission, and what is made of the contents of windows that of
         its entering: when a window slides, another row comes, or one leaves.
         """
-        if any(isinstance(over.emit_every, Duration) for over in self.overs):
+        if any(isinstance(over.emit_every, Duration | Distance) for over in self.overs):
             return True
         asked = self.node.args.get("operation_modifiers") or self.node.args.get("distinct") is not None
         made = asked or self.ranking.is_asked or self._streams > 1 or self.aggregates or self.group_by
         return self.has_content and (bool(made) or any(map(slides, self.windows)))
-
-
-def _emits(window: exp.Window) -> bool:
-    spec = window.args.get("spec")
-    return isinstance(spec, nodes.OverSpec) and spec.args.get("emit") is not None
 
 
 def _condition_around(node: exp.Expr) -> exp.Expr:

@@ -19,7 +19,6 @@ _APART = "put the aggregate into a query of its own: FROM (SELECT ...)"
 _REFUSED = {
     "laterals": "LATERAL VIEW",
     "qualify": "QUALIFY",
-    "windows": "a WINDOW clause",
     "sort": "SORT BY",
     "cluster": "CLUSTER BY",
     "distribute": "DISTRIBUTE BY",
@@ -69,7 +68,7 @@ def refuse_other_windows(node: exp.Select, is_own: Callable[[exp.Window], bool])
     """Refuse Spark's windows beside those of the user's aggregates."""
     windows = [window for item in node.expressions for window in item.find_all(exp.Window)]
     others = [window for window in windows if not is_own(window)]
-    if others and len(others) < len(windows):
+    if others and (len(others) < len(windows) or node.args.get("windows")):
         raise error_at(
             others[0],
             "OVER with a built-in beside OVER with an aggregate of your own, on a table",

@@ -9,10 +9,11 @@ from sqlglot import exp
 from millstream.analysis.error_collector import error_at
 from millstream.analysis.queries.from_clause import length_on
 from millstream.analysis.queries.name_resolver import aggregate_name
+from millstream.analysis.queries.rank_clause import is_ranking
 from millstream.analysis.queries.resolved_query import ReadQuery, ReadStream
 from millstream.catalog.functions import FunctionKind, builtin
 from millstream.errors import AnalysisError
-from millstream.syntax.foreign_syntax import BESIDE_OVER, RANKED, WINDOW_FUNCTIONS
+from millstream.syntax.foreign_syntax import RANKED, WINDOW_FUNCTIONS
 from millstream.syntax.spans import span_of
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 _NOT_ON_STREAMS = (
     ("laterals", "LATERAL VIEW is not used", "call the generator in SELECT: SELECT explode(items) AS item"),
-    ("windows", "a WINDOW clause is not used", "write the window in OVER (...)"),
     ("sort", "SORT BY has no meaning", "a stream is ordered by its timestamp"),
     ("cluster", "CLUSTER BY has no meaning", None),
     ("distribute", "DISTRIBUTE BY has no meaning", None),
@@ -90,11 +90,11 @@ def refuse_ranks(node: exp.Window, resolver: Resolver) -> None:
     """Refuse functions of OVER that are no aggregates."""
     name = aggregate_name(node)
     known = None if resolver.catalog.has_aggregate(name) else builtin(name)
-    if known is not None and known.kind is not FunctionKind.AGGREGATE:
+    if known is not None and known.kind is not FunctionKind.AGGREGATE and not is_ranking(node, resolver):
         raise error_at(
             node,
             f"'{name}' is no aggregate, and on a stream only aggregates go with OVER",
-            hint=BESIDE_OVER.get(name.lower(), RANKED),
+            hint=RANKED,
         )
 
 

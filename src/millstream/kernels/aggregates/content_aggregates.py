@@ -306,11 +306,14 @@ def _linked(codes: Codes, count: int) -> Codes:
 
 @njit(cache=True)
 def _measure(windows: Parts, log: tuple[Codes, Integers], sizes: Integers) -> None:
-    """Count the elements of windows."""
+    """Count the elements of windows; one that ends at no row is empty."""
     _, starts, ends, _ = windows
     previous, offsets = log
     for i in range(len(starts)):
         row = np.int64(ends[i])
+        if row < 0:
+            sizes[i] = 0
+            continue
         size = offsets[row + 1] - offsets[row]
         while row != starts[i]:
             row = np.int64(previous[row])
@@ -328,7 +331,7 @@ def _lay_out(windows: Parts, log: tuple[Codes, Integers], sizes: Integers, out: 
         place += sizes[i]
         last = place
         row = np.int64(ends[i])
-        while True:
+        while row >= 0:
             for k in range(offsets[row + 1] - 1, offsets[row] - 1, -1):
                 last -= 1
                 out[last] = k

@@ -18,7 +18,7 @@ from millstream.kernels.aggregates.accumulator_selection import (
 )
 from millstream.kernels.core import arrow_buffers
 from millstream.kernels.core.buffers import NO_BYTES, Array, Codes, Integers
-from millstream.kernels.core.kernel import BEGINNING, Change, Frontier
+from millstream.kernels.core.kernel import BEGINNING, Change, Frontier, Tuples
 from millstream.kernels.core.key_table import KeyTable
 from millstream.kernels.core.state_chunks import Ledger, is_wasteful
 from millstream.kernels.core.time_order import as_order, earlier, from_order, order_of
@@ -41,7 +41,7 @@ class FrameAggregates:
         self._calls = calls
         self._panes = panes
         self._name = name
-        self._spans = list(dict.fromkeys((call.rows, call.range) for call in calls))
+        self._spans = list(dict.fromkeys(call.extent for call in calls))
         self._ledger = Ledger(name)
         self._types: pa.Schema | None = None
         self._is_float = False
@@ -53,7 +53,7 @@ class FrameAggregates:
         self._log = TupleLog()
         self._windows: list[Window] = [
             RangeWindow(range_ or 0) if rows is None else RowsWindow(self._rows(rows))
-            for rows, range_ in self._spans
+            for rows, range_, *_ in self._spans
         ]
         self._saved = 0
         """Number of rows of the log that snapshots have written."""
@@ -77,11 +77,7 @@ class FrameAggregates:
         With panes the tuples are their last ones.
         """
         tuples = requested.tuples
-        if self._types is None:
-            self._types = argument_types((call.aggregate for call in self._calls), tuples.columns.schema)
-            self._start_over()
-        self._frontier = frontier
-        self._is_float = tuples.time.dtype == np.float64
+        self._prepare(tuples, frontier)
         codes = self._keys.of(tuples.columns)
         order = as_order(tuples.time)
         parts = [
@@ -95,6 +91,14 @@ class FrameAggregates:
         results = self._ask(requested, codes, rows, starts)
         self._expire()
         return results
+
+    def _prepare(self, tuples: Tuples, frontier: Frontier) -> None:
+        """Note the types of arguments and of the time, and the frontier."""
+        if self._types is None:
+            self._types = argument_types((call.aggregate for call in self._calls), tuples.columns.schema)
+            self._start_over()
+        self._frontier = frontier
+        self._is_float = tuples.time.dtype == np.float64
 
     def _append(self, order: Integers, codes: Codes, parts: Sequence[Parts]) -> tuple[Codes, list[Codes]]:
         """Add rows to the log; return their numbers, and for each window the starts of the rows' windows."""
@@ -116,7 +120,7 @@ class FrameAggregates:
         measured: dict[tuple[int, int], Parts] = {}
         results = []
         for call, aggregate in zip(self._calls, self._aggregates, strict=True):
-            window = self._spans.index((call.rows, call.range))
+            window = self._spans.index(call.extent)
             asked = WindowBatch(
                 len(self._keys), codes, starts[window], rows, self._log.previous.view, NO_BYTES
             )
@@ -182,19 +186,23 @@ class FrameAggregates:
         added: dict[str, pa.Table] = {}
         fresh = self._saved + np.flatnonzero(self._is_live(self._saved))
         self._saved = len(self._log)
-        dropped: tuple[str, ...] = ()
-        if all(isinstance(window, RangeWindow) for window in self._windows) and len(self._log):
-            oldest = self._log.times.view[-max(self._live, 1)]
-            dropped = ledger.drop_before((int(oldest), 0))
-        if self._live == 0:
+        live = self._live
+        dropped = self._passed_chunks(live)
+        if live == 0:
             dropped += ledger.drop_all()
-        elif ledger.should_be_rewritten(len(fresh), self._live):
+        elif ledger.should_be_rewritten(len(fresh), live):
             dropped += ledger.drop_all()
             added = self._written(np.flatnonzero(self._is_live(0)))
         elif len(fresh):
             added = self._written(fresh)
         meta = {f"{self._name}-frontier": frontier_as_data(self._frontier), **ledger.meta()}
         return Change(added, dropped, meta)
+
+    def _passed_chunks(self, live: int) -> tuple[str, ...]:
+        """Return the names of chunks that have no row that is live."""
+        if not all(isinstance(window, RangeWindow) for window in self._windows) or not len(self._log):
+            return ()
+        return self._ledger.drop_before((int(self._log.times.view[-max(live, 1)]), 0))
 
     def _written(self, rows: Array) -> dict[str, pa.Table]:
         return self._ledger.add(self._export(rows), (int(self._log.times.view[rows[-1]]), 0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -11,7 +12,9 @@ import pyarrow as pa
 from millstream.kernels.aggregates.accumulator_selection import check
 from millstream.kernels.core.buffers import Array
 from millstream.kernels.core.kernel import Change, Frontier, Kernel, Tuples
+from millstream.kernels.over.following_frames import FollowingFrames
 from millstream.kernels.over.frame_aggregates import FrameAggregates
+from millstream.kernels.over.offset_frames import OffsetFrames
 from millstream.kernels.over.requested_results import RequestedResults
 from millstream.kernels.over.row_slots import WHOLE, RowSlots
 from millstream.kernels.over.running_aggregates import RunningAggregates
@@ -19,13 +22,17 @@ from millstream.kernels.over.time_slots import UNFIT, TimeSlots
 from millstream.kernels.specs import OverSpec, SlideSpec
 from millstream.windows.slot_panes import Panes
 
+_GROUPS = ("running", "sliding", "paned", "offset", "following")
+"""Ways to compute calls, each with a state of its own."""
+
 
 class OverAggregate(Kernel):
     """A kernel that takes tuples in order and adds a result of every call (semantics, section 5).
 
     With SLIDE only the last tuple of a slot is emitted, and with EMIT EVERY some others. Keys and values are
     in arrays over all partitions of the shard; the cost of a batch is proportional to its tuples, however
-    large windows are and however many partitions there are.
+    large windows are and however many partitions there are. If a frame ends after its tuple, all calls wait
+    for it.
     """
 
     def __init__(self, calls: tuple[OverSpec, ...], slide: SlideSpec | None = None) -> None:
@@ -33,13 +40,16 @@ class OverAggregate(Kernel):
         self._calls = calls
         self._slide = slide
         panes = _panes(calls, slide)
-        groups: dict[str, list[OverSpec]] = {"running": [], "paned": [], "sliding": []}
-        self._groups = [_group(call, panes) for call in calls]
+        groups: dict[str, list[OverSpec]] = {name: [] for name in _GROUPS}
+        follows = any(call.follows for call in calls)
+        self._groups = ["following" if follows else _group(call, panes) for call in calls]
         for call, group in zip(calls, self._groups, strict=True):
             groups[group].append(call)
         self._running = RunningAggregates(groups["running"])
         self._sliding = FrameAggregates(groups["sliding"], "log")
         self._paned = FrameAggregates(groups["paned"], "panes", panes)
+        self._offset = OffsetFrames(groups["offset"], "before")
+        self._following = FollowingFrames(groups["following"])
         self._filling: RowSlots | None = None
         self._holding: TimeSlots | None = None
         if slide is not None and (slide.rows or 0) > 1:
@@ -50,6 +60,12 @@ class OverAggregate(Kernel):
             self._holding = TimeSlots(slide, {call.aggregate.result: call.aggregate for call in calls})
 
     def process(self, tuples: Tuples, frontier: Frontier) -> Tuples:
+        if "following" in self._groups:
+            ready, results = self._following.results(tuples, frontier)
+            columns = ready.columns
+            for call, result in zip(self._calls, results, strict=True):
+                columns = columns.append_column(call.aggregate.result, result)
+            return replace(ready, columns=columns)
         if self._filling is not None:
             return self._of_slots(self._filling, tuples, frontier)
         if self._holding is not None:
@@ -91,6 +107,7 @@ class OverAggregate(Kernel):
         results = {
             "running": iter(self._running.results(requested, frontier) if "running" in self._groups else ()),
             "sliding": iter(self._sliding.results(requested, frontier) if "sliding" in self._groups else ()),
+            "offset": iter(self._offset.results(requested, frontier) if "offset" in self._groups else ()),
             "paned": iter(paned),
         }
         tuples = requested.tuples if requested.are_all else requested.tuples.take(requested.rows)
@@ -100,6 +117,8 @@ class OverAggregate(Kernel):
         return Tuples(columns, tuples.time, tuples.origin, tuples.number)
 
     def passes(self, frontier: Frontier) -> Frontier:
+        if "following" in self._groups:
+            return self._following.passes(frontier)
         return frontier if self._holding is None else self._holding.passes(frontier)
 
     @property
@@ -107,6 +126,8 @@ class OverAggregate(Kernel):
         parts: list[_Part | None] = [
             self._sliding if "sliding" in self._groups else None,
             self._paned if "paned" in self._groups else None,
+            self._offset if "offset" in self._groups else None,
+            self._following if "following" in self._groups else None,
             self._running if "running" in self._groups else None,
             self._filling,
             self._holding,
@@ -148,7 +169,7 @@ def _with(tuples: Tuples, name: str, column: pa.Array) -> Tuples:
 
 def _panes(calls: Iterable[OverSpec], slide: SlideSpec | None) -> Panes | None:
     """Return the panes that windows of rows share; None if there would be as many as tuples."""
-    sizes = [call.rows + 1 for call in calls if call.rows is not None]
+    sizes = [call.rows + 1 for call in calls if call.rows is not None and not call.is_offset]
     if slide is None or slide.rows is None or not sizes:
         return None
     panes = Panes.of(slide.rows, slide.emit, sizes)
@@ -156,6 +177,8 @@ def _panes(calls: Iterable[OverSpec], slide: SlideSpec | None) -> Panes | None:
 
 
 def _group(call: OverSpec, panes: Panes | None) -> str:
+    if call.is_offset:
+        return "offset"
     if call.is_unbounded:
         return "running"
     return "sliding" if call.rows is None or panes is None else "paned"

@@ -20,6 +20,7 @@ from millstream.kernels.kernel_specs import (
 from millstream.kernels.specs import AggregateSpec, OverSpec, OverUdaSpec, PaneSpec, SlideSpec, UdaSpec
 from millstream.physical.flow import Flow, named, passed
 from millstream.physical.node import Choice, Column, Role
+from millstream.physical.operators.over_lowering import LoweredCalls
 from millstream.physical.operators.udas import (
     content_spec,
     exploded,
@@ -72,19 +73,50 @@ def plan_over(
 
     ``complete`` says whether it is wanted to know which results are partial ones.
     """
-    groups: dict[tuple[str, ...], list[OverCall]] = {}
-    for call in node.calls:
-        groups.setdefault(tuple(expr.sql for expr in call.partition_by), []).append(call)
+    lowered = LoweredCalls.of(node.calls)
+    computed = [column for value in lowered.values.values() for column in value.columns()]
     passed = list(needed)
-    remaining = list(groups.values())
+    remaining = _stages(lowered)
     while remaining:
         calls = remaining.pop(0)
         later = [c for group in remaining for c in group]
-        refs = list(dict.fromkeys([*passed, *_columns(later)]))
+        made = {c.call.result for c in (*calls, *later)}
+        refs = dict.fromkeys([*passed, *_columns(later), *computed])
         marks = (marked or bool(remaining)) and flow.streaming
-        flow = _stage(stages, flow, calls, refs, marked=marks, complete=complete)
+        own = [ref for ref in refs if ref not in made]
+        flow = _stage(stages, flow, calls, own, marked=marks, complete=complete)
         passed += [call.call.result for call in calls]
-    return flow
+    if not lowered.values:
+        return flow
+    columns = [Column(ref.name, ref.type, of_column(ref), relation=ref.relation) for ref in needed]
+    for call in node.calls:
+        result = call.call.result
+        value = lowered.values.get(result) or of_column(result)
+        columns.append(Column(result.name, result.type, value))
+    columns += [Column(COMPLETE.name, BOOLEAN, of_column(COMPLETE))] if complete else []
+    return flow.map(lambda one: one.compute(tuple(columns)))
+
+
+def _stages(lowered: LoweredCalls) -> list[list[OverCall]]:
+    """Return the calls of each stage, which have the same partitions.
+
+    Nothing is computed from the results of those that wait for following tuples, so that they come late. If
+    there are several stages, those of user-defined aggregates are the last: they may return no row for a
+    tuple, or several, but all other calls see it once.
+    """
+    groups: dict[tuple[bool, int, tuple[str, ...]], list[OverCall]] = {}
+    several = len(lowered.levels) > 1 or len({_place(call) for call in lowered.levels[0]}) > 1
+    for number, level in enumerate(lowered.levels):
+        for call in level:
+            last, partition = _place(call)
+            user = several and call.call.user is not None
+            groups.setdefault((user, len(lowered.levels) if last else number, partition), []).append(call)
+    return [calls for _, calls in sorted(groups.items(), key=lambda group: group[0][:2])]
+
+
+def _place(call: OverCall) -> tuple[bool, tuple[str, ...]]:
+    """Tell whether a call waits for following tuples, and return its partitions."""
+    return call.frame.follows, tuple(expr.sql for expr in call.partition_by)
 
 
 def _stage(
@@ -151,12 +183,13 @@ class OverPlanner:
 
     def builtin(self, over: OverCall, aggregate: AggregateSpec) -> OverSpec:
         """Return an aggregate that kernels compute themselves."""
-        reach = over.frame.preceding
-        if reach is None:
-            return OverSpec(aggregate)
-        if isinstance(reach, Rows):
-            return OverSpec(aggregate, rows=reach.count)
-        return OverSpec(aggregate, range=self.units(reach))
+        frame = over.frame
+        until = 0 if frame.until is None else self.units(frame.until)
+        reach = None if frame.preceding is None else self.units(frame.preceding)
+        if frame.rows:
+            rows = None if reach is None else int(reach)
+            return OverSpec(aggregate, rows=rows, rows_until=int(until))
+        return OverSpec(aggregate, range=reach, range_until=until)
 
     def uda(self, over: OverCall, name: str, result: str) -> tuple[AnyBody, OverSpec | OverUdaSpec]:
         """Return a user's aggregate in the version that the semantics choose, and the body that is called."""

@@ -168,7 +168,8 @@ class OverAggregate(Node):
         slide, emit = self.calls[0].slide, self.calls[0].emit_every
         if not isinstance(slide, Rows):
             return None
-        reaches = [over.frame.preceding for over in self.calls if over.call.user is None]
+        plain = (over for over in self.calls if over.call.user is None and over.frame.until is None)
+        reaches = [over.frame.preceding for over in plain]
         sizes = [reach.count + 1 for reach in reaches if isinstance(reach, Rows)]
         return strategy(slide.count, emit.count if isinstance(emit, Rows) else None, sizes)
 
