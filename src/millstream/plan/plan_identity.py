@@ -349,7 +349,14 @@ _known(
         "time": s.timestamp,
         "promises": s.promises,
         "computed": s.computed,
+        "selection": s.selection,
     },
+)
+_known(entries.Selection, "selection", lambda s: {"of": s.stream, "steps": s.steps})
+_known(
+    entries.SelectStep,
+    "step",
+    lambda s: {"as": s.alias.lower(), "where": s.conditions, "columns": s.columns, "types": s.schema},
 )
 _known(
     entries.Table,

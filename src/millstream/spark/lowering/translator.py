@@ -60,8 +60,11 @@ class Sources:
             name = f"millstream.{stream.name}"
             self.metrics[name] = stream
             with _at(stream):
-                if isinstance(stream.origin, Registered) and key in self.frames:
-                    self._read[key] = classify(self.frames[key], stream, name)
+                if (
+                    isinstance(stream.origin, Registered)
+                    and (read := stream.read.name.lower()) in self.frames
+                ):
+                    self._read[key] = classify(self.frames[read], stream, name)
                 else:
                     self._read[key] = read_stream(stream, self.spark, self.read_port, name)
         return self._read[key]
