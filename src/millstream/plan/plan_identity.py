@@ -332,7 +332,7 @@ _known(
     "tuple slide",
     lambda w: _window(w, range=w.range, every=w.every, rank=w.by_rank),
 )
-_known(window_spec.NowWindow, "now", _window)
+_known(window_spec.NowWindow, "now", lambda w: _window(w, lag=w.lag))
 _known(window_spec.LandmarkWindow, "landmark", lambda w: _window(w, start=w.start, end=w.end, slide=w.slide))
 _known(window_spec.SessionWindow, "session", lambda w: _window(w, gap=w.gap))
 _known(window_spec.PredicateWindow, "predicate", lambda w: _window(w, start=w.start_when, end=w.end_when))
