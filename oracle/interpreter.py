@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from millstream.catalog import Catalog
-from millstream.catalog.entries import Rejected, Stream, View, source_columns
+from millstream.catalog.entries import Rejected, Stream, View
 from millstream.plan import nodes
 from millstream.plan.pattern_parts import is_searched
 from millstream.plan.relation_variance import maintained
@@ -15,13 +15,13 @@ from millstream.plan.time_attributes import timestamps
 from millstream.types import bound_type
 from oracle.errors import NotInterpreted
 from oracle.grouping import maintained_groups, window_aggregate, window_rows
-from oracle.inputs import Arrivals, Input, row_values
+from oracle.inputs import Arrivals, Input
 from oracle.instants import Rows, States, common_time, to_stream
 from oracle.lifetimes import Varying, varying
 from oracle.operators import filter_, grouping_sets, project, rename, stream_union, table_join
 from oracle.patterns.pattern_search import matches, returned
 from oracle.relations import Record, Relation, in_order, is_final
-from oracle.scans import Scanned, computed_values, scan
+from oracle.scans import Scanned, computed_values, scan, stream_of_rows
 from oracle.values.points import from_point, within
 from oracle.values.values import Value
 from oracle.windows.bracket_windows import windowed
@@ -128,7 +128,7 @@ class _Interpreter:
         return self._scan(entry, node.alias).rejected(node.stream, origin.reason, self._ended)
 
     def _scan(self, stream: Stream, alias: str) -> Scanned:
-        given = self._inputs.get(stream.read.name.lower())
+        given = self._inputs.get(stream.name.lower())
         if not isinstance(given, Arrivals):
             raise ValueError(f"there is no input for the stream '{stream.name}': give it Arrivals")
         scanned = scan(stream, given, self._sources, alias)
@@ -145,9 +145,13 @@ class _Interpreter:
             raise ValueError(f"there is no input for the table '{name}': give it a list of rows")
         if schema is None:
             raise NotInterpreted(f"the table '{name}', whose columns only Spark knows")
-        fields = source_columns(schema, node.table.computed)
-        rows = enumerate(computed_values(row_values(row, fields, name), node.table)[0] for row in given)
+        rows = enumerate(computed_values(row, node.table)[0] for row in given)
         return Relation(node.schema, [Record(values, None, (number,)) for number, values in rows])
+
+    def table_stream(self, node: nodes.TableStream) -> Relation:
+        """Return rows in the order of a column, as a stream that has ended."""
+        self._sources += 1
+        return stream_of_rows(node, self.interpret(node.input), self._sources - 1)
 
     # ------------------------------------------------------------ operators
 
@@ -247,6 +251,7 @@ def _has_window(node: nodes.Node) -> bool:
 _NODES: dict[type, Callable[[_Interpreter, Any], Relation]] = {
     nodes.StreamScan: _Interpreter.stream_scan,
     nodes.TableScan: _Interpreter.table_scan,
+    nodes.TableStream: _Interpreter.table_stream,
     nodes.Rename: _Interpreter.rename,
     nodes.Project: _Interpreter.project,
     nodes.Filter: _Interpreter.filter,

@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 
 from millstream.analysis.queries.resolved_expression import ColumnRef, Expr
 from millstream.catalog.entries import Stream, Table, TimestampKind, source_columns
-from millstream.types import TIMESTAMP, Field
+from millstream.plan import nodes
+from millstream.types import TIMESTAMP
 from oracle.disorder_promises import Promised, promised_attributes
 from oracle.errors import Failure
 from oracle.inputs import Arrivals, Heartbeat, checked, row_values
 from oracle.relations import TIMESTAMP_ITSELF, Attribute, Frontier, Record, Relation, attribute_of, slowest
 from oracle.values.casts import cast
-from oracle.values.expressions import compiled, holds
+from oracle.values.expressions import compiled
 from oracle.values.points import Instant, Point, at, to_point
 from oracle.values.texts import record_text
 from oracle.values.values import Value
@@ -34,8 +35,6 @@ class Scanned:
     late: list[Record] = field(default_factory=list)
     bad: list[tuple[Record, str]] = field(default_factory=list)
     frontiers: dict[Attribute, Frontier] = field(default_factory=dict)
-    given: dict[tuple[int, ...], tuple[Value, ...]] = field(default_factory=dict)
-    """The columns of the source of each bad record."""
 
     def tuples(self, ended: bool) -> Relation:
         """Return the stream itself."""
@@ -61,9 +60,9 @@ class Scanned:
         return tuple(ColumnRef(self.alias, f.name, f.type) for f in stream.schema)
 
     def _as_text(self, record: Record, reason: str) -> Record:
-        read = self.stream.read
-        fields = source_columns(read.schema, read.computed)
-        text = record_text(self.given[record.order], fields)
+        computed = {column.name for column in self.stream.computed}
+        read = [i for i, one in enumerate(self.stream.schema) if one.name not in computed]
+        text = record_text([record.values[i] for i in read], [self.stream.schema[i] for i in read])
         return Record((text, reason), None, record.order, record.stamp)
 
 
@@ -78,6 +77,25 @@ def scan(stream: Stream, arrivals: Arrivals, source: int, alias: str) -> Scanned
     if stream.timestamp.kind is TimestampKind.LATENT:
         scanned.frontiers |= _frontiers_by_stamp(scanned.on_time)
     return scanned
+
+
+def stream_of_rows(node: nodes.TableStream, rows: Relation, source: int) -> Relation:
+    """Return the rows of a table as a stream that has ended, in the order of a column."""
+    place = rows.schema.index(node.column)
+    type_ = node.column.type
+    timed: list[tuple[Point, tuple[Value, ...]]] = []
+    for record in rows.records:
+        point = to_point(record.values[place], type_)
+        if point is None:
+            raise Failure(f"a row has no place in the order of '{node.column.name}'")
+        timed.append((point, record.values))
+    timed.sort(key=lambda row: row[0])
+    records = [Record(values, point, (source, 0, number)) for number, (point, values) in enumerate(timed)]
+    frontiers: dict[Attribute, Frontier] = {}
+    if timed:
+        newest = (at(timed[-1][0]), (source, 0))
+        frontiers = dict.fromkeys((TIMESTAMP_ITSELF, attribute_of(node.column)), newest)
+    return Relation(rows.schema, records, type_, ended=True, frontiers=frontiers)
 
 
 def _frontiers_by_stamp(records: Sequence[Record]) -> dict[Attribute, Frontier]:
@@ -95,15 +113,9 @@ def _scan_partition(
         if isinstance(arrival, Heartbeat):
             _heartbeat(stream, attributes, arrival)
             continue
-        read = stream.read
-        given = row_values(arrival.values, source_columns(read.schema, read.computed), read.name)
+        values, failure = computed_values(arrival.values, stream)
         stamp = to_point(checked(arrival.stamp, TIMESTAMP, stream.name), TIMESTAMP)
         order = (*origin, offset)
-        selected = selected_values(given, stream)
-        if selected is None:
-            continue
-        values, failure = selected
-        scanned.given[order] = given
         if failure is not None:
             scanned.bad.append((Record(values, None, order, stamp), failure))
             continue
@@ -128,58 +140,28 @@ def _scan_partition(
     return _promises(scanned, attributes)
 
 
-Computed = tuple[tuple[Value, ...], str | None]
-"""The columns of a tuple, and the reason if one cannot be computed."""
-
-
-def computed_values(given: Sequence[Value], relation: Stream | Table) -> Computed:
-    """Return the columns of a row, computed ones included."""
+def computed_values(
+    given_values: Mapping[str, Value], relation: Stream | Table
+) -> tuple[tuple[Value, ...], str | None]:
+    """Return the columns of a row, computed ones included, and the reason if one cannot be computed."""
     schema = relation.schema or ()
     computed = {column.name: column.expr for column in relation.computed}
+    given = iter(row_values(given_values, source_columns(schema, relation.computed), relation.name))
     values: list[Value] = []
-    failures: list[str] = []
-    rest = iter(given)
+    failure = None
     for i, one in enumerate(schema):
+        expr = computed.get(one.name)
+        if expr is None:
+            values.append(next(given))
+            continue
+        assert isinstance(expr, Expr)
         before = [ColumnRef("", f.name, f.type) for f in schema[:i]]
-        is_given = one.name not in computed
-        values.append(next(rest) if is_given else _attempt(computed[one.name], one, before, values, failures))
-    return tuple(values), next(iter(failures), None)
-
-
-def selected_values(given: Sequence[Value], stream: Stream) -> Computed | None:
-    """Return the columns of a tuple behind the query of its stream; None if the query leaves it out."""
-    values, failure = computed_values(given, stream.read)
-    if stream.selection is None or failure is not None:
-        return values, failure
-    schema = stream.read.schema
-    for step in stream.selection.steps:
-        before = [ColumnRef(step.alias, f.name, f.type) for f in schema]
-        for condition in step.conditions:
-            assert isinstance(condition, Expr)
-            try:
-                if not holds(condition, before)(values):
-                    return None
-            except Failure:
-                return values, "the condition of the stream's query cannot be computed"
-        failures: list[str] = []
-        columns = zip(step.columns, step.schema, strict=True)
-        values = tuple(_attempt(one.expr, field_, before, values, failures) for one, field_ in columns)
-        if failures:
-            return values, failures[0]
-        schema = step.schema
-    return values, None
-
-
-def _attempt(
-    expr: object, field_: Field, before: list[ColumnRef], values: Sequence[Value], failures: list[str]
-) -> Value:
-    """Return the value of a column; NULL, and a reason, if it cannot be computed."""
-    assert isinstance(expr, Expr)
-    try:
-        return cast(compiled(expr, before)(values), expr.type, field_.type)
-    except Failure:
-        failures.append(f"column '{field_.name}' cannot be computed")
-        return None
+        try:
+            values.append(cast(compiled(expr, before)(values), expr.type, one.type))
+        except Failure:
+            failure = failure or f"column '{one.name}' cannot be computed"
+            values.append(None)
+    return tuple(values), failure
 
 
 def _timestamp(stream: Stream, values: tuple[Value, ...]) -> tuple[Point | None, str | None]:

@@ -273,7 +273,7 @@ LEFT_OUT = {
         "bad_into",
         "place",
     },  # what becomes of tuples that count nowhere
-    entries.Table: {"place"},
+    entries.Table: {"place", "order"},  # a plan has the column where it needs an order
     entries.View: {"definition", "arrangement", "maintained"},  # a view has a checkpoint of its own
     entries.Derived: {"definition", "is_bounded"},
     entries.Rejected: {"is_bounded"},

@@ -296,6 +296,8 @@ class _RowElaborator(Elaborator):
     def called(self, name: str, node: exp.Expr, written: Sequence[exp.Expr]) -> typed_nodes.Expr:
         if name in ("current_timestamp", "now") and not written:
             return typed_nodes.Constant(CLOCK.get(), TIMESTAMP)
+        if name == "raise_error":
+            return typed_nodes.Call(name, (self.as_(written[0], STRING),), STRING)
         function = FUNCTIONS_OF_ROWS.get(name)
         if function is None or self._catalog.function(name) is not None:
             return super().called(name, node, written)

@@ -183,7 +183,7 @@ def _branch(node: nodes.Branch) -> str:
 @label.register
 def _output(node: nodes.Output) -> str:
     order = ["time", *(_text(c.expr).removeprefix(_HIDDEN) for c in node.sorting if c.expr is not None)]
-    return f"order by {', '.join(order)}" if node.streaming else ""
+    return f"order by {', '.join(order)}" if node.streaming or node.stored else ""
 
 
 # ------------------------------------------------------------ stages

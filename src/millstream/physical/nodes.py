@@ -173,12 +173,9 @@ class Lookup(PhysicalNode):
     right: PhysicalNode
     kind: str
     condition: Expr | None
+    stream_is_left: bool
     marked: bool = False
     signed: bool = False
-
-    @property
-    def stream_is_left(self) -> bool:
-        return self.left.streaming
 
     @cached_property
     def layout(self) -> Layout:
@@ -423,9 +420,10 @@ class Branch(PhysicalNode):
 
 @dataclass(frozen=True)
 class Output(PhysicalNode):
-    """The result of a query."""
+    """The result of a query; that of ``stored`` streams is put in the order of time when it is complete."""
 
     input: PhysicalNode
+    stored: bool = False
 
     @property
     def layout(self) -> Layout:

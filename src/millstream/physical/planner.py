@@ -20,7 +20,7 @@ from millstream.physical.operators.over import expressions_of, plan_over
 from millstream.physical.operators.pattern import plan_pattern, values_of
 from millstream.physical.operators.rank import plan_rank
 from millstream.physical.operators.relations import RelationStages
-from millstream.physical.operators.tables import plan_table_operator, timed, whole_table
+from millstream.physical.operators.tables import TABLE_OPERATORS, plan_table_operator, whole_table
 from millstream.physical.operators.window import plan_stream_udas, plan_window, plan_window_rows
 from millstream.physical.programs import Programs
 from millstream.physical.sources import bad_records_of, scan_of
@@ -80,7 +80,7 @@ class Planner:
         flow = self.flow(node, RequiredOutput())
         if flow.late_pending or any(one.marked for one in flow.inputs):
             flow = self.stages.settled(flow, node.schema, marked=False)
-        return physical.Output(merged(flow))
+        return physical.Output(merged(flow), stored=node.streaming and not flow.streaming)
 
     def table(self, table: Table | View) -> physical.TableScan:
         """Return the scan of a table or view; a derived one has the plan of its definition."""
@@ -116,7 +116,7 @@ class Planner:
                 return self._union(node, required)
             case nodes.Windowed():
                 return self._windowed(node, required)
-            case nodes.InOrder() | nodes.Arranged() | nodes.Distinct() | nodes.WindowSetOperation():
+            case _ if isinstance(node, TABLE_OPERATORS):
                 return plan_table_operator(node, self.flow, required)
             case nodes.WindowAggregate(input=nodes.InOrder() as source) if all(
                 call.user is None for call in node.aggregates
@@ -254,11 +254,6 @@ class Planner:
 
     def _windowed(self, node: nodes.Windowed, required: RequiredOutput) -> Flow:
         flow = self.flow(node.input, required)
-        if not node.streaming:
-            # A table has no timestamp of its own: the window's attribute is it.
-            name = (node.window.attribute or "").lower()
-            time = next(c for c in node.input.schema if c.name.lower() == name)
-            flow = flow.map(lambda one: timed(one, of_column(time)))
         if ends_with_the_input(node.window):
             flow = flow.map(FlowInput.counted)
         beside = attribute_beside_time(node)
@@ -323,7 +318,9 @@ class Planner:
 
         def looked_up(one: FlowInput) -> FlowInput:
             sides = (one.node, table) if streams is left else (table, one.node)
-            return replace(one, node=physical.Lookup(*sides, node.kind, node.condition, marked))
+            return replace(
+                one, node=physical.Lookup(*sides, node.kind, node.condition, streams is left, marked)
+            )
 
         return streams.map(looked_up)
 

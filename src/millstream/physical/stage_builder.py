@@ -124,7 +124,7 @@ class StageBuilder:
         """Keep the first tuples in the order of the stream; with ``ends`` they end the query."""
         refs = tuple(schema)
         kernels = (ReorderSpec(), StreamLimitSpec(limit, offset, ends))
-        draft = StageDraft(self.shipped(flow, refs), kernels=kernels, marked=marked and flow.streaming)
+        draft = StageDraft(self.shipped(flow, refs), kernels=kernels, marked=marked)
         node = named(self.build(flow, draft), [(ref, f"c{i}") for i, ref in enumerate(refs)])
         return Flow((passed(flow, node, marked=draft.marked),))
 
@@ -177,7 +177,7 @@ class StageBuilder:
             draft.time or sources[0].time[0].type,
             draft.late,
             ordered=draft.marked or not draft.regroups,
-            marked=draft.marked and flow.streaming,
+            marked=draft.marked,
             pattern=draft.pattern,
             notes=draft.notes,
         )

@@ -161,6 +161,7 @@ _known(nodes.Filter, "filter", lambda n: {"where": n.conditions})
 _known(nodes.Project, "project", lambda n: {"outputs": n.outputs})
 _known(nodes.TableJoin, "join with table", lambda n: {"type": n.kind, "on": n.condition})
 _known(nodes.InOrder, "in order", lambda n: {"by": n.column})
+_known(nodes.TableStream, "table as a stream", lambda n: {"by": n.column})
 _known(nodes.Arranged, "sort", lambda n: {"by": n.arrangement})
 _known(
     nodes.StreamUnion, "union of streams", lambda n: {"fields": n.fields, "all": n.all, "latent": n.latent}
@@ -332,7 +333,7 @@ _known(
     "tuple slide",
     lambda w: _window(w, range=w.range, every=w.every, rank=w.by_rank),
 )
-_known(window_spec.NowWindow, "now", lambda w: _window(w, lag=w.lag))
+_known(window_spec.NowWindow, "now", _window)
 _known(window_spec.LandmarkWindow, "landmark", lambda w: _window(w, start=w.start, end=w.end, slide=w.slide))
 _known(window_spec.SessionWindow, "session", lambda w: _window(w, gap=w.gap))
 _known(window_spec.PredicateWindow, "predicate", lambda w: _window(w, start=w.start_when, end=w.end_when))
@@ -349,14 +350,7 @@ _known(
         "time": s.timestamp,
         "promises": s.promises,
         "computed": s.computed,
-        "selection": s.selection,
     },
-)
-_known(entries.Selection, "selection", lambda s: {"of": s.stream, "steps": s.steps})
-_known(
-    entries.SelectStep,
-    "step",
-    lambda s: {"as": s.alias.lower(), "where": s.conditions, "columns": s.columns, "types": s.schema},
 )
 _known(
     entries.Table,

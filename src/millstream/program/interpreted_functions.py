@@ -8,7 +8,7 @@ import struct
 from collections.abc import Callable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from functools import lru_cache
-from typing import Any
+from typing import Any, NoReturn
 
 from millstream.ir.value_kinds import LIMITS, WORD, kind_of
 from millstream.program.failures import CONVERSION, DIVISION, MESSAGES, OVERFLOW, OutsideError
@@ -330,7 +330,12 @@ def _padded(text: str, length: int, filling: str, left: bool) -> str:
     return padding + text if left else text + padding
 
 
+def _raise(message: str) -> NoReturn:
+    raise OutsideError(message)
+
+
 FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "raise_error": _raise,
     "concat": lambda *parts: "".join(parts),
     "upper": str.upper,
     "lower": str.lower,

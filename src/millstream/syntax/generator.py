@@ -53,6 +53,7 @@ class EslGenerator(PlainSqlGenerator):
             (
                 self.created(expression, "TABLE"),
                 f" ({self.listed(columns)})" if columns else "",
+                self.clause(expression, "order_by", "ORDER BY"),
                 self.sourced(expression),
                 self.clause(expression, "refresh", "REFRESH EVERY"),
                 self.clause(expression, "query", "AS"),

@@ -41,6 +41,7 @@ class CreateTable(Statement):
     arg_types = {
         "this": True,
         "columns": False,
+        "order_by": False,
         "format": False,
         "options": False,
         "refresh": False,

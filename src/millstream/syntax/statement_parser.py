@@ -210,9 +210,11 @@ class EslParser(AggregateParser):
             if self.take("REFRESH"):
                 self.expect("EVERY")
                 self.set_once(node, "refresh", self.quantity("REFRESH EVERY"), clause)
+            elif self.words("ORDER", "BY"):
+                self.set_once(node, "order_by", self.column("a column"), clause)
             elif not self._source_clause(node):
-                hint = "its clauses are USING format, OPTIONS (...), REFRESH EVERY and AS query"
-                self._fail_in("CREATE TABLE", ("USING", "OPTIONS", "REFRESH", "AS"), hint)
+                hint = "its clauses are ORDER BY, USING format, OPTIONS (...), REFRESH EVERY and AS query"
+                self._fail_in("CREATE TABLE", ("ORDER", "USING", "OPTIONS", "REFRESH", "AS"), hint)
         return self.spanned(node, first)
 
     def _sink(self, first: Token) -> nodes.CreateSink:

@@ -97,15 +97,13 @@ class TupleSlideWindow(Window):
 
 @dataclass(frozen=True)
 class NowWindow(Window):
-    """The current instant, or the one that is ``lag`` ago."""
-
-    lag: Duration | Distance | None = None
+    """The current instant."""
 
     def wid_type(self, edge: Type) -> Type:
         return edge
 
     def headline(self) -> str:
-        return f"NOW LAG {self.lag}" if self.lag else "NOW"
+        return "NOW"
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -298,7 +299,7 @@ class _PatternAnalyser:
             return None
         timestamp = Timestamp(self.facts.timestamp.kind, stamped, self.facts.timestamp.type)
         promised = frozenset({stamped.lower()} if stamped else ())
-        return StreamFacts(timestamp, promised, self.facts.bounded)
+        return replace(self.facts, timestamp=timestamp, promised=promised)
 
     def _is_timestamp(self, node: exp.Expr | None) -> bool:
         """Tell whether an expression is the timestamp of the last tuple of a match."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
+
 from sqlglot import exp
 
 from millstream.analysis.error_collector import error_at
@@ -16,14 +19,14 @@ from millstream.analysis.queries.resolved_query import (
 from millstream.analysis.queries.scope import ScopeRelation
 from millstream.analysis.queries.window_clause import ROW_NUM, StreamFacts
 from millstream.analysis.types.quantities import example
-from millstream.catalog.entries import Derived, Rejected, Stream, Timestamp, TimestampKind
-from millstream.errors import AnalysisError
+from millstream.catalog.entries import Derived, Rejected, Stream, Table, Timestamp, TimestampKind
+from millstream.errors import AnalysisError, Span
 from millstream.syntax import nodes
 from millstream.syntax.spans import span_of
 from millstream.types import TIMESTAMP, UNKNOWN, Field
 from millstream.windows.window_spec import Window
 
-_MAKE_A_STREAM = "make a stream of it: CREATE STREAM s (...) ORDER BY column USING ..."
+_ORDER_A_TABLE = "declare its order: CREATE TABLE t (...) ORDER BY column USING ..."
 
 
 def tables_of(node: exp.Select) -> list[exp.Expr]:
@@ -49,8 +52,10 @@ def facts_of(item: FromItem) -> StreamFacts | None:
     match item:
         case ReadStream():
             return facts_of_stream(item.stream)
-        case ReadQuery():
-            return item.query.facts
+        case ReadQuery(query=query) if query.facts is not None:
+            return query.facts
+        case ReadTable(order=Timestamp() as order) | ReadQuery(order=Timestamp() as order):
+            return StreamFacts(order, frozenset(), bounded=True, stored=True)
         case _:
             return None
 
@@ -69,39 +74,51 @@ def is_declared(item: FromItem) -> bool:
     return isinstance(item, ReadStream) and not isinstance(item.stream.origin, Derived | Rejected)
 
 
-def with_window(item: FromItem, window: Window) -> FromItem:
-    match item:
-        case ReadStream():
-            return ReadStream(item.alias, item.stream, window, item.span)
-        case ReadQuery():
-            return ReadQuery(item.alias, item.query, window, item.span)
-        case ReadTable():
-            raise AnalysisError(
-                f"a window on the table '{item.alias}' is not possible yet",
-                span=item.span,
-                hint=_MAKE_A_STREAM,
-            )
+def with_window(item: FromItem, window: Window, order: Timestamp | None = None) -> FromItem:
+    """Return an item with its window; rows of tables get an order."""
+    if isinstance(item, ReadStream) or order is None:
+        return replace(item, window=window)
+    return replace(item, window=window, order=order)
 
 
-def order_of_table(bracket: nodes.StreamWindow, relation: ScopeRelation) -> StreamFacts:
-    """Return a table as a stream, with the order that the window names."""
+def order_of_table(bracket: nodes.StreamWindow, item: FromItem, relation: ScopeRelation) -> StreamFacts:
+    """Return a table as a stream, in the order that it is declared with or that the window names."""
     attribute = bracket.args.get("wattr") or bracket.args.get("rattr")
-    if attribute is None:
+    declared = item.table.order if isinstance(item, ReadTable) and isinstance(item.table, Table) else None
+    if attribute is not None and attribute.name.lower() == ROW_NUM and relation.find(ROW_NUM) is None:
+        raise error_at(
+            attribute,
+            f"'{relation.alias}' is a table, whose rows do not arrive",
+            hint="count rows in the order of a column: [ROWS n SLIDE m]",
+        )
+    name = declared or (attribute.name if attribute is not None else None)
+    if name is None:
         by_attribute = bracket.kind in ("RANGE", "TUMBLE", "LANDMARK", "UNBOUNDED", "SESSION")
         raise error_at(
             bracket,
             f"'{relation.alias}' is a table and has no order of its own",
-            hint="name the attribute: [RANGE r SLIDE s WATTR a]" if by_attribute else _MAKE_A_STREAM,
+            hint="name the attribute: [RANGE r SLIDE s WATTR a]" if by_attribute else _ORDER_A_TABLE,
         )
-    column = relation.find(attribute.name)
-    if column is None and attribute.name.lower() == ROW_NUM:
-        raise error_at(
-            attribute,
-            f"'{relation.alias}' is a table, whose rows do not arrive in any order",
-            hint=_MAKE_A_STREAM,
+    column = relation.find(name)
+    timestamp = Timestamp(TimestampKind.EXTERNAL, name, column.type if column else UNKNOWN)
+    return StreamFacts(timestamp, frozenset(), bounded=True, stored=True)
+
+
+def refuse_tables_beside_streams(items: Iterable[FromItem], span: Span | None) -> None:
+    """Refuse windows on tables beside streams: rows of a table are all there before the first tuple comes."""
+    known = [(item, facts) for item in items if (facts := facts_of(item)) is not None]
+    stored = [item for item, facts in known if facts.stored]
+    if stored and len(stored) < len(known):
+        raise AnalysisError(
+            f"'{stored[0].alias}' is a table with a window, beside a stream",
+            span=stored[0].span or span,
+            hint="read it without a window, or as a stream: CREATE STREAM ... ORDER BY column USING ...",
         )
-    timestamp = Timestamp(TimestampKind.EXTERNAL, attribute.name, column.type if column else UNKNOWN)
-    return StreamFacts(timestamp, frozenset(), bounded=True)
+
+
+def is_true(node: exp.Expr) -> bool:
+    """Tell whether a condition is the literal TRUE, which the parser also adds to a join without ON."""
+    return isinstance(node, exp.Boolean) and bool(node.this)
 
 
 def searched(table: nodes.StreamTable | nodes.StreamSubquery) -> str:

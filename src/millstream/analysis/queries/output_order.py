@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from millstream.analysis.queries.resolved_expression import ColumnRef
 from millstream.analysis.queries.resolved_query import Output
 from millstream.analysis.queries.scope import Scope
 from millstream.analysis.queries.window_clause import StreamFacts
@@ -22,18 +21,18 @@ def order_of_windows(
     """Return the order of results of windows."""
     if isinstance(window, RowWindow):
         # Its bounds are numbers of rows: the result has the time of the tuple that completes it.
-        return StreamFacts(replace(facts.timestamp, column=None), frozenset(), facts.bounded)
+        return replace(facts, timestamp=replace(facts.timestamp, column=None), promised=frozenset())
     if window.emit_every is not None:
         # What is reported early has the instant at which it is, not the end of its window.
         timestamp = Timestamp(TimestampKind.EXTERNAL, None, _edge_type(scope, facts))
-        return StreamFacts(timestamp, frozenset(), facts.bounded)
+        return replace(facts, timestamp=timestamp, promised=frozenset())
     ends = {
         r.bound(field.name) for r in scope.relations for field in r.implicit if field.name == "window_end"
     }
     end = next((o for o in outputs if o.expr.column in ends), None)
     type_ = _edge_type(scope, facts) if end is None else end.expr.type
     timestamp = Timestamp(TimestampKind.EXTERNAL, end.name if end else None, type_)
-    return StreamFacts(timestamp, _names(timestamp), facts.bounded)
+    return replace(facts, timestamp=timestamp, promised=_names(timestamp))
 
 
 def order_of_tuples(
@@ -47,22 +46,7 @@ def order_of_tuples(
     timestamp = Timestamp(facts.timestamp.kind, column, facts.timestamp.type)
     # What is promised about other attributes holds while tuples pass as they were read.
     promised = {selected[name].lower() for name in facts.promised if name in selected} if unchanged else set()
-    return StreamFacts(timestamp, frozenset(promised) | _names(timestamp), facts.bounded)
-
-
-def order_of_instants(
-    outputs: Sequence[Output], facts: StreamFacts, instants: Collection[ColumnRef]
-) -> StreamFacts:
-    """Return the order of rows that are made of tuples of one instant, which some columns hold."""
-    held = (
-        output
-        for output in outputs
-        if (column := output.expr.column) is not None
-        and ColumnRef(column.relation.lower(), column.name.lower()) in instants
-    )
-    name = next((output.name for output in held), None)
-    timestamp = Timestamp(TimestampKind.EXTERNAL, name, facts.timestamp.type)
-    return StreamFacts(timestamp, _names(timestamp), facts.bounded)
+    return replace(facts, timestamp=timestamp, promised=frozenset(promised) | _names(timestamp))
 
 
 def common_order(facts: Iterable[StreamFacts], span: Span | None, *, maintained: bool) -> Type:

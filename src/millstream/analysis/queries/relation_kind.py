@@ -10,7 +10,6 @@ from millstream.analysis.queries.resolved_query import (
     FromItem,
     Query,
     ReadQuery,
-    ReadStream,
     Select,
     SetOperation,
 )
@@ -26,7 +25,6 @@ def is_relation(query: Query) -> bool:
                 query.facts is not None
                 and query.to_stream is None
                 and not query.is_ranked
-                and not query.implied
                 and takes_relations(query)
                 and any(reads_relation(item, query.items()) for item in query.items())
                 and not _is_reported(query)
@@ -73,7 +71,7 @@ def reads_relation(item: FromItem, items: Iterable[FromItem]) -> bool:
 
 
 def window_of(item: FromItem) -> Window | None:
-    return item.window if isinstance(item, ReadStream | ReadQuery) else None
+    return item.window
 
 
 def _only_grows(query: Query) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from millstream.analysis.queries.call_nodes import AggregateCall, OrderKey, OverCall, RankCall
 from millstream.analysis.queries.resolved_expression import ColumnRef, Expr, all_of
 from millstream.analysis.queries.window_clause import StreamFacts
-from millstream.catalog.entries import Stream, Table, View
+from millstream.catalog.entries import Stream, Table, Timestamp, View
 from millstream.errors import Span
 from millstream.ir.pattern import Pattern
 from millstream.types import STRING, Field
@@ -40,8 +40,12 @@ class ReadStream:
 
 @dataclass(frozen=True)
 class ReadTable:
+    """A table; with a window its rows are a stream in the ``order`` of a column."""
+
     alias: str
     table: Table | View
+    window: Window | None = None
+    order: Timestamp | None = None
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
@@ -52,6 +56,8 @@ class ReadQuery:
     alias: str
     query: Query
     window: Window | None = None
+    order: Timestamp | None = None
+    """The order of a query over tables with a window."""
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
@@ -71,17 +77,6 @@ class JoinClause:
     def condition(self) -> Expr | None:
         """All of them as one."""
         return all_of(self.conditions)
-
-
-@dataclass(frozen=True)
-class Unmatched:
-    """The tuples of a stream that meet none of another one: windows and conditions when their time is up."""
-
-    stream: str
-    other: str
-    kept: Window
-    met: Window
-    conditions: tuple[Expr, ...]
 
 
 # ---------------------------------------------------------------- patterns
@@ -187,10 +182,6 @@ class Select:
     arrangement: Arrangement | None = None
     current: bool = False
     """True if an aggregate over a window is that of its content at every instant, as in a view."""
-    implied: bool = False
-    """True if conditions imply the windows: then the result is a stream."""
-    unmatched: tuple[Unmatched, ...] = ()
-    """Rows of an outer join by timestamps, besides the pairs."""
     facts: StreamFacts | None = None
     span: Span | None = field(default=None, compare=False, repr=False)
 

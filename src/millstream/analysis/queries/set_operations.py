@@ -46,9 +46,15 @@ def united_facts(
     if left.facts is None or right.facts is None:
         return None
     a, b = left.facts, right.facts
+    if a.stored != b.stored:
+        raise error_at(
+            node,
+            "one side is a stream and the other has windows on tables",
+            hint="read the table as a stream: CREATE STREAM ... ORDER BY column USING ...",
+        )
     bounded = a.bounded and b.bounded
     if TimestampKind.LATENT in (a.timestamp.kind, b.timestamp.kind) and not maintained:
-        return StreamFacts(Timestamp(TimestampKind.LATENT), frozenset(), bounded)
+        return StreamFacts(Timestamp(TimestampKind.LATENT), frozenset(), bounded, a.stored)
     type_ = common_order([a, b], span_of(node), maintained=maintained)
     # Rows enter an INTERSECT or EXCEPT when the other side has, or loses, as many of them.
     names = [f.name.lower() for f in left.fields or ()]
@@ -63,7 +69,7 @@ def united_facts(
     if not node.args.get("distinct"):
         # Tuples pass as they come, and with them what both sides promise about a column.
         promised |= {x for x, y in zip(names, others, strict=True) if x in a.promised and y in b.promised}
-    return StreamFacts(timestamp, frozenset(promised), bounded)
+    return StreamFacts(timestamp, frozenset(promised), bounded, a.stored)
 
 
 def without_keyword(query: Query) -> tuple[Query, str | None]:
@@ -82,12 +88,12 @@ def require_windows(query: Query, what: str) -> None:
             require_windows(query.left, what)
             require_windows(query.right, what)
         case Select() if query.facts is not None:
-            if not takes_relations(query) or query.implied:
+            if not takes_relations(query):
                 raise AnalysisError(
                     f"{what} of contents of windows takes no stream of tuples",
                     span=query.span,
-                    hint="OVER, patterns, running aggregates and joins by timestamps give streams: make one "
-                    "with CREATE STREAM, and put a window on it",
+                    hint="OVER, patterns and running aggregates give streams: make one with CREATE STREAM, "
+                    "and put a window on it",
                 )
             for item in query.items():
                 if facts_of(item) is not None and not has_content(item):

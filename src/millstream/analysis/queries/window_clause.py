@@ -46,6 +46,8 @@ class StreamFacts:
     timestamp: Timestamp
     promised: frozenset[str]
     bounded: bool
+    stored: bool = False
+    """Whether its tuples are rows of tables."""
 
 
 # Which clauses go with which kind of window; what is not named here is refused by name.

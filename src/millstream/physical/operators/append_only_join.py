@@ -50,7 +50,6 @@ def plan_append_only_join(
     stages: StageBuilder, flow: Flow, parts: WindowJoinParts, given: JoinInput, *, marked: bool
 ) -> Flow:
     """Plan pairs of tuples of two streams, which are one flow that tells their tuples apart."""
-    marked = marked and flow.streaming
     types = {field.name: field.type for field in given.fields}
     draft = StageDraft(
         {},

@@ -18,10 +18,9 @@ def lifetime_of(side: nodes.Windowed, zone: str) -> Lifetime:
     match side.window:
         case RangeWindow(range=size):
             return Lifetime(_length(side, size), slides)
-        case NowWindow(lag=lag):
+        case NowWindow():
             # The next instant of a date is the next day.
-            reach = MICROSECONDS_PER_DAY if _type(side).kind is Kind.DATE else 0
-            return Lifetime(reach, lag=0 if lag is None else int(_length(side, lag)))
+            return Lifetime(MICROSECONDS_PER_DAY if _type(side).kind is Kind.DATE else 0)
         case LandmarkWindow():
             return Lifetime(None, slides)
     raise AssertionError(f"{side.window} has passed the list of what can be maintained")

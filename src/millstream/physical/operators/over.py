@@ -82,9 +82,8 @@ def plan_over(
         later = [c for group in remaining for c in group]
         made = {c.call.result for c in (*calls, *later)}
         refs = dict.fromkeys([*passed, *_columns(later), *computed])
-        marks = (marked or bool(remaining)) and flow.streaming
         own = [ref for ref in refs if ref not in made]
-        flow = _stage(stages, flow, calls, own, marked=marks, complete=complete)
+        flow = _stage(stages, flow, calls, own, marked=marked or bool(remaining), complete=complete)
         passed += [call.call.result for call in calls]
     if not lowered.values:
         return flow

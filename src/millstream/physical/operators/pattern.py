@@ -22,7 +22,6 @@ from millstream.plan.pattern_parts import PatternSearch
 def plan_pattern(stages: StageBuilder, flow: Flow, node: PatternSearch, *, marked: bool) -> Flow:
     """Plan the search for a sequence pattern."""
     searched, spec = pattern_spec(node, stages.programs)
-    marked = marked and flow.streaming
     stage = stages.build(
         flow,
         StageDraft(

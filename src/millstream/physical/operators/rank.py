@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from millstream.analysis.queries.call_nodes import OrderKey, RankCall
 from millstream.analysis.queries.resolved_expression import ColumnRef, Expr, of_column
-from millstream.kernels.kernel_specs import KernelSpec, TieOrderSpec
 from millstream.kernels.specs import OrderColumn, RankSpec, WindowRankSpec
 from millstream.physical import expressions as ex
 from millstream.physical.flow import Flow, FlowInput, named
@@ -21,24 +19,13 @@ def plan_rank(
 ) -> Flow:
     """Plan a stage that sees the rows of all reports; these have been aggregated in shards before."""
     refs = list(needed) or list(node.input.schema[:1])
-    marked = marked and flow.streaming
     draft = StageDraft(stages.shipped(flow, refs), marked=marked, anew=True, parallel=False)
-    before: tuple[KernelSpec, ...] = ()
-    if not flow.streaming:
-        # Results of a table are stored rows, which come all at once.
-        ties = flow.first.node.sorting
-        draft.arguments |= {c.name: ex.column(c.name, c.type) for c in ties}
-        before = (TieOrderSpec(tuple(c.name for c in ties), ((0, flow.origins - 1),)),) if ties else ()
-        flow = flow.map(lambda one: replace(one, staged=False))
     shipped = _Shipped(stages, flow, draft, refs)
     calls = [shipped.call(call, f"r{i}") for i, call in enumerate(node.calls)]
     names = (*draft.columns, *(call.result for call in calls))
     report = shipped.names(map(of_column, node.report))
     order = shipped.order(node.order_by)
-    draft.kernels = (
-        *before,
-        WindowRankSpec(report, tuple(calls), names, order, node.limit, node.offset),
-    )
+    draft.kernels = (WindowRankSpec(report, tuple(calls), names, order, node.limit, node.offset),)
     draft.added = tuple(
         Column(spec.result, call.type, role=Role.RESULT) for spec, call in zip(calls, node.calls, strict=True)
     )

@@ -218,7 +218,15 @@ class RelationStages:
         def met(one: FlowInput) -> FlowInput:
             sides = (one.node, rows) if stream is node.left else (rows, one.node)
             return replace(
-                one, node=Lookup(*sides, node.kind, node.condition, marked=one.marked, signed=below.signed)
+                one,
+                node=Lookup(
+                    *sides,
+                    node.kind,
+                    node.condition,
+                    stream_is_left=stream is node.left,
+                    marked=one.marked,
+                    signed=below.signed,
+                ),
             )
 
         schema = tuple(ref for ref in node.schema if ref in {*below.schema, *table.schema})

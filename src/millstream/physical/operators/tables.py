@@ -22,6 +22,16 @@ if TYPE_CHECKING:
     from millstream.physical.planner import RequiredOutput
 
 
+TABLE_OPERATORS = (
+    nodes.InOrder,
+    nodes.TableStream,
+    nodes.Arranged,
+    nodes.Distinct,
+    nodes.WindowSetOperation,
+)
+"""Operators that there are for tables only."""
+
+
 def plan_table_operator(
     node: nodes.Node, flow_of: Callable[[nodes.Node, RequiredOutput], Flow], required: RequiredOutput
 ) -> Flow:
@@ -31,6 +41,9 @@ def plan_table_operator(
             flow = flow_of(node.input, replace(required, staged=False))
             window = nodes.Windowed(node, "", LandmarkWindow(), Field("edge", BIGINT))
             return replace(flow.map(lambda one: _in_order(one, node.column)), window=window)
+        case nodes.TableStream(column=column):
+            rows = flow_of(node.input, replace(required, staged=False, needed=None))
+            return rows.map(lambda one: _in_order(one, column))
         case nodes.Arranged():
             below = merged(flow_of(node.input, replace(required, needed=None)))
             return of_node(physical.Arrange(below, node.arrangement))
@@ -70,4 +83,4 @@ def _in_order(one: FlowInput, column: ColumnRef | None) -> FlowInput:
     value = of_column(column)
     message = ex.text_literal(f"a row has no place in the order of '{column.name}', where it is NULL")
     parts = ("CASE WHEN ", *ex.has_place(value).parts, " THEN ", *value.parts)
-    return timed(one, Expr((*parts, f" ELSE raise_error({message}) END"), value.type))
+    return timed(one, Expr((*parts, f" ELSE CAST(raise_error({message}) AS {value.type}) END"), value.type))

@@ -55,7 +55,7 @@ def plan_window(
     marked: bool,
 ) -> Flow:
     """Plan aggregates over bracket windows."""
-    windowed, marked = flow.window, marked and flow.streaming
+    windowed = flow.window
     assert windowed is not None
     window, first = windowed.window, flow.first
     keys, parts = _keys(node, windowed)
@@ -243,7 +243,6 @@ def plan_stream_udas(
     marked: bool,
 ) -> Flow:
     """Plan base aggregates of the user's: a row for each that they return."""
-    marked = marked and flow.streaming
     refs = [ref for ref in node.input.schema if ref in needed]
     computed = [key for key in node.group_by if key.expr.column is None]
     draft = StageDraft(stages.shipped(flow, refs), marked=marked)

@@ -24,7 +24,16 @@ from millstream.plan.nodes.stateful import (
     edge_field,
     windows_seen,
 )
-from millstream.plan.nodes.stateless import Arranged, Filter, InOrder, Project, Rename, TableJoin, filtered
+from millstream.plan.nodes.stateless import (
+    Arranged,
+    Filter,
+    InOrder,
+    Project,
+    Rename,
+    TableJoin,
+    TableStream,
+    filtered,
+)
 
 __all__ = [
     "Arranged",
@@ -47,6 +56,7 @@ __all__ = [
     "StreamUnion",
     "TableJoin",
     "TableScan",
+    "TableStream",
     "WindowAggregate",
     "WindowJoin",
     "WindowRank",

@@ -106,6 +106,25 @@ class InOrder(Node):
 
 
 @dataclass(frozen=True)
+class TableStream(Node):
+    """The rows of a table as a stream, in the order of a column."""
+
+    input: Node
+    column: ColumnRef
+
+    @property
+    def schema(self) -> Schema:
+        return self.input.schema
+
+    @property
+    def streaming(self) -> bool:
+        return True
+
+    def label(self) -> str:
+        return f"TableStream ORDER BY {self.column.name}"
+
+
+@dataclass(frozen=True)
 class Arranged(Node):
     """ORDER BY, LIMIT and OFFSET of a table."""
 

@@ -132,7 +132,8 @@ class QueryStarter:
         names, sink = [one.name for one in requests], requests[0].sink
         checkpoint = self._checkpoint_of(*names)
         control = None
-        if requests[0].query.facts is not None:
+        facts = requests[0].query.facts
+        if facts is not None and not facts.stored:
             control = ControlStream(self.spark, checkpoint.control)
             for one in requests:
                 self.views.wait_for_ends(one.plan)

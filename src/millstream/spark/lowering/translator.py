@@ -21,7 +21,7 @@ from millstream.spark.lowering.columns import computed, expression, guarded, wit
 from millstream.spark.lowering.input_frames import input_frame
 from millstream.spark.lowering.stage_runner import StageRunner
 from millstream.spark.session.spark_types import to_spark_type
-from millstream.spark.sources.hidden_columns import KEEP, MARK, TIME, column, hidden, shown
+from millstream.spark.sources.hidden_columns import KEEP, MARK, TIME, column, hidden, shown, sort_keys
 from millstream.spark.sources.stream_sources import ReadPort, SourceFrames, classify, read_stream, read_table
 
 _HOW = {
@@ -60,11 +60,8 @@ class Sources:
             name = f"millstream.{stream.name}"
             self.metrics[name] = stream
             with _at(stream):
-                if (
-                    isinstance(stream.origin, Registered)
-                    and (read := stream.read.name.lower()) in self.frames
-                ):
-                    self._read[key] = classify(self.frames[read], stream, name)
+                if isinstance(stream.origin, Registered) and key in self.frames:
+                    self._read[key] = classify(self.frames[key], stream, name)
                 else:
                     self._read[key] = read_stream(stream, self.spark, self.read_port, name)
         return self._read[key]
@@ -185,15 +182,10 @@ def _align(node: nodes.Align, to: Translation) -> DataFrame:
 
 @to_frame.register
 def _merge(node: nodes.Merge, to: Translation) -> DataFrame:
-    # By number, because two columns may have the same name.
-    frames = [to.frame(branch) for branch in node.branches]
-    shown = [name for name in frames[0].columns if name not in hidden(frames[0].columns)]
-    first, *others = (
-        frame.toDF(*(f"c{i}" for i in range(len(shown))), *frame.columns[len(shown) :]) for frame in frames
-    )
+    first, *others = map(to.frame, node.branches)
     for other in others:
         first = first.unionByName(other, allowMissingColumns=True)
-    return first.toDF(*shown, *first.columns[len(shown) :])
+    return first
 
 
 @to_frame.register
@@ -328,7 +320,8 @@ def _branch(node: nodes.Branch, to: Translation) -> DataFrame:
 
 @to_frame.register
 def _output(node: nodes.Output, to: Translation) -> DataFrame:
-    return to.frame(node.input)
+    frame = to.frame(node.input)
+    return frame.orderBy(*map(column, sort_keys(frame.columns))) if node.stored else frame
 
 
 @contextmanager

@@ -1,1 +1,0 @@
-"""Joins: windows that conditions imply, and queries in expressions as joins."""
