@@ -142,6 +142,21 @@ def test_engine_and_oracle_agree(seed: int, monkeypatch: pytest.MonkeyPatch) -> 
     agree(f"{declared(time)} {query};", {"s": drawn(chance, time)}, chance, ended=ended)
 
 
+@pytest.mark.parametrize("seed", range(16))
+def test_the_first_of_each_partition(seed: int) -> None:
+    chance = random.Random(seed)
+    rank = chance.choice(("row_number", "rank", "dense_rank"))
+    number = f"{rank}() OVER ({chance.choice(PARTITIONS)}ORDER BY t)"
+    other = chance.choice(("", f", {over(chance)} AS o"))
+    condition = chance.choice(("n <= 2", "n = 1", "3 > n AND v > 0", "n BETWEEN 2 AND 3", "n < 2 AND k = 1"))
+    query = f"SELECT * FROM (SELECT k, v, t, {number} AS n{other} FROM s) WHERE {condition}"
+    if chance.random() < 0.4:
+        query = f"SELECT k, v, t{other} FROM s QUALIFY {number} <= {chance.randint(1, 3)}"
+    if chance.random() < 0.3:
+        query = f"SELECT window_end, count(*) FROM ({query}) [RANGE 6 SLIDE 3]"
+    agree(f"{declared()} {query};", {"s": drawn(chance)}, chance, ended="lead" in query or "FOLL" in query)
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_slides_over_frames_that_end_before(seed: int) -> None:
     chance = random.Random(seed)

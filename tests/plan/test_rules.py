@@ -6,8 +6,9 @@ from textwrap import dedent
 import pytest
 
 from millstream.plan.explain.plan_report import tree
-from millstream.plan.nodes import Filter, Node, Windowed
+from millstream.plan.nodes import Filter, Node, OverAggregate, Windowed
 from millstream.plan.optimize import STAGES, Stage, optimize, trace
+from millstream.plan.rules.first_rows_of_partitions import first_rows_of_partitions
 from millstream.plan.rules.merge_filters import merge_filters
 from millstream.plan.rules.merge_projects import merge_projects
 from millstream.plan.rules.push_filter_below_project import push_filter_below_project
@@ -156,3 +157,28 @@ def test_the_bounds_of_a_window_have_one_type_in_analysis_and_plan(plan: Plan) -
     query = plan("SELECT wid, count(*) AS n FROM n [RANGE 5 RATTR i SLIDE 1 ROW SATTR row_num]")
     [node] = [node for node in query.walk() if isinstance(node, Windowed)]
     assert query.schema[0].type == node.schema[-1].type == BIGINT
+
+
+@pytest.mark.parametrize(
+    ("condition", "most"),
+    [
+        ("n <= 3", 3),
+        ("n < 3", 2),
+        ("n = 1", 1),
+        ("3 >= n", 3),
+        ("3 > n", 2),
+        ("(n BETWEEN 2 AND 5)", 5),
+        ("n <= 3 AND a > 1", 3),
+        ("n >= 3", None),
+        ("n <= b", None),
+        ("n <= 3 OR a > 1", None),
+        ("n <> 3", None),
+    ],
+)
+def test_first_rows_of_partitions(plan: Plan, condition: str, most: int | None) -> None:
+    numbered = "SELECT a, b, row_number() OVER (PARTITION BY a) AS n FROM s"
+    query = optimize(plan(f"SELECT a FROM ({numbered}) WHERE {condition}"))
+    kept = [node.first for node in query.walk() if isinstance(node, OverAggregate)]
+    assert [first and first[1] for first in kept] == [most]
+    rule = Stage("test", (first_rows_of_partitions,))
+    assert tree(optimize(query, [rule])) == tree(query)

@@ -68,10 +68,14 @@ class ArrivalNumbersSpec:
 
 @dataclass(frozen=True)
 class OverAggregatesSpec:
-    """Built-in aggregates over windows of their own."""
+    """Built-in aggregates over windows of their own.
+
+    With ``first``, tuples with more than so much in a column of results are left out.
+    """
 
     calls: tuple[OverSpec, ...]
     slide: SlideSpec | None = None
+    first: tuple[str, int] | None = None
 
 
 @dataclass(frozen=True)

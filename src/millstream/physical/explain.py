@@ -233,7 +233,8 @@ def _order(key: specs.OrderColumn) -> str:
 @kernel_label.register
 def _over(spec: kernel_specs.OverAggregatesSpec) -> str:
     slide = [_plain(spec.slide)] if spec.slide is not None else []
-    return "; ".join([*(f"{_aggregate(c.aggregate)} {_extent(c)}" for c in spec.calls), *slide])
+    first = [f"only {spec.first[0]} up to {spec.first[1]}"] if spec.first is not None else []
+    return "; ".join([*(f"{_aggregate(c.aggregate)} {_extent(c)}" for c in spec.calls), *slide, *first])
 
 
 @kernel_label.register

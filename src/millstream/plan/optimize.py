@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from millstream.plan.nodes import Node
+from millstream.plan.rules.first_rows_of_partitions import first_rows_of_partitions
 from millstream.plan.rules.merge_filters import merge_filters
 from millstream.plan.rules.merge_projects import merge_projects
 from millstream.plan.rules.order_window_joins import order_window_joins
@@ -47,6 +48,7 @@ STAGES = (
     Stage("small windows first", (order_window_joins,)),
     Stage("fewer windows", (union_of_windows,)),
     Stage("fewer projections", (merge_projects,)),
+    Stage("first rows of partitions", (first_rows_of_partitions,)),
 )
 
 

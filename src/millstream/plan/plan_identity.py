@@ -178,7 +178,7 @@ _known(
 )
 _known(nodes.GroupingSets, "grouping sets", lambda n: {"count": n.count})
 _known(nodes.WindowRows, "rows of windows", lambda n: {})
-_known(nodes.OverAggregate, "aggregate over", lambda n: {"calls": n.calls})
+_known(nodes.OverAggregate, "aggregate over", lambda n: {"calls": n.calls, "first": n.first})
 _known(
     nodes.WindowRank,
     "rank windows",

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from millstream.kernels.aggregates.accumulator_selection import check
 from millstream.kernels.core.buffers import Array
@@ -35,9 +36,15 @@ class OverAggregate(Kernel):
     for it.
     """
 
-    def __init__(self, calls: tuple[OverSpec, ...], slide: SlideSpec | None = None) -> None:
+    def __init__(
+        self,
+        calls: tuple[OverSpec, ...],
+        slide: SlideSpec | None = None,
+        first: tuple[str, int] | None = None,
+    ) -> None:
         check(call.aggregate for call in calls)
         self._calls = calls
+        self._first = first
         self._slide = slide
         panes = _panes(calls, slide)
         groups: dict[str, list[OverSpec]] = {name: [] for name in _GROUPS}
@@ -70,9 +77,11 @@ class OverAggregate(Kernel):
             return self._of_slots(self._filling, tuples, frontier)
         if self._holding is not None:
             return self._of_slots_of_time(self._holding, tuples, frontier)
-        return self._marked(
-            self._results(RequestedResults.all_of(tuples), frontier), np.ones(len(tuples), np.bool_)
-        )
+        given = self._results(RequestedResults.all_of(tuples), frontier)
+        if self._first is not None:
+            name, most = self._first
+            return given.take(np.asarray(pc.less_equal(given.columns[name], most)))
+        return self._marked(given, np.ones(len(tuples), np.bool_))
 
     def _of_slots(self, slots: RowSlots, tuples: Tuples, frontier: Frontier) -> Tuples:
         filled = slots.fill(tuples, frontier)

@@ -77,13 +77,15 @@ def plan_over(
     computed = [column for value in lowered.values.values() for column in value.columns()]
     passed = list(needed)
     remaining = _stages(lowered)
+    first = _first(node, lowered) if len(remaining) == 1 else None
     while remaining:
         calls = remaining.pop(0)
         later = [c for group in remaining for c in group]
         made = {c.call.result for c in (*calls, *later)}
         refs = dict.fromkeys([*passed, *_columns(later), *computed])
         own = [ref for ref in refs if ref not in made]
-        flow = _stage(stages, flow, calls, own, marked=marked or bool(remaining), complete=complete)
+        marks = marked or bool(remaining)
+        flow = _stage(stages, flow, calls, own, marked=marks, complete=complete, first=first)
         passed += [call.call.result for call in calls]
     if not lowered.values:
         return flow
@@ -94,6 +96,15 @@ def plan_over(
         columns.append(Column(result.name, result.type, value))
     columns += [Column(COMPLETE.name, BOOLEAN, of_column(COMPLETE))] if complete else []
     return flow.map(lambda one: one.compute(tuple(columns)))
+
+
+def _first(node: nodes.OverAggregate, lowered: LoweredCalls) -> tuple[ColumnRef, int] | None:
+    """Return the column of row numbers whose larger ones are not needed, if kernels know it."""
+    ranks = {call.call.result for call in node.calls if call.call.name == "row_number"}
+    if node.first is None or node.first[0] not in ranks or any(c.call.user is not None for c in node.calls):
+        return None
+    (counted,) = lowered.values[node.first[0]].columns()
+    return counted, node.first[1]
 
 
 def _stages(lowered: LoweredCalls) -> list[list[OverCall]]:
@@ -126,6 +137,7 @@ def _stage(
     *,
     marked: bool,
     complete: bool,
+    first: tuple[ColumnRef, int] | None = None,
 ) -> Flow:
     time_type = flow.first.time_type
     planner = OverPlanner(stages.programs, time_type)
@@ -147,6 +159,13 @@ def _stage(
     draft.keys = calls[0].partition_by
     draft.key = next((f"c{i}" for i, ref in enumerate(refs) if texts == [ref.sql]), None)
     draft.kernels = made.kernels
+    if first is not None:
+        number = next(i for i, call in enumerate(calls) if call.call.result == first[0])
+        only = (f"r{number}", first[1])
+        draft.kernels = tuple(
+            replace(spec, first=only) if isinstance(spec, OverAggregatesSpec) else spec
+            for spec in made.kernels
+        )
     draft.added = (*made.added, *((Column("complete", BOOLEAN, role=Role.RESULT),) if complete else ()))
     draft.marked = marked
     if any(c.active_expiration for c in calls):

@@ -150,10 +150,14 @@ class WindowRows(Node):
 
 @dataclass(frozen=True)
 class OverAggregate(Node):
-    """Aggregates over OVER windows: a result for every tuple, or for every slide."""
+    """Aggregates over OVER windows: a result for every tuple, or for every slide.
+
+    With ``first``, rows with a larger number in a column of ranks are not needed.
+    """
 
     input: Node
     calls: tuple[OverCall, ...]
+    first: tuple[ColumnRef, int] | None = None
 
     @cached_property
     def schema(self) -> Schema:
@@ -165,6 +169,8 @@ class OverAggregate(Node):
         return f"OverAggregate {'; '.join(map(str, self.calls))}{f' [{how}]' if how else ''}"
 
     def _strategy(self) -> str | None:
+        if self.first is not None:
+            return f"top-N: the first {self.first[1]} by {self.first[0]}"
         slide, emit = self.calls[0].slide, self.calls[0].emit_every
         if not isinstance(slide, Rows):
             return None
