@@ -272,6 +272,8 @@ class Terminal:
         match words:
             case ["millstream", "check" | "explain" | "library", *_]:
                 return self.run(words)
+            case ["millstream", "run", "--engine", "local", *_]:
+                return self.run(words)
             case ["millstream", "run", *_]:
                 return self.run(words) if self._spark else None
             case ["cat", name]:

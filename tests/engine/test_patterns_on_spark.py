@@ -124,7 +124,7 @@ def test_several_random_patterns_over_one_stream(spark: SparkSession) -> None:
         together.extend(len(stage.members) for stage in made.stages)
         return made
 
-    with mock.patch("millstream.runtime.queries.query_starter.share", noted):
+    with mock.patch("millstream.spark.lowering.lowered_queries.share", noted):
         check(spark, case_of(*richest(drawn, case_of, among=300, wanted=5)), [4, 9])
     assert len(together) > 1
     assert max(together) > 1
