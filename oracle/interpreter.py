@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from millstream.catalog import Catalog
-from millstream.catalog.entries import Rejected, Stream, View
+from millstream.catalog.entries import Rejected, Stream, View, source_columns
 from millstream.plan import nodes
 from millstream.plan.pattern_parts import is_searched
 from millstream.plan.relation_variance import maintained
@@ -15,7 +15,7 @@ from millstream.plan.time_attributes import timestamps
 from millstream.types import bound_type
 from oracle.errors import NotInterpreted
 from oracle.grouping import maintained_groups, window_aggregate, window_rows
-from oracle.inputs import Arrivals, Input
+from oracle.inputs import Arrivals, Input, row_values
 from oracle.instants import Rows, States, common_time, to_stream
 from oracle.lifetimes import Varying, varying
 from oracle.operators import filter_, grouping_sets, project, rename, stream_union, table_join
@@ -128,7 +128,7 @@ class _Interpreter:
         return self._scan(entry, node.alias).rejected(node.stream, origin.reason, self._ended)
 
     def _scan(self, stream: Stream, alias: str) -> Scanned:
-        given = self._inputs.get(stream.name.lower())
+        given = self._inputs.get(stream.read.name.lower())
         if not isinstance(given, Arrivals):
             raise ValueError(f"there is no input for the stream '{stream.name}': give it Arrivals")
         scanned = scan(stream, given, self._sources, alias)
@@ -145,7 +145,8 @@ class _Interpreter:
             raise ValueError(f"there is no input for the table '{name}': give it a list of rows")
         if schema is None:
             raise NotInterpreted(f"the table '{name}', whose columns only Spark knows")
-        rows = enumerate(computed_values(row, node.table)[0] for row in given)
+        fields = source_columns(schema, node.table.computed)
+        rows = enumerate(computed_values(row_values(row, fields, name), node.table)[0] for row in given)
         return Relation(node.schema, [Record(values, None, (number,)) for number, values in rows])
 
     def table_stream(self, node: nodes.TableStream) -> Relation:

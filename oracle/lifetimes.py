@@ -150,7 +150,8 @@ def _landmark(window: LandmarkWindow, line: Line) -> Varying:
 
 
 def _now(window: NowWindow, line: Line) -> Varying:
-    tuples = line.placed(_on_time(line))
+    lag = 0 if window.lag is None else line.length(window.lag)
+    tuples = [(record, place + lag) for record, place in line.placed(_on_time(line))]
     lived = [
         Lifetime(record, place, leaving(_next_instant(place, line.type), line.type))
         for record, place in tuples

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from millstream.analysis.queries.resolved_expression import ColumnRef, Expr
 from millstream.catalog.entries import Stream, Table, TimestampKind, source_columns
 from millstream.plan import nodes
-from millstream.types import TIMESTAMP
+from millstream.types import TIMESTAMP, Field
 from oracle.disorder_promises import Promised, promised_attributes
 from oracle.errors import Failure
 from oracle.inputs import Arrivals, Heartbeat, checked, row_values
 from oracle.relations import TIMESTAMP_ITSELF, Attribute, Frontier, Record, Relation, attribute_of, slowest
 from oracle.values.casts import cast
-from oracle.values.expressions import compiled
+from oracle.values.expressions import compiled, holds
 from oracle.values.points import Instant, Point, at, to_point
 from oracle.values.texts import record_text
 from oracle.values.values import Value
@@ -35,6 +35,8 @@ class Scanned:
     late: list[Record] = field(default_factory=list)
     bad: list[tuple[Record, str]] = field(default_factory=list)
     frontiers: dict[Attribute, Frontier] = field(default_factory=dict)
+    given: dict[tuple[int, ...], tuple[Value, ...]] = field(default_factory=dict)
+    """The columns of the source of each bad record."""
 
     def tuples(self, ended: bool) -> Relation:
         """Return the stream itself."""
@@ -60,9 +62,9 @@ class Scanned:
         return tuple(ColumnRef(self.alias, f.name, f.type) for f in stream.schema)
 
     def _as_text(self, record: Record, reason: str) -> Record:
-        computed = {column.name for column in self.stream.computed}
-        read = [i for i, one in enumerate(self.stream.schema) if one.name not in computed]
-        text = record_text([record.values[i] for i in read], [self.stream.schema[i] for i in read])
+        read = self.stream.read
+        fields = source_columns(read.schema, read.computed)
+        text = record_text(self.given[record.order], fields)
         return Record((text, reason), None, record.order, record.stamp)
 
 
@@ -113,9 +115,15 @@ def _scan_partition(
         if isinstance(arrival, Heartbeat):
             _heartbeat(stream, attributes, arrival)
             continue
-        values, failure = computed_values(arrival.values, stream)
+        read = stream.read
+        given = row_values(arrival.values, source_columns(read.schema, read.computed), read.name)
         stamp = to_point(checked(arrival.stamp, TIMESTAMP, stream.name), TIMESTAMP)
         order = (*origin, offset)
+        selected = selected_values(given, stream)
+        if selected is None:
+            continue
+        values, failure = selected
+        scanned.given[order] = given
         if failure is not None:
             scanned.bad.append((Record(values, None, order, stamp), failure))
             continue
@@ -140,28 +148,58 @@ def _scan_partition(
     return _promises(scanned, attributes)
 
 
-def computed_values(
-    given_values: Mapping[str, Value], relation: Stream | Table
-) -> tuple[tuple[Value, ...], str | None]:
-    """Return the columns of a row, computed ones included, and the reason if one cannot be computed."""
+Computed = tuple[tuple[Value, ...], str | None]
+"""The columns of a tuple, and the reason if one cannot be computed."""
+
+
+def computed_values(given: Sequence[Value], relation: Stream | Table) -> Computed:
+    """Return the columns of a row, computed ones included."""
     schema = relation.schema or ()
     computed = {column.name: column.expr for column in relation.computed}
-    given = iter(row_values(given_values, source_columns(schema, relation.computed), relation.name))
     values: list[Value] = []
-    failure = None
+    failures: list[str] = []
+    rest = iter(given)
     for i, one in enumerate(schema):
-        expr = computed.get(one.name)
-        if expr is None:
-            values.append(next(given))
-            continue
-        assert isinstance(expr, Expr)
         before = [ColumnRef("", f.name, f.type) for f in schema[:i]]
-        try:
-            values.append(cast(compiled(expr, before)(values), expr.type, one.type))
-        except Failure:
-            failure = failure or f"column '{one.name}' cannot be computed"
-            values.append(None)
-    return tuple(values), failure
+        is_given = one.name not in computed
+        values.append(next(rest) if is_given else _attempt(computed[one.name], one, before, values, failures))
+    return tuple(values), next(iter(failures), None)
+
+
+def selected_values(given: Sequence[Value], stream: Stream) -> Computed | None:
+    """Return the columns of a tuple behind the query of its stream; None if the query leaves it out."""
+    values, failure = computed_values(given, stream.read)
+    if stream.selection is None or failure is not None:
+        return values, failure
+    schema = stream.read.schema
+    for step in stream.selection.steps:
+        before = [ColumnRef(step.alias, f.name, f.type) for f in schema]
+        for condition in step.conditions:
+            assert isinstance(condition, Expr)
+            try:
+                if not holds(condition, before)(values):
+                    return None
+            except Failure:
+                return values, "the condition of the stream's query cannot be computed"
+        failures: list[str] = []
+        columns = zip(step.columns, step.schema, strict=True)
+        values = tuple(_attempt(one.expr, field_, before, values, failures) for one, field_ in columns)
+        if failures:
+            return values, failures[0]
+        schema = step.schema
+    return values, None
+
+
+def _attempt(
+    expr: object, field_: Field, before: list[ColumnRef], values: Sequence[Value], failures: list[str]
+) -> Value:
+    """Return the value of a column; NULL, and a reason, if it cannot be computed."""
+    assert isinstance(expr, Expr)
+    try:
+        return cast(compiled(expr, before)(values), expr.type, field_.type)
+    except Failure:
+        failures.append(f"column '{field_.name}' cannot be computed")
+        return None
 
 
 def _timestamp(stream: Stream, values: tuple[Value, ...]) -> tuple[Point | None, str | None]:

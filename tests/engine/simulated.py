@@ -56,12 +56,12 @@ class GivenSources:
     def stream(self, stream: Stream) -> SourceFrames:
         if stream.name not in self.read:
             rows = [
-                (*(arrival.values[f.name] for f in _read(stream)), partition, batch, batch)
-                for partition, batch, arrival in self.streams[stream.name]
+                (*(arrival.values[f.name] for f in _read(stream.read)), partition, batch, batch)
+                for partition, batch, arrival in self.streams[stream.read.name]
                 if isinstance(arrival, Row)
             ]
             hidden = (Field(name, BIGINT) for name in (PARTITION, SEGMENT, BATCH))
-            frame = frame_of((*_read(stream), *hidden), rows)
+            frame = frame_of((*_read(stream.read), *hidden), rows)
             self.read[stream.name] = classify(frame, stream, no_bad_records())
         return self.read[stream.name]
 
@@ -70,7 +70,8 @@ class GivenSources:
         assert not isinstance(given, Arrivals)
         fields = _read(table)
         frame = frame_of(fields, [tuple(row[f.name] for f in fields) for row in given])
-        return stored(with_computed(frame, table.computed, table.schema or ())[0])
+        frame = with_computed(frame, table.computed, table.schema or ())
+        return stored(frame.without_hidden(lambda name: True))
 
 
 def _read(relation: Stream | Table) -> tuple[Field, ...]:

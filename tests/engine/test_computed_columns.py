@@ -34,6 +34,21 @@ QUERIES = (
     "SELECT record, reason FROM b",
     "SELECT s.k, n.twice FROM s JOIN n ON s.t = n.t",
 )
+ORDERED_CLAUSES = (
+    "",
+    "SLACK 3",
+    "SLACK 2 ROWS GENEROUS",
+    "ORDERED PER (k)",
+    "PUNCTUATED BY (odd > 16) PER (k)",
+)
+ORDERED_QUERIES = (
+    "SELECT k, at, odd FROM o",
+    "SELECT k, window_end, count(*), max(odd) FROM o [RANGE 6 SLIDE 3] GROUP BY k",
+    "SELECT k, word FROM l",
+    "SELECT record, reason FROM b",
+    "SELECT o.k, n.twice FROM o JOIN n ON o.at = n.t WHERE o.at > 3",
+    "SELECT k FROM o UNION ALL SELECT k FROM other",
+)
 WORDS = (*map(str, range(20)), "x", "", "147483640", None)
 """Numbers as texts, texts that are none, and one so large that the column after it cannot be computed."""
 
@@ -52,7 +67,11 @@ def script(clause: str, query: str) -> str:
 @pytest.mark.parametrize("seed", range(6))
 def test_computed_columns(seed: int, query: str) -> None:
     chance = random.Random(f"{seed} {query}")
-    text = script(chance.choice(CLAUSES), query)
+    agree(script(chance.choice(CLAUSES), query), chance)
+
+
+def agree(text: str, chance: random.Random) -> None:
+    """Compare engine and oracle on streams that are drawn."""
     partitions = [
         [Row({"k": chance.randrange(2), "word": chance.choice(WORDS)}) for _ in range(chance.randrange(25))]
         for _ in range(chance.randrange(1, 3))
@@ -64,6 +83,27 @@ def test_computed_columns(seed: int, query: str) -> None:
     if any(row[0] is None for row in expected):
         found, expected = ([(None, *row[1:]) for row in rows] for rows in (found, expected))
     same(found, expected)
+
+
+def ordered(clause: str, query: str) -> str:
+    return f"""
+        CREATE STREAM s (k INT, word STRING, t INT AS (CAST(word AS INT)));
+        CREATE STREAM most AS SELECT word || '1' AS long, word, k, t + 2000000000 AS far
+            FROM s x WHERE word <> '3';
+        CREATE STREAM o ORDER BY at {clause} LATE INTO l BAD INTO b AS
+            SELECT k, CAST(word AS INT) AS at, CAST(long AS INT) AS odd, word FROM most
+            WHERE CAST(word AS INT) + 2147483630 < 2147483647 AND far < 2000000019;
+        CREATE STREAM other ORDER BY at AS SELECT k, t AS at FROM s WHERE k > 0;
+        CREATE TABLE n (word STRING, t INT AS (CAST(word AS INT)), twice INT AS (t * 20));
+        {query};
+    """
+
+
+@pytest.mark.parametrize("query", ORDERED_QUERIES)
+@pytest.mark.parametrize("seed", range(6))
+def test_an_order_behind_a_query(seed: int, query: str) -> None:
+    chance = random.Random(f"{seed} {query}")
+    agree(ordered(chance.choice(ORDERED_CLAUSES), query), chance)
 
 
 def test_bad_records_have_their_reasons() -> None:

@@ -93,6 +93,9 @@ OUTERMOST = "the timestamp is the smallest or the largest BIGINT"
 """Reasons for which a record is bad."""
 
 
+NOT_TESTED = "the condition of the stream's query cannot be computed"
+
+
 def not_computed(name: str) -> str:
     """Return the reason for which a record is bad when the expression of a column fails."""
     return f"column '{name}' cannot be computed"
@@ -169,6 +172,24 @@ def source_columns(schema: tuple[Field, ...], computed: tuple[ComputedColumn, ..
 
 
 @dataclass(frozen=True)
+class SelectStep:
+    """One stateless SELECT: its input under a name, analysed conditions, and columns with their types."""
+
+    alias: str
+    conditions: tuple[object, ...] = field(repr=False)
+    columns: tuple[ComputedColumn, ...]
+    schema: tuple[Field, ...]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """A stateless query over another stream, behind which timestamps and promises are judged."""
+
+    stream: Stream
+    steps: tuple[SelectStep, ...]
+
+
+@dataclass(frozen=True)
 class Stream:
     """An append-only, ordered sequence of tuples."""
 
@@ -181,11 +202,20 @@ class Stream:
     late_drop: bool = False
     bad_into: str | None = None
     computed: tuple[ComputedColumn, ...] = ()
+    selection: Selection | None = None
+    """The query behind which the order applies; the origin is then that of the query's stream."""
     place: Place | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def read(self) -> Stream:
+        """Return the stream whose source is read: this one, unless it selects from another."""
+        return self.selection.stream if self.selection is not None else self
 
     @property
     def source_fields(self) -> tuple[Field, ...]:
         """Return the columns that come from the source: neither computed nor stamped on arrival."""
+        if self.selection is not None:
+            return self.selection.stream.source_fields
         internal = self.timestamp.column if self.timestamp.kind is TimestampKind.INTERNAL else None
         return tuple(f for f in source_columns(self.schema, self.computed) if f.name != internal)
 

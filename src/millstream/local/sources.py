@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -26,7 +26,7 @@ from millstream.catalog.entries import (
 from millstream.errors import NotExecutableError
 from millstream.kernels.core.arrow_types import arrow_type
 from millstream.kernels.windows.time_codec import has_value
-from millstream.local.computed_columns import with_computed
+from millstream.local.computed_columns import FAILED, INDEX, prepared, with_computed
 from millstream.local.course import Course
 from millstream.local.file_sources import BAD_SCHEMA, read_stream_files, read_table_files
 from millstream.local.frame import BATCH, Frame, from_table
@@ -65,9 +65,9 @@ class FileSources:
 
     def stream(self, stream: Stream) -> SourceFrames:
         if stream.name not in self.read:
-            if stream.timestamp.kind is TimestampKind.INTERNAL:
+            if stream.read.timestamp.kind is TimestampKind.INTERNAL:
                 raise NotExecutableError(
-                    f"stream '{stream.name}' is stamped on arrival, and the local engine has no clock",
+                    f"stream '{stream.read.name}' is stamped on arrival, and the local engine has no clock",
                     hint="order it by a column, or run without --engine local",
                 )
             files = read_stream_files(stream)
@@ -83,8 +83,8 @@ class FileSources:
         fields = source_columns(table.schema or (), table.computed)
         refs = [ColumnRef("", f.name, f.type) for f in fields]
         schema = pa.schema([(f.name, arrow_type(f.type)) for f in fields])
-        frame, _ = with_computed(from_table(rows.cast(schema), refs), table.computed, table.schema or ())
-        return stored(frame)
+        frame = with_computed(from_table(rows.cast(schema), refs), table.computed, table.schema or ())
+        return stored(frame.without_hidden(lambda name: True))
 
 
 def stored(frame: Frame) -> Frame:
@@ -124,7 +124,8 @@ def classify(frame: Frame, stream: Stream, bad: Frame) -> SourceFrames:
     """Give tuples their times and promises, and put rows without a time among the bad records."""
     if PARTITION not in frame.hidden:
         frame = frame.with_hidden(PARTITION, BIGINT, pa.array([0] * frame.count, pa.int64()))
-    frame, failures = with_computed(frame, stream.computed, stream.schema)
+    records = frame
+    frame = prepared(frame, stream)
     column = stream.timestamp.column
     if column is None:
         frame = frame.with_hidden(TIME, TIMESTAMP, pa.nulls(frame.count, arrow_type(TIMESTAMP)))
@@ -132,16 +133,15 @@ def classify(frame: Frame, stream: Stream, bad: Frame) -> SourceFrames:
         ref, values = next((r, c) for r, c in frame.pairs if r.name.lower() == column.lower())
         frame = frame.with_hidden(TIME, ref.type, values)
     frame = _with_promises(frame, stream)
-    reasons = failures
+    reasons: list[str | None] = frame.hidden[FAILED].to_pylist()
     if stream.timestamp.kind is TimestampKind.EXTERNAL:
-        reasons = [failed or reason for failed, reason in zip(failures, _reasons(frame), strict=True)]
+        reasons = [failed or reason for failed, reason in zip(reasons, _reasons(frame), strict=True)]
     if any(reasons):
         is_bad = pa.array([reason is not None for reason in reasons], pa.bool_())
-        names = {field.name for field in source_columns(stream.schema, stream.computed)}
-        bad = _with_rows(
-            bad, frame.where(is_bad), names, [reason for reason in reasons if reason is not None]
-        )
+        rows = records.take(frame.where(is_bad).hidden[INDEX].to_pylist())
+        bad = _with_rows(bad, rows, [one for one in reasons if one is not None])
         frame = frame.where(pc.invert(is_bad))
+    frame = frame.without_hidden(lambda name: name in (INDEX, FAILED))
     return SourceFrames(frame, bad.with_hidden(TIME, TIMESTAMP, pa.nulls(bad.count, arrow_type(TIMESTAMP))))
 
 
@@ -159,11 +159,10 @@ def _reasons(frame: Frame) -> list[str | None]:
     ]
 
 
-def _with_rows(bad: Frame, rows: Frame, read: Set[str], reasons: Sequence[str]) -> Frame:
-    """Add rows to the bad records, as JSON of the columns that were read."""
-    shown = [(ref.name, column) for ref, column in rows.shown if ref.name in read]
-    names = [name for name, _ in shown]
-    values = zip(*(column.to_pylist() for _, column in shown), strict=True)
+def _with_rows(bad: Frame, rows: Frame, reasons: Sequence[str]) -> Frame:
+    """Add rows to the bad records, as JSON."""
+    names = [ref.name for ref, _ in rows.shown]
+    values = zip(*(column.to_pylist() for _, column in rows.shown), strict=True)
     texts = [json.dumps(_present(names, row), default=str, separators=(",", ":")) for row in values]
     columns = {
         "record": pa.array([*bad.columns[0].to_pylist(), *texts], pa.string()),

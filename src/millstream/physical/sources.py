@@ -75,6 +75,7 @@ def is_untimed(stream: Stream) -> bool:
         stream.timestamp.kind is TimestampKind.EXTERNAL
         and not reports_bad_records(stream)
         and not stream.computed
+        and stream.selection is None
         and not any(c.name == KEEP for c in hidden)
         and not is_double(hidden[0].type)
     )

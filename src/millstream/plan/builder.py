@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from millstream.analysis.queries.call_nodes import is_running
-from millstream.analysis.queries.from_clause import facts_of
+from millstream.analysis.queries.from_clause import facts_of, with_window
 from millstream.analysis.queries.relation_kind import is_on_windows, reads_relation, takes_relations
+from millstream.analysis.queries.resolved_expression import ColumnRef, Expr
 from millstream.analysis.queries.resolved_query import (
     FromItem,
+    JoinClause,
     Query,
     ReadQuery,
     ReadStream,
@@ -16,6 +19,7 @@ from millstream.analysis.queries.resolved_query import (
     Select,
     SetOperation,
     TableQuery,
+    Unmatched,
 )
 from millstream.catalog.entries import Derived, Stream, Table, TimestampKind, View
 from millstream.plan.grouping_sets import by_sets, copied, needs_rows
@@ -67,13 +71,9 @@ def relation(query: Query, *, on_windows: bool = False) -> Node:
 
 
 def _select(query: Select) -> Node:
-    plan = _from_item(query.source, query)
-    for join in query.joins:
-        right = _from_item(join.item, query)
-        if plan.streaming and right.streaming:
-            plan = WindowJoin(plan, right, join.kind, join.conditions)
-        else:
-            plan = TableJoin(plan, right, join.kind, join.condition)
+    if query.unmatched:
+        return _outer_join(query)
+    plan = _from(query)
     if query.pattern is not None:
         return PatternMatch(filtered(plan, query.where), query.pattern, query.outputs)
     plan, query = with_bounds(plan, by_sets(query), always=bool(query.grouping_sets) and needs_rows(plan))
@@ -93,6 +93,54 @@ def _select(query: Select) -> Node:
     if query.arrangement is not None:
         plan = Arranged(plan, query.arrangement)
     return as_stream(plan, query.to_stream) if query.to_stream else plan
+
+
+def _from(query: Select) -> Node:
+    plan = _from_item(query.source, query)
+    for join in query.joins:
+        right = _from_item(join.item, query)
+        if plan.streaming and right.streaming:
+            plan = WindowJoin(plan, right, join.kind, join.conditions)
+        else:
+            plan = TableJoin(plan, right, join.kind, join.condition)
+    return plan
+
+
+def _outer_join(query: Select) -> Node:
+    """Build an outer join of bare streams: the pairs, merged with the rows whose time is up."""
+    pairs = tuple(replace(j, kind="inner") if facts_of(j.item) is not None else j for j in query.joins)
+    sides = [replace(query, joins=pairs, unmatched=(), limit=None)]
+    sides += [_alone(query, unmatched) for unmatched in query.unmatched]
+    plan, *others = (build(side) for side in sides)
+    for other in others:
+        plan = StreamUnion(plan, other, query.fields, all=True)
+    return plan if query.limit is None else StreamLimit(plan, query.limit.limit, query.limit.offset)
+
+
+def _alone(query: Select, unmatched: Unmatched) -> Select:
+    """Return the query of the tuples that met nothing, with NULL for the columns of the other stream."""
+
+    def value(column: ColumnRef) -> Expr | ColumnRef:
+        is_missing = column.relation.lower() == unmatched.other.lower()
+        return Expr((f"CAST(NULL AS {column.type})",), column.type) if is_missing else column
+
+    def changed(exprs: Iterable[Expr]) -> tuple[Expr, ...]:
+        return tuple(expr.substitute(value) for expr in exprs)
+
+    items = {item.alias: item for item in query.items()}
+    kept = with_window(items[unmatched.stream], unmatched.kept)
+    met = with_window(items[unmatched.other], unmatched.met)
+    anti = JoinClause("anti", met, unmatched.conditions)
+    tables = [join for join in query.joins if facts_of(join.item) is None]
+    return replace(
+        query,
+        source=kept,
+        joins=(anti, *(replace(join, conditions=changed(join.conditions)) for join in tables)),
+        where=changed(query.where),
+        outputs=tuple(replace(one, expr=one.expr.substitute(value)) for one in query.outputs),
+        unmatched=(),
+        limit=None,
+    )
 
 
 def _aggregate(plan: Node, query: Select) -> Node:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from millstream.analysis.queries.resolved_expression import ColumnRef
 from millstream.analysis.queries.resolved_query import Arrangement, Output, PatternClause
-from millstream.catalog.entries import ComputedColumn
+from millstream.catalog.entries import ComputedColumn, Selection
 
 
 def with_alias(name: str, alias: str) -> str:
@@ -14,9 +14,15 @@ def with_alias(name: str, alias: str) -> str:
     return name if alias.lower() == name.lower() else f"{name} AS {alias}"
 
 
-def computed(columns: Iterable[ComputedColumn]) -> str:
-    """Return the computed columns of a scan with their expressions."""
-    return "".join(f", {column.name} := {column.expr}" for column in columns)
+def computed(columns: Iterable[ComputedColumn], selection: Selection | None = None) -> str:
+    """Return the computed columns of a scan with their expressions, and the query behind which it orders."""
+    text = "".join(f", {column.name} := {column.expr}" for column in columns)
+    if selection is not None:
+        text += f", of {selection.stream.name}{computed(selection.stream.computed)}"
+        for step in selection.steps:
+            text += f", {', '.join(f'{column.name} := {column.expr}' for column in step.columns)}"
+            text += f", where {' AND '.join(map(str, step.conditions))}" if step.conditions else ""
+    return text
 
 
 def listed(outputs: Iterable[Output]) -> str:

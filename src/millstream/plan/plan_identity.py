@@ -333,7 +333,7 @@ _known(
     "tuple slide",
     lambda w: _window(w, range=w.range, every=w.every, rank=w.by_rank),
 )
-_known(window_spec.NowWindow, "now", _window)
+_known(window_spec.NowWindow, "now", lambda w: _window(w, lag=w.lag))
 _known(window_spec.LandmarkWindow, "landmark", lambda w: _window(w, start=w.start, end=w.end, slide=w.slide))
 _known(window_spec.SessionWindow, "session", lambda w: _window(w, gap=w.gap))
 _known(window_spec.PredicateWindow, "predicate", lambda w: _window(w, start=w.start_when, end=w.end_when))
@@ -350,7 +350,14 @@ _known(
         "time": s.timestamp,
         "promises": s.promises,
         "computed": s.computed,
+        "selection": s.selection,
     },
+)
+_known(entries.Selection, "selection", lambda s: {"of": s.stream, "steps": s.steps})
+_known(
+    entries.SelectStep,
+    "step",
+    lambda s: {"as": s.alias.lower(), "where": s.conditions, "columns": s.columns, "types": s.schema},
 )
 _known(
     entries.Table,

@@ -14,6 +14,7 @@ from millstream.analysis.queries.call_nodes import OverCall
 from millstream.analysis.queries.resolved_expression import ColumnRef
 from millstream.catalog.entries import OrderedPerPromise, Promise, PunctuationPromise, Stream
 from millstream.plan import nodes
+from millstream.plan.relation_variance import ISTREAM, windows_in
 from millstream.quantity import Distance, Duration
 from millstream.syntax import nodes as syntax
 from millstream.types import Kind
@@ -57,8 +58,17 @@ def timestamps(node: nodes.Node) -> frozenset[ColumnRef]:
             ends = {bound for bound in windowed.bounds if bound.name == "window_end"}
             if isinstance(windowed.window, NowWindow) and isinstance(node, nodes.WindowAggregate):
                 # All tuples of an instant have its timestamp.
-                ends |= timestamps(windowed.input) & {key.expr.column for key in node.group_by}
+                ends |= timestamps(node.input) & {key.expr.column for key in node.group_by}
             return frozenset(ends)
+        case nodes.WindowJoin():
+            kept = [
+                side
+                for side, fills in zip(node.inputs, (("right", "full"), ("left", "full")), strict=True)
+                if node.kind not in fills
+            ]
+            return frozenset(c for side in kept for c in timestamps(side) if c in set(node.schema))
+        case nodes.WindowSetOperation():
+            return frozenset()
         case nodes.PatternMatch():
             # A match has the timestamp of its last tuple.
             last = node.pattern.elements[-1].name
@@ -67,7 +77,10 @@ def timestamps(node: nodes.Node) -> frozenset[ColumnRef]:
             columns = [c for c, is_timestamp in zip(node.schema, stamped, strict=True) if is_timestamp]
             return frozenset(c for c in columns if node.schema.count(c) == 1)
         case nodes.RelationToStream():
-            return frozenset()  # rows have the timestamps of the instants at which they come or go
+            # Rows have the timestamps of the instants at which they come or go.
+            windows = windows_in(node.input)
+            at_instants = windows and all(isinstance(w, NowWindow) and w.lag is None for w in windows)
+            return timestamps(node.input) if at_instants and node.kind == ISTREAM else frozenset()
         case nodes.OverAggregate(calls=(OverCall(emit_every=Duration() | Distance()), *_)):
             return frozenset()  # partial results have the timestamps of their emission
         case nodes.OverAggregate(calls=(OverCall(active_expiration=True),)):

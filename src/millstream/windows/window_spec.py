@@ -97,13 +97,15 @@ class TupleSlideWindow(Window):
 
 @dataclass(frozen=True)
 class NowWindow(Window):
-    """The current instant."""
+    """The current instant, or the one that is ``lag`` ago."""
+
+    lag: Duration | Distance | None = None
 
     def wid_type(self, edge: Type) -> Type:
         return edge
 
     def headline(self) -> str:
-        return "NOW"
+        return f"NOW LAG {self.lag}" if self.lag else "NOW"
 
 
 @dataclass(frozen=True)

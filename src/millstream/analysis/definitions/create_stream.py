@@ -82,27 +82,31 @@ def analyse_stream(node: nodes.CreateStream, catalog: Catalog, source: Source) -
     analyzer = ColumnAnalyzer(catalog, source, mistakes)
     schema, computed = analyzer.columns(columns(declared, mistakes), declared)
     origin: Origin = Registered()
-    timestamp = LATENT
-    promises: tuple[Promise, ...] = ()
     with mistakes.collected():
         origin = _origin(node)
     with mistakes.collected():
         _check_format(origin, schema, node)
+    return with_clauses(node, Stream(node.name, schema, origin, computed=computed), catalog, source, mistakes)
+
+
+def with_clauses(
+    node: nodes.CreateStream, stream: Stream, catalog: Catalog, source: Source, mistakes: ErrorCollector
+) -> tuple[Stream, ...]:
+    """Return a stream with its order and promises, and the streams of its late tuples and bad records."""
+    schema, timestamp = stream.schema, LATENT
+    promises: tuple[Promise, ...] = ()
     with mistakes.collected():
         timestamp = _timestamp(node, schema)
         promises = _promises(node, schema, timestamp, catalog, source)
     mistakes.check()
     late, bad = node.args.get("late"), node.args.get("bad")
-    stream = Stream(
-        name=node.name,
-        schema=schema,
-        origin=origin,
+    stream = replace(
+        stream,
         timestamp=timestamp,
         promises=promises,
         late_into=late.name if late is not None and late.this else None,
         late_drop=late is not None and not late.this,
         bad_into=bad.name if bad is not None else None,
-        computed=computed,
     )
     others = []
     if late is not None and stream.late_into:
@@ -301,7 +305,14 @@ def _timestamp(node: nodes.CreateStream, schema: tuple[Field, ...]) -> Timestamp
         return LATENT
     field = _field(order, schema)
     if field is not None and field.name.lower() == INTERNAL_TIMESTAMP:
-        declared = next(one for one in node.args["columns"] if one.name.lower() == INTERNAL_TIMESTAMP)
+        given = node.args.get("columns") or ()
+        declared = next((one for one in given if one.name.lower() == INTERNAL_TIMESTAMP), None)
+        if declared is None:
+            raise error_at(
+                order,
+                f"'{INTERNAL_TIMESTAMP}' is stamped on arrival, before a query sees a tuple",
+                hint="leave ORDER BY out: the query keeps the order of the stream that it reads",
+            )
         if declared.args.get("computed") is not None:
             raise error_at(
                 declared,

@@ -15,10 +15,12 @@ from millstream.analysis.definitions.create_stream import (
     columns,
     ordered,
     refresh_of,
+    with_clauses,
 )
 from millstream.analysis.definitions.fence import check_fence
 from millstream.analysis.definitions.library_aggregates import stock
-from millstream.analysis.error_collector import error_at
+from millstream.analysis.definitions.ordered_query import selecting
+from millstream.analysis.error_collector import ErrorCollector, error_at
 from millstream.analysis.queries.name_resolver import Resolver
 from millstream.analysis.queries.query_analyzer import analyse_query
 from millstream.analysis.queries.resolved_query import Query, Select
@@ -220,7 +222,11 @@ class _StatementAnalyser:
         query = node.args.get("query")
         if query is None:
             return analyse_stream(node, self.catalog, self.source)
+        is_ordered = node.args.get("order_by") is not None
+        own = ("order_by", "clauses", "late", "bad") if is_ordered else ()
         for argument in ("columns", "order_by", "format", "source", "clauses", "late", "bad"):
+            if argument in own:
+                continue
             given = node.args.get(argument)
             if given:
                 part = given[0] if isinstance(given, list) else given
@@ -229,7 +235,10 @@ class _StatementAnalyser:
                     f"a stream made by a query takes no {_clause_name(argument)}",
                     hint=_INSTEAD_IN_DERIVED.get(argument, "its columns and order are those of the query"),
                 )
-        return (self._derived(node.this, query),)
+        derived = self._derived(node.this, query)
+        if is_ordered:
+            return with_clauses(node, selecting(derived, node), self.catalog, self.source, ErrorCollector())
+        return (derived,)
 
     def _derived(self, name: exp.Expr, node: exp.Expr) -> Stream:
         query = self._query(node)
@@ -470,11 +479,9 @@ def _is_kind(entry: Entry, kind: str) -> bool:
 
 _INSTEAD_IN_DERIVED = {
     "columns": "name them in the query: SELECT a AS b",
-    "order_by": "its order is that of the stream it reads; if the input ends, a window may be on another"
-    " column: [TUMBLE 1 HOUR WATTR at]",
-    "clauses": "the stream that it reads promises: put the clause there",
-    "late": "the stream that it reads has late tuples: put LATE there",
-    "bad": "the stream that it reads has bad records: put BAD INTO there",
+    "clauses": "the stream that it reads promises: put the clause there, or add ORDER BY column here",
+    "late": "the stream that it reads has late tuples: put LATE there, or add ORDER BY column here",
+    "bad": "the stream that it reads has bad records: put BAD INTO there, or add ORDER BY column here",
     "format": "a query reads streams and tables: declare a stream with USING, and read that",
     "source": "a query reads streams and tables: declare a stream with SOURCE, and read that",
 }

@@ -102,3 +102,14 @@ def _check_star(name: str, arguments: Sequence[exp.Expr], *, distinct: bool) -> 
 
 def _sort_key(node: exp.Expr) -> SortKey:
     return SortKey(bool(node.args.get("desc")), bool(node.args.get("nulls_first")))
+
+
+def check_several_rows(calls: Sequence[AggregateCall]) -> None:
+    """Refuse two aggregates without groups that return rows."""
+    rows = [call for call in calls if call.user is not None and call.user.returns_row]
+    if len(rows) > 1:
+        raise AnalysisError(
+            "at most one aggregate of a SELECT may return rows",
+            span=rows[1].span,
+            hint="write two queries",
+        )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
+from millstream.analysis.queries.resolved_expression import ColumnRef
 from millstream.analysis.queries.resolved_query import Output
 from millstream.analysis.queries.scope import Scope
 from millstream.analysis.queries.window_clause import StreamFacts
@@ -47,6 +48,21 @@ def order_of_tuples(
     # What is promised about other attributes holds while tuples pass as they were read.
     promised = {selected[name].lower() for name in facts.promised if name in selected} if unchanged else set()
     return replace(facts, timestamp=timestamp, promised=frozenset(promised) | _names(timestamp))
+
+
+def order_of_instants(
+    outputs: Sequence[Output], facts: StreamFacts, instants: Collection[ColumnRef]
+) -> StreamFacts:
+    """Return the order of rows that are made of tuples of one instant, which some columns hold."""
+    held = (
+        output
+        for output in outputs
+        if (column := output.expr.column) is not None
+        and ColumnRef(column.relation.lower(), column.name.lower()) in instants
+    )
+    name = next((output.name for output in held), None)
+    timestamp = Timestamp(TimestampKind.EXTERNAL, name, facts.timestamp.type)
+    return replace(facts, timestamp=timestamp, promised=_names(timestamp))
 
 
 def common_order(facts: Iterable[StreamFacts], span: Span | None, *, maintained: bool) -> Type:

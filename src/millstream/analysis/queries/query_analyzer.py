@@ -17,15 +17,14 @@ from millstream.analysis.queries.from_clause import (
     joins_of,
     order_of_table,
     refuse_on_streams,
-    refuse_tables_beside_streams,
     refuse_variables_in_joins,
     tables_of,
-    with_bracket,
     with_window,
 )
+from millstream.analysis.queries.joins.implied_windows import facts_of_rows, implied_windows
+from millstream.analysis.queries.joins.joined_items import equal_columns, facts_of_joined, refuse_whole_table
 from millstream.analysis.queries.name_resolver import Resolver
-from millstream.analysis.queries.output_order import common_order
-from millstream.analysis.queries.relation_kind import is_on_windows, is_relation, reads_relation, window_of
+from millstream.analysis.queries.relation_kind import is_on_windows, is_relation
 from millstream.analysis.queries.resolved_expression import Expr
 from millstream.analysis.queries.resolved_query import (
     FromItem,
@@ -44,7 +43,6 @@ from millstream.analysis.queries.set_operations import require_windows, united, 
 from millstream.analysis.queries.view_queries import all_rows, over_all_tuples, refuse_order_inside
 from millstream.analysis.queries.window_clause import (
     UNKNOWN_COLUMNS,
-    StreamFacts,
     WindowAnalyser,
     implicit_columns,
 )
@@ -217,13 +215,29 @@ class QueryAnalyser:
         resolver = self._resolver(scope)
         if self._unclear:
             self._check_names(node, resolver)
+        implied = None
         if self.in_view and pattern is None:
             source, joins = over_all_tuples(node, source, joins, self.catalog)
-        facts = self._facts([source, *(join.item for join in joins)], node)
+        if pattern is None:
+            implied = implied_windows(node, source, joins, scope, self.catalog)
+        if implied is not None and implied.grouped and self.in_view:
+            implied = None  # the groups of a view are those of all tuples
+        if implied is not None:
+            source, joins = implied.source, list(implied.joins)
+        facts = facts_of_joined([source, *(join.item for join in joins)], node)
+        if implied is not None and facts is not None and joins:
+            facts = facts_of_rows(facts, implied)
         if isinstance(pattern, nodes.StreamTable | nodes.StreamSubquery):
             return analyse_pattern_query(node, pattern, source, joins, resolver, facts)
         analyser = SelectAnalyser(
-            node, source, joins, resolver, facts, checked_only=checked_only, current=self.in_view
+            node,
+            source,
+            joins,
+            resolver,
+            facts,
+            implied=implied,
+            checked_only=checked_only,
+            current=self.in_view,
         )
         select = analyser.analyse()
         if self.in_view:
@@ -297,37 +311,6 @@ class QueryAnalyser:
         inner = QueryAnalyser(self.catalog, self.source, self.named, outer=scope)
         fields = inner.query(node).fields
         return fields[0].type if fields else UNKNOWN
-
-    def _facts(self, items: list[FromItem], node: exp.Select) -> StreamFacts | None:
-        """Return the order of what FROM gives; several streams can only be joined over windows."""
-        streams = [item for item in items if facts_of(item) is not None]
-        if not streams:
-            return None
-        refuse_tables_beside_streams(streams, span_of(node))
-        if len(streams) > 1:
-            for item in streams:
-                window = window_of(item)
-                if window is None and reads_relation(item, streams):
-                    continue
-                if window is None:
-                    raise AnalysisError(
-                        f"'{item.alias}' is joined with another stream and needs a window",
-                        span=item.span or span_of(node),
-                        hint=f"without one all of it would have to be kept: {with_bracket(item)}",
-                    )
-                if not window.has_state:
-                    raise AnalysisError(
-                        f"a {type(window).__name__.removesuffix('Window').upper()} window cannot be joined",
-                        span=item.span,
-                        hint="it has no content at an instant; use RANGE, ROWS, LANDMARK, NOW or UNBOUNDED",
-                    )
-        facts = [f for f in map(facts_of, streams) if f is not None]
-        if len(facts) == 1:
-            return facts[0]
-        type_ = common_order(facts, streams[-1].span or span_of(node), maintained=True)
-        timestamp = replace(facts[0].timestamp, type=type_)
-        bounded = all(f.bounded for f in facts)
-        return StreamFacts(timestamp, frozenset(), bounded, facts[0].stored)
 
     # ------------------------------------------------------------ FROM
 
@@ -412,36 +395,14 @@ class QueryAnalyser:
         using = join.args.get("using")
         conditions: tuple[Expr, ...] = ()
         if using:
-            conditions = self._using(using, before, scope.relations[-1], scope)
+            conditions = equal_columns(using, before, scope.relations[-1], scope)
         elif join.args.get("on") is not None and not is_true(join.args["on"]):
             resolver = self._resolver(scope).with_aggregates(None, "in ON")
             conditions = resolver.conditions(join.args["on"], "ON")
-        left_streams = any(relation.is_stream for relation in before)
-        right_stream = scope.relations[-1].is_stream
-        if left_streams != right_stream:
-            preserved_table = {"left": right_stream, "right": left_streams, "full": True}.get(kind, False)
-            if preserved_table or (kind in ("semi", "anti") and right_stream):
-                raise error_at(
-                    join.this,
-                    f"a {kind.upper()} join would keep rows of the table that no tuple has met yet",
-                    hint="only the stream can be the side that is kept whole",
-                )
+        refuse_whole_table(join, kind, before, scope.relations[-1])
         if kind in ("semi", "anti"):
             scope.hide(scope.relations[-1])
         return JoinClause(kind, item, conditions)
-
-    def _using(
-        self, names: list[exp.Identifier], before: list[ScopeRelation], right: ScopeRelation, scope: Scope
-    ) -> tuple[Expr, ...]:
-        conditions: list[Expr] = []
-        for name in names:
-            left_column = next((c for c in (r.find(name.name) for r in before) if c is not None), None)
-            right_column = right.find(name.name)
-            if left_column is None or right_column is None:
-                raise error_at(name, f"USING column '{name.name}' is not on both sides of the join")
-            conditions.append(Expr((left_column, " = ", right_column)))
-            scope.merged[name.name.lower()] = left_column.relation
-        return tuple(conditions)
 
     # ------------------------------------------------------------ set operations
 

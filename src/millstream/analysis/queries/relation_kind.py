@@ -25,6 +25,7 @@ def is_relation(query: Query) -> bool:
                 query.facts is not None
                 and query.to_stream is None
                 and not query.is_ranked
+                and not query.implied
                 and takes_relations(query)
                 and any(reads_relation(item, query.items()) for item in query.items())
                 and not _is_reported(query)

@@ -79,6 +79,17 @@ class JoinClause:
         return all_of(self.conditions)
 
 
+@dataclass(frozen=True)
+class Unmatched:
+    """The tuples of a stream that meet none of another one: windows and conditions when their time is up."""
+
+    stream: str
+    other: str
+    kept: Window
+    met: Window
+    conditions: tuple[Expr, ...]
+
+
 # ---------------------------------------------------------------- patterns
 
 
@@ -182,6 +193,10 @@ class Select:
     arrangement: Arrangement | None = None
     current: bool = False
     """True if an aggregate over a window is that of its content at every instant, as in a view."""
+    implied: bool = False
+    """True if conditions imply the windows: then the result is a stream."""
+    unmatched: tuple[Unmatched, ...] = ()
+    """Rows of an outer join by timestamps, besides the pairs."""
     facts: StreamFacts | None = None
     span: Span | None = field(default=None, compare=False, repr=False)
 

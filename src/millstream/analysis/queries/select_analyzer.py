@@ -7,14 +7,20 @@ from dataclasses import replace
 from sqlglot import exp
 
 from millstream.analysis.error_collector import error_at
-from millstream.analysis.queries.aggregate_calls import aggregate_call
+from millstream.analysis.queries.aggregate_calls import aggregate_call, check_several_rows
 from millstream.analysis.queries.call_nodes import COMPLETE, AggregateCall, OverCall, is_running
 from millstream.analysis.queries.from_clause import facts_of
 from millstream.analysis.queries.group_clause import Sets, grouping_calls
 from millstream.analysis.queries.group_keys import GroupKeys
+from millstream.analysis.queries.joins.implied_windows import (
+    APART,
+    Implied,
+    joined_hint,
+    refuse_ranks_of_joins,
+)
 from millstream.analysis.queries.name_resolver import Resolver, aggregate_name, is_aggregate_call
 from millstream.analysis.queries.named_windows import with_windows
-from millstream.analysis.queries.output_order import order_of_tuples, order_of_windows
+from millstream.analysis.queries.output_order import order_of_instants, order_of_tuples, order_of_windows
 from millstream.analysis.queries.over_clause import analyse_over, check_together, emits_early, refuse_on_table
 from millstream.analysis.queries.ranking_clauses import RankingClauses
 from millstream.analysis.queries.ranks_along import is_rank_along, rank_along
@@ -29,8 +35,13 @@ from millstream.analysis.queries.table_queries import (
     refuse_beside_own,
     refuse_other_windows,
 )
-from millstream.analysis.queries.unsupported_clauses import refuse_clauses, refuse_ranks, window_hint
-from millstream.analysis.queries.window_bounds import WindowBounds, aggregates_anything, aggregates_in
+from millstream.analysis.queries.unsupported_clauses import (
+    instead_of_alias,
+    refuse_clauses,
+    refuse_ranks,
+    window_hint,
+)
+from millstream.analysis.queries.window_bounds import WindowBounds, aggregates_anything
 from millstream.analysis.queries.window_clause import StreamFacts
 from millstream.catalog.entries import Aggregate
 from millstream.errors import AnalysisError
@@ -51,9 +62,11 @@ class SelectAnalyser:
         resolver: Resolver,
         facts: StreamFacts | None,
         *,
+        implied: Implied | None = None,
         checked_only: bool = False,
         current: bool = False,
     ) -> None:
+        self.implied = implied
         self.node = node = node if checked_only else with_windows(node)
         self.current = current
         """True if it is a part of a view, where aggregates are those of the content at every instant."""
@@ -64,8 +77,11 @@ class SelectAnalyser:
         self.resolver = resolver
         self.facts = facts
         items = (source, *(join.item for join in joins))
-        self.windows = [w for w in map(window_of, items) if w is not None]
-        self.has_content = bool(self.windows) or any(reads_relation(item, items) for item in items)
+        is_stream = implied is not None and not implied.grouped
+        self.windows = [] if is_stream else [w for w in map(window_of, items) if w is not None]
+        self.has_content = bool(self.windows) or (
+            not is_stream and any(reads_relation(item, items) for item in items)
+        )
         """True if there is a content at every instant that can be aggregated."""
 
         self._streams = sum(facts_of(item) is not None for item in items)
@@ -87,6 +103,7 @@ class SelectAnalyser:
         self._by_window = self._is_by_window(outputs, where)
         self._check_contents()
         check_together(self.overs)
+        refuse_ranks_of_joins(self.node, self.ranking, self.implied)
         arranged = None
         if self.facts is None and not self.checked_only:
             refuse_beside_own(self.node)
@@ -114,6 +131,8 @@ class SelectAnalyser:
             to_stream=to_stream,
             arrangement=arranged,
             current=self.current and facts is not None,
+            implied=self.implied is not None,
+            unmatched=self.implied.unmatched if self.implied is not None else (),
             facts=facts,
             span=span_of(self.node),
         )
@@ -153,21 +172,11 @@ class SelectAnalyser:
         where = self.node.args.get("where")
         if where is None:
             return ()
-        scope = replace(self.resolver.scope, advice=self._instead_of_alias)
+        scope = replace(
+            self.resolver.scope,
+            advice=lambda column: instead_of_alias(column, self.node, self.resolver, self._written),
+        )
         return self.resolver.with_aggregates(None, "in WHERE", scope).conditions(where.this, "WHERE")
-
-    def _instead_of_alias(self, node: exp.Column) -> str | None:
-        """Return a hint for WHERE about a name that SELECT gives."""
-        aliased = (item for item in self.node.expressions if isinstance(item, exp.Alias))
-        value = next((item.this for item in aliased if item.alias.lower() == node.name.lower()), None)
-        if value is None:
-            return None
-        condition = self._written(_condition_around(node))
-        if value.find(exp.Window):
-            return f"WHERE cannot see it: put the query into FROM (...) and write {condition} outside"
-        if aggregates_in(value, self.resolver.catalog):
-            return f"an aggregate is filtered behind GROUP BY: HAVING {condition}"
-        return f"WHERE comes before SELECT: write {self._written(value)} in the place of {node.name}"
 
     def _columns(self) -> tuple[list[Output], tuple[Expr, ...]]:
         self._group_keys()
@@ -279,7 +288,7 @@ class SelectAnalyser:
             raise error_at(self.node, f"{modifiers[0].name} is for streams")
         if len(modifiers) > 1:
             raise error_at(self.node, "one of ISTREAM, DSTREAM, RSTREAM and CHANGES")
-        if not self.has_content:
+        if not self.has_content or self.implied is not None:
             raise error_at(
                 self.node,
                 f"{modifiers[0].name} needs a window",
@@ -306,6 +315,8 @@ class SelectAnalyser:
                 refuse_on_table(node)
                 return self._over_table(node, call) if call.user is not None else None
             if self.windows or self._streams > 1:
+                if self.implied is not None:
+                    raise error_at(node, "OVER does not go with a join of streams", hint=APART)
                 raise error_at(
                     node,
                     "OVER does not go with a window on the stream",
@@ -366,10 +377,11 @@ class SelectAnalyser:
             if call.user is not None and not call.user.python
             else "it gives its result after the last tuple"
         )
+        item = self._unwindowed()
         raise AnalysisError(
             f"'{call.name}' is blocking ({why}) and a stream has no last tuple",
             span=call.span,
-            hint=window_hint(self._unwindowed(), call.text),
+            hint=window_hint(item, call.text) if self.implied is None else joined_hint(item, self.implied),
         )
 
     def _unwindowed(self) -> FromItem:
@@ -399,7 +411,7 @@ class SelectAnalyser:
                 raise error_at(self.node.args["group"], "GROUP BY on a stream without an aggregate")
             windowed = True
         if not windowed:
-            self._check_several_rows()
+            check_several_rows(self.aggregates)
             return
         allowed = {key.expr.column for key in self.group_by} | self.bounds.columns()
         alone = self._streams <= 1  # PATTR of windows that are joined divides the windows only
@@ -418,15 +430,6 @@ class SelectAnalyser:
                         hint=f"add it to GROUP BY, or use it in an aggregate such as max({column.name})",
                     )
 
-    def _check_several_rows(self) -> None:
-        rows = [call for call in self.aggregates if call.user is not None and call.user.returns_row]
-        if len(rows) > 1:
-            raise AnalysisError(
-                "at most one aggregate of a SELECT may return rows",
-                span=rows[1].span,
-                hint="write two queries",
-            )
-
     def _check_contents(self) -> None:
         """Check that windows without aggregates have a content at every instant."""
         lacking = [window for window in self.windows if not window.has_state]
@@ -442,6 +445,8 @@ class SelectAnalyser:
     # ------------------------------------------------------------ order
 
     def _result_facts(self, outputs: list[Output], facts: StreamFacts) -> StreamFacts:
+        if self.implied is not None:
+            return order_of_instants(outputs, facts, self.implied.instants)
         reported = (self.aggregates or self.group_by or self._by_window) and not self.current
         if reported and self.windows:
             return order_of_windows(outputs, facts, self.windows[0], self.resolver.scope)
@@ -461,10 +466,3 @@ class SelectAnalyser:
         asked = self.node.args.get("operation_modifiers") or self.node.args.get("distinct") is not None
         made = asked or self.ranking.is_asked or self._streams > 1 or self.aggregates or self.group_by
         return self.has_content and (bool(made) or any(map(slides, self.windows)))
-
-
-def _condition_around(node: exp.Expr) -> exp.Expr:
-    """Return the condition that a name stands in, between AND and OR."""
-    while node.parent is not None and not isinstance(node.parent, exp.Connector | exp.Where | exp.Query):
-        node = node.parent
-    return node

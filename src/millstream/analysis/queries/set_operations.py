@@ -88,12 +88,12 @@ def require_windows(query: Query, what: str) -> None:
             require_windows(query.left, what)
             require_windows(query.right, what)
         case Select() if query.facts is not None:
-            if not takes_relations(query):
+            if not takes_relations(query) or query.implied:
                 raise AnalysisError(
                     f"{what} of contents of windows takes no stream of tuples",
                     span=query.span,
-                    hint="OVER, patterns and running aggregates give streams: make one with CREATE STREAM, "
-                    "and put a window on it",
+                    hint="OVER, patterns, running aggregates and joins by timestamps give streams: make one "
+                    "with CREATE STREAM, and put a window on it",
                 )
             for item in query.items():
                 if facts_of(item) is not None and not has_content(item):

@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from millstream.analysis.error_collector import error_at
-from millstream.analysis.queries.from_clause import length_on
+from millstream.analysis.queries.from_clause import facts_of, is_declared, length_on
 from millstream.analysis.queries.name_resolver import aggregate_name
 from millstream.analysis.queries.rank_clause import is_ranking
 from millstream.analysis.queries.resolved_query import ReadQuery, ReadStream
+from millstream.analysis.queries.window_bounds import aggregates_in
 from millstream.catalog.functions import FunctionKind, builtin
 from millstream.errors import AnalysisError
 from millstream.syntax.foreign_syntax import RANKED, WINDOW_FUNCTIONS
 from millstream.syntax.spans import span_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from millstream.analysis.queries.name_resolver import Resolver
     from millstream.analysis.queries.resolved_query import FromItem, Output
@@ -70,17 +71,20 @@ def _refuse_window_functions(node: exp.Select, resolver: Resolver) -> None:
 
 def window_hint(item: FromItem, call: str) -> str:
     """Say where the window of a blocking aggregate can stand."""
+    facts = facts_of(item)
+    timestamp = facts.timestamp.column if facts is not None and not is_declared(item) else None
+    keyed = f"GROUP BY {timestamp}, too, or " if timestamp is not None else ""
     if isinstance(item, ReadQuery):
         inner = "(SELECT ...)" if item.alias.startswith("__query") else item.alias
         return (
-            f"the query in FROM gives a stream, which needs a window of its own: FROM {inner} [NOW] for"
-            f" results of one instant together, or [TUMBLE {length_on(item, '1 HOUR')}]"
+            f"{keyed}the query in FROM gives a stream, which needs a window of its own: FROM {inner} [NOW]"
+            f" for results of one instant together, or [TUMBLE {length_on(item, '1 HOUR')}]"
         )
     name = item.stream.name if isinstance(item, ReadStream) else item.alias
     reach, slide = length_on(item, "5 MINUTES"), length_on(item, "1 MINUTE", "10")
     interval = reach if reach.isdigit() else f"INTERVAL {reach}"
     return (
-        f"use a window on '{name}', as in FROM {name} [RANGE {reach} SLIDE {slide}] or"
+        f"{keyed}use a window on '{name}', as in FROM {name} [RANGE {reach} SLIDE {slide}] or"
         f" {call} OVER (RANGE {interval} PRECEDING), or a non-blocking aggregate of your own"
         " (CREATE AGGREGATE with an empty TERMINATE)"
     )
@@ -108,3 +112,26 @@ def check_order(node: exp.Select, outputs: Sequence[Output], resolver: Resolver,
         if column is None or column.name.lower() != (timestamp or "").lower() or ordered.args.get("desc"):
             hint = f"write ORDER BY {timestamp}, or leave it out" if timestamp else "leave ORDER BY out"
             raise error_at(ordered, "a stream can only be ordered by its timestamp", hint=hint)
+
+
+def instead_of_alias(
+    column: exp.Column, select: exp.Select, resolver: Resolver, written: Callable[[exp.Expr], str]
+) -> str | None:
+    """Return a hint for WHERE about a name that SELECT gives."""
+    aliased = (item for item in select.expressions if isinstance(item, exp.Alias))
+    value = next((item.this for item in aliased if item.alias.lower() == column.name.lower()), None)
+    if value is None:
+        return None
+    condition = written(_condition_around(column))
+    if value.find(exp.Window):
+        return f"WHERE cannot see it: put the query into FROM (...) and write {condition} outside"
+    if aggregates_in(value, resolver.catalog):
+        return f"an aggregate is filtered behind GROUP BY: HAVING {condition}"
+    return f"WHERE comes before SELECT: write {written(value)} in the place of {column.name}"
+
+
+def _condition_around(node: exp.Expr) -> exp.Expr:
+    """Return the condition that a name stands in, between AND and OR."""
+    while node.parent is not None and not isinstance(node.parent, exp.Connector | exp.Where | exp.Query):
+        node = node.parent
+    return node

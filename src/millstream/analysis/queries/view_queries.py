@@ -82,7 +82,9 @@ def refuse_order_inside(query: Select) -> None:
 
 def require_current(query: Query, node: exp.Expr) -> None:
     """Refuse a query that has no current result."""
-    if isinstance(query, Select) and not any(reads_relation(i, query.items()) for i in query.items()):
+    if isinstance(query, Select) and (
+        query.implied or not any(reads_relation(item, query.items()) for item in query.items())
+    ):
         raise error_at(node, "a view needs a window: the current result of a bare stream would grow for ever")
     if isinstance(query, SetOperation):
         require_windows(query, "a view")

@@ -64,15 +64,17 @@ class SlideInstants:
 class Lifetime:
     """Lifetimes in windows of time: a tuple is present for less than ``reach``.
 
-    None is forever, and 0 only its own instant.
+    None is forever, and 0 only its own instant. A tuple enters ``lag`` after its own instant.
     """
 
     reach: int | float | None
     slides: SlideInstants | None = None
+    lag: int = 0
 
     def of(self, order: Integers, is_float: bool) -> tuple[Integers, Integers]:
         """Return the instants at which tuples enter, and their last instants."""
         never = np.full(len(order), MOST)
+        order = _plus(order, self.lag) if self.lag else order
         if self.slides is not None:
             leave = never if self.reach is None else self.slides.after(_plus(order, int(self.reach)))
             return self.slides.after(order), before(leave)

@@ -18,9 +18,10 @@ def lifetime_of(side: nodes.Windowed, zone: str) -> Lifetime:
     match side.window:
         case RangeWindow(range=size):
             return Lifetime(_length(side, size), slides)
-        case NowWindow():
+        case NowWindow(lag=lag):
             # The next instant of a date is the next day.
-            return Lifetime(MICROSECONDS_PER_DAY if _type(side).kind is Kind.DATE else 0)
+            reach = MICROSECONDS_PER_DAY if _type(side).kind is Kind.DATE else 0
+            return Lifetime(reach, lag=0 if lag is None else int(_length(side, lag)))
         case LandmarkWindow():
             return Lifetime(None, slides)
     raise AssertionError(f"{side.window} has passed the list of what can be maintained")

@@ -34,9 +34,8 @@ class StreamScan(Node):
             f" ORDER BY {timestamp.column}" if timestamp.column else f" ({timestamp.kind.value} timestamp)"
         )
         name = node_labels.with_alias(self.stream.name, self.alias)
-        return (
-            f"StreamScan {name} from {self.stream.origin}{order}{node_labels.computed(self.stream.computed)}"
-        )
+        made = node_labels.computed(self.stream.computed, self.stream.selection)
+        return f"StreamScan {name} from {self.stream.origin}{order}{made}"
 
 
 @dataclass(frozen=True)

@@ -60,8 +60,11 @@ class Sources:
             name = f"millstream.{stream.name}"
             self.metrics[name] = stream
             with _at(stream):
-                if isinstance(stream.origin, Registered) and key in self.frames:
-                    self._read[key] = classify(self.frames[key], stream, name)
+                if (
+                    isinstance(stream.origin, Registered)
+                    and (read := stream.read.name.lower()) in self.frames
+                ):
+                    self._read[key] = classify(self.frames[read], stream, name)
                 else:
                     self._read[key] = read_stream(stream, self.spark, self.read_port, name)
         return self._read[key]
@@ -182,10 +185,15 @@ def _align(node: nodes.Align, to: Translation) -> DataFrame:
 
 @to_frame.register
 def _merge(node: nodes.Merge, to: Translation) -> DataFrame:
-    first, *others = map(to.frame, node.branches)
+    # By number, because two columns may have the same name.
+    frames = [to.frame(branch) for branch in node.branches]
+    shown = [name for name in frames[0].columns if name not in hidden(frames[0].columns)]
+    first, *others = (
+        frame.toDF(*(f"c{i}" for i in range(len(shown))), *frame.columns[len(shown) :]) for frame in frames
+    )
     for other in others:
         first = first.unionByName(other, allowMissingColumns=True)
-    return first
+    return first.toDF(*shown, *first.columns[len(shown) :])
 
 
 @to_frame.register

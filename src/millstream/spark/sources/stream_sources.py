@@ -41,7 +41,7 @@ from millstream.physical.sources import (
     is_whole_line,
 )
 from millstream.spark.session.spark_types import is_outermost, to_spark_type
-from millstream.spark.sources.computed_columns import ATTEMPT, failure, with_computed
+from millstream.spark.sources.computed_columns import ATTEMPT, FAILED, RECORD, prepared, with_computed
 from millstream.spark.sources.file_paths import arrive_together, streamable
 from millstream.spark.sources.hidden_columns import (
     FILE,
@@ -96,13 +96,14 @@ def classify(raw: DataFrame, stream: Stream, metrics: str | None = None) -> Sour
     if SEGMENT not in frame.columns:
         # Without files, the order of arrival is the order in which Spark numbers its partitions.
         frame = frame.withColumn(SEGMENT, F.spark_partition_id().cast("bigint"))
-    frame = with_computed(frame, stream.computed, stream.schema)
+    made = bool(stream.computed or stream.selection)
+    if made:
+        frame = prepared(frame, stream, BAD)
     time = _column(timestamp.column) if timestamp.column else F.lit(None).cast("timestamp")
     frame = _with_promises(frame.withColumn(TIME, time), stream)
     reason = F.when(F.col(BAD).isNotNull(), NOT_IN_SCHEMA)
-    failed = failure(stream.computed)
-    if failed is not None:
-        reason = reason.when(failed.isNotNull(), failed)
+    if made:
+        reason = reason.when(F.col(FAILED).isNotNull(), F.col(FAILED))
     if timestamp.kind is TimestampKind.EXTERNAL:
         # A promise without a time is the last of its sub-stream.
         data = F.col(KEEP) if KEEP in frame.columns else F.lit(True)
@@ -118,8 +119,7 @@ def classify(raw: DataFrame, stream: Stream, metrics: str | None = None) -> Sour
     untimed = is_untimed(stream)
     uncounted = frame
     names = [f.name for f in stream.schema]
-    read = [f.name for f in source_columns(stream.schema, stream.computed)]
-    as_text = F.coalesce(F.col(BAD), F.to_json(F.struct(*map(_column, read))))
+    as_text = F.col(RECORD) if made else F.coalesce(F.col(BAD), F.to_json(F.struct(*map(_column, names))))
     if metrics is not None:
         frame = frame.observe(
             metrics,
@@ -134,7 +134,8 @@ def classify(raw: DataFrame, stream: Stream, metrics: str | None = None) -> Sour
             *([F.max(_fingerprint(raw)).alias("fingerprint")] if BAD in raw.columns else []),
             _zoned(F.max(F.when(~is_bad, F.col(TIME))), frame.schema[TIME].dataType).alias("newest"),
         )
-    hidden_names = [n for n in hidden(frame.columns) if n != BAD and not n.startswith(ATTEMPT)]
+    ours = (BAD, FAILED, RECORD, ATTEMPT)
+    hidden_names = [name for name in hidden(frame.columns) if not name.startswith(ours)]
     # A bad record has no timestamp, but an order of arrival.
     arrival = [_column(name) for name in hidden_names if name in (PARTITION, SEGMENT, FILE)]
     return SourceFrames(
@@ -226,8 +227,8 @@ def read_table(table: Table, spark: SparkSession) -> DataFrame:
 
 def _raw(stream: Stream, spark: SparkSession, read_port: ReadPort) -> DataFrame:
     """Return the stream's columns that the source has, and ``BAD`` if the reader marks bad records."""
-    internal = stream.timestamp.column if stream.timestamp.kind is TimestampKind.INTERNAL else None
-    declared = stream.source_fields
+    timestamp, declared = stream.read.timestamp, stream.source_fields
+    internal = timestamp.column if timestamp.kind is TimestampKind.INTERNAL else None
     match stream.origin:
         case Port(number):
             # The port gives every file a time of its own.

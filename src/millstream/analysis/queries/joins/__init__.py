@@ -1,0 +1,1 @@
+"""Joins: windows that conditions imply, and queries in expressions as joins."""

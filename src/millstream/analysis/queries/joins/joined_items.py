@@ -1,0 +1,80 @@
+"""Items of FROM that are joined: the order of the result, USING, and sides that cannot be kept whole."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlglot import exp
+
+from millstream.analysis.error_collector import error_at
+from millstream.analysis.queries.from_clause import facts_of, refuse_tables_beside_streams, with_bracket
+from millstream.analysis.queries.joins.implied_windows import bounds_hint
+from millstream.analysis.queries.output_order import common_order
+from millstream.analysis.queries.relation_kind import reads_relation, window_of
+from millstream.analysis.queries.resolved_expression import Expr
+from millstream.analysis.queries.resolved_query import FromItem
+from millstream.analysis.queries.scope import Scope, ScopeRelation
+from millstream.analysis.queries.window_clause import StreamFacts
+from millstream.errors import AnalysisError
+from millstream.syntax.spans import span_of
+
+
+def facts_of_joined(items: list[FromItem], node: exp.Select) -> StreamFacts | None:
+    """Return the order of what FROM gives; several streams can only be joined over windows."""
+    streams = [item for item in items if facts_of(item) is not None]
+    if not streams:
+        return None
+    refuse_tables_beside_streams(streams, span_of(node))
+    if len(streams) > 1:
+        for item in streams:
+            window = window_of(item)
+            if window is None and reads_relation(item, streams):
+                continue
+            if window is None:
+                raise AnalysisError(
+                    f"'{item.alias}' is joined with another stream and needs a window",
+                    span=item.span or span_of(node),
+                    hint=f"without one all of it would have to be kept: {with_bracket(item)}"
+                    f"{bounds_hint(streams)}",
+                )
+            if not window.has_state:
+                raise AnalysisError(
+                    f"a {type(window).__name__.removesuffix('Window').upper()} window cannot be joined",
+                    span=item.span,
+                    hint="it has no content at an instant; use RANGE, ROWS, LANDMARK, NOW or UNBOUNDED",
+                )
+    facts = [f for f in map(facts_of, streams) if f is not None]
+    if len(facts) == 1:
+        return facts[0]
+    type_ = common_order(facts, streams[-1].span or span_of(node), maintained=True)
+    timestamp = replace(facts[0].timestamp, type=type_)
+    return StreamFacts(timestamp, frozenset(), all(f.bounded for f in facts), facts[0].stored)
+
+
+def equal_columns(
+    names: list[exp.Identifier], before: list[ScopeRelation], right: ScopeRelation, scope: Scope
+) -> tuple[Expr, ...]:
+    """Return the conditions of USING; each column is taken from the first relation that has it."""
+    conditions: list[Expr] = []
+    for name in names:
+        left_column = next((c for c in (r.find(name.name) for r in before) if c is not None), None)
+        right_column = right.find(name.name)
+        if left_column is None or right_column is None:
+            raise error_at(name, f"USING column '{name.name}' is not on both sides of the join")
+        conditions.append(Expr((left_column, " = ", right_column)))
+        scope.merged[name.name.lower()] = left_column.relation
+    return tuple(conditions)
+
+
+def refuse_whole_table(join: exp.Join, kind: str, before: list[ScopeRelation], right: ScopeRelation) -> None:
+    """Refuse a join that keeps all rows of a table beside a stream."""
+    left_streams = any(relation.is_stream for relation in before)
+    right_stream = right.is_stream
+    if left_streams != right_stream:
+        preserved_table = {"left": right_stream, "right": left_streams, "full": True}.get(kind, False)
+        if preserved_table or (kind in ("semi", "anti") and right_stream):
+            raise error_at(
+                join.this,
+                f"a {kind.upper()} join would keep rows of the table that no tuple has met yet",
+                hint="only the stream can be the side that is kept whole",
+            )
