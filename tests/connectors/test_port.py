@@ -250,3 +250,14 @@ def test_spark_streams_the_spool(spark: SparkSession, tmp_path: Path) -> None:
     read()
     assert sorted(found) == spooled(directory)
     assert [line for _, line in sorted(found)] == ['{"a": 1}', '{"a": 2}', "\ufffd"]
+
+
+def test_a_promise_leaves_out_the_lines_that_are_in_no_file_yet(tmp_path: Path) -> None:
+    lines_of_port = spool.Spool(tmp_path)
+    before = lines_of_port.complete_until()
+    lines_of_port.add([b"a", b"b"])
+    waiting = lines_of_port.complete_until()
+    assert before <= waiting <= time.time_ns() // 1000
+    lines_of_port.flush()
+    assert [arrival for arrival, _ in spooled(tmp_path)] == [waiting, waiting + 1]
+    assert lines_of_port.complete_until() > waiting + 1

@@ -273,6 +273,7 @@ LEFT_OUT = {
         "bad_into",
         "place",
     },  # what becomes of tuples that count nowhere
+    entries.HeartbeatPromise: {"implied"},  # such a promise is left out
     entries.Table: {"place", "order"},  # a plan has the column where it needs an order
     entries.View: {"definition", "arrangement", "maintained"},  # a view has a checkpoint of its own
     entries.Derived: {"definition", "is_bounded"},
@@ -317,6 +318,13 @@ def test_windows_differ_by_each_of_their_properties() -> None:
     ]
     written = {json.dumps(plan_identity._written(one)) for one in (window, *others)}
     assert len(written) == 1 + len(others)
+
+
+def test_the_implied_heartbeat_does_not_count_because_it_changes_no_state() -> None:
+    stream = "CREATE STREAM s (v INT, current_time TIMESTAMP) ORDER BY current_time SOURCE 'port4445' {};"
+    query = "SELECT sum(v) FROM s [TUMBLE 1 MINUTE];"
+    assert lines(query, stream.format("")) == lines(query, stream.format("HEARTBEAT NONE"))
+    assert lines(query, stream.format("")) != lines(query, stream.format("HEARTBEAT INTERVAL 5 SECONDS"))
 
 
 def test_a_change_of_a_computed_column_counts() -> None:

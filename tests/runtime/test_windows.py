@@ -228,11 +228,10 @@ def test_promises_in_the_stream_itself(streams: Streams) -> None:
 
 
 def test_one_row_then_silence(streams: Streams) -> None:
-    """HEARTBEAT: the clock goes on although nothing arrives, and the window is completed."""
+    """The clock goes on although nothing arrives, and the window is completed."""
     port = streams.engine.listen()
     streams.engine.execute(f"""
-        CREATE STREAM s (a INT, current_time TIMESTAMP) ORDER BY current_time
-        SOURCE 'port{port}' HEARTBEAT INTERVAL 1 SECOND
+        CREATE STREAM s (a INT, current_time TIMESTAMP) ORDER BY current_time SOURCE 'port{port}'
     """)
     with socket.create_connection(("127.0.0.1", port)) as sender:
         sender.sendall(b"41\n")
@@ -242,6 +241,21 @@ def test_one_row_then_silence(streams: Streams) -> None:
         finally:
             query.stop()
     assert row.n == 1
+
+
+def test_tuples_of_a_silent_latent_stream_expire(streams: Streams) -> None:
+    port = streams.engine.listen()
+    streams.engine.execute(f"CREATE STREAM s (a INT) SOURCE 'port{port}'")
+    with socket.create_connection(("127.0.0.1", port)) as sender:
+        sender.sendall(b"41\n")
+        query = streams.engine.start(
+            "SELECT count(*) OVER (RANGE INTERVAL 1 SECOND PRECEDING ACTIVE EXPIRATION) AS n FROM s"
+        )
+        try:
+            results = query.results()
+            assert [next(results).n for _ in range(2)] == [1, 0]
+        finally:
+            query.stop()
 
 
 def test_history_that_ends_holds_up_nobody(streams: Streams) -> None:

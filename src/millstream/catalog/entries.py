@@ -149,6 +149,8 @@ class PunctuationPromise:
 class HeartbeatPromise:
     every: Duration
     on: str | None = None
+    implied: bool = field(default=False, compare=False)
+    """Whether no clause says it: tuples that are stamped on arrival cannot be older than the clock."""
 
 
 Promise = SlackPromise | OrderedPerPromise | PunctuationPromise | HeartbeatPromise

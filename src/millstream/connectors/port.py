@@ -95,6 +95,10 @@ class PortListener:
         """Number of the port; for 0, that of the free port that was taken."""
         return self._port
 
+    def complete_until(self) -> int:
+        """Return a time in microseconds: all lines that were stamped before it can be read."""
+        return self._spool.complete_until()
+
     @property
     def received(self) -> int:
         """Number of lines that have arrived."""

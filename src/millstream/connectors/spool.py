@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import math
 import os
+import threading
 import time
 from typing import TYPE_CHECKING
 
@@ -56,6 +57,7 @@ class Spool:
         self._lines: list[bytes] = []
         self._arrivals: list[np.ndarray[tuple[int], np.dtype[np.int64]]] = []
         self._bytes = 0
+        self._stamping = threading.Lock()
         self._last_arrival = 0
         self._last_modified = 0
         self._flushed = -math.inf
@@ -108,11 +110,21 @@ class Spool:
 
     def add(self, lines: Sequence[bytes]) -> None:
         """Stamp lines with the time of now, or just after the line before."""
-        first = max(time.time_ns() // 1000, self._last_arrival + 1)
-        self._last_arrival = first + len(lines) - 1
-        self._arrivals.append(np.arange(first, first + len(lines), dtype=np.int64))
+        with self._stamping:
+            first = max(time.time_ns() // 1000, self._last_arrival + 1)
+            self._last_arrival = first + len(lines) - 1
+            self._arrivals.append(np.arange(first, first + len(lines), dtype=np.int64))
         self._lines += lines
         self._bytes += sum(map(len, lines)) + _LINE_OVERHEAD * len(lines)
+
+    def complete_until(self) -> int:
+        """Return a time in microseconds: all lines that were stamped before it are in files.
+
+        Another thread may ask.
+        """
+        with self._stamping:
+            now = max(time.time_ns() // 1000, self._last_arrival + 1)
+            return int(self._arrivals[0][0]) if self._arrivals else now
 
     def seconds_to_flush(self) -> float | None:
         """Return the seconds until the next file is due; None if there is nothing to write."""
@@ -142,7 +154,8 @@ class Spool:
             raise self._cannot_write(error) from error
         self._last_modified = modified
         self.written += len(self._lines)
-        self._lines, self._arrivals, self._bytes = [], [], 0
+        with self._stamping:
+            self._lines, self._arrivals, self._bytes = [], [], 0
         self._flushed = time.monotonic()
         self._short_since = None
 

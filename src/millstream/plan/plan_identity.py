@@ -348,7 +348,7 @@ _known(
         "columns": s.schema,
         "from": s.origin,
         "time": s.timestamp,
-        "promises": s.promises,
+        "promises": tuple(p for p in s.promises if not getattr(p, "implied", False)),
         "computed": s.computed,
         "selection": s.selection,
     },

@@ -66,6 +66,10 @@ class PortListeners:
         """Return the ports that streams read."""
         return sorted({stream.origin.number for stream in streams if isinstance(stream.origin, Port)})
 
+    def complete_until(self, port: int) -> int:
+        """Return a time in microseconds: all lines that arrived at a port before it can be read."""
+        return self._listeners[port].complete_until()
+
     def read_by(self, ports: Iterable[int], spark: Path) -> None:
         """Keep lines until the query with this Spark checkpoint has read them."""
         for port in ports:

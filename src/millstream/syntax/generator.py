@@ -99,7 +99,7 @@ class EslGenerator(PlainSqlGenerator):
         )
 
     def heartbeat_sql(self, expression: nodes.Heartbeat) -> str:
-        return f"HEARTBEAT {self.sql(expression, 'this')}" + self.clause(expression, "on", "ON")
+        return f"HEARTBEAT {self.sql(expression, 'this') or 'NONE'}" + self.clause(expression, "on", "ON")
 
     def late_sql(self, expression: nodes.Late) -> str:
         return f"LATE INTO {self.sql(expression, 'this')}" if expression.this else "LATE DROP"

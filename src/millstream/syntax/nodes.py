@@ -100,9 +100,9 @@ class PunctuatedBy(exp.Expression):
 
 
 class Heartbeat(exp.Expression):
-    """HEARTBEAT INTERVAL t [ON attr]."""
+    """HEARTBEAT INTERVAL t [ON attr], or HEARTBEAT NONE without a time."""
 
-    arg_types = {"this": True, "on": False}
+    arg_types = {"this": False, "on": False}
 
 
 class Late(exp.Expression):

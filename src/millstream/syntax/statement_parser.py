@@ -182,7 +182,9 @@ class EslParser(AggregateParser):
             if self.take("PER"):
                 node.set("per", self.wrapped(lambda: self.column("a column")))
         elif self.take("HEARTBEAT"):
-            node = nodes.Heartbeat(this=self.quantity("HEARTBEAT"))
+            node = nodes.Heartbeat()
+            if not self.take("NONE"):
+                node.set("this", self.quantity("HEARTBEAT"))
         else:
             self._fail_in(
                 "CREATE STREAM",

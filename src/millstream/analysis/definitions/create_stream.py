@@ -45,6 +45,8 @@ from millstream.types import STRING, TIMESTAMP, UNKNOWN, Field, Kind
 INTERNAL_TIMESTAMP = "current_time"
 """The reserved column of the papers: stamped by the system when a tuple arrives."""
 RESERVED_PREFIX = "__ms_"
+IMPLIED_HEARTBEAT = Duration(1_000_000)
+"""Interval of the heartbeats of streams that are stamped on arrival."""
 BAD_RECORD = (Field("record", STRING), Field("reason", STRING))
 """The schema of a stream of bad records."""
 
@@ -353,9 +355,24 @@ def _promises(
         if (group, field.name) in seen:
             raise error_at(clause, f"two clauses say how '{field.name}' progresses", hint="keep one of them")
         seen[group, field.name] = clause
+        if isinstance(clause, nodes.Heartbeat) and clause.this is None:
+            _check_none(clause, timestamp)
+            continue
         on = clause.args.get("on")
         promises.append(_promise(clause, field, schema, on.name if on else None, catalog, source))
+    if timestamp.kind is TimestampKind.INTERNAL and (nodes.Heartbeat, timestamp.column) not in seen:
+        promises.append(HeartbeatPromise(IMPLIED_HEARTBEAT, implied=True))
     return tuple(promises)
+
+
+def _check_none(clause: nodes.Heartbeat, timestamp: Timestamp) -> None:
+    """Refuse HEARTBEAT NONE where no heartbeat is implied."""
+    if timestamp.kind is not TimestampKind.INTERNAL or clause.args.get("on") is not None:
+        raise error_at(
+            clause,
+            "HEARTBEAT NONE goes with ORDER BY current_time, which implies a heartbeat",
+            hint="leave it out: without HEARTBEAT there is none",
+        )
 
 
 def _promised_field(clause: exp.Expr, schema: tuple[Field, ...], timestamp: Timestamp) -> Field:

@@ -31,7 +31,7 @@ def selecting(derived: Stream, node: nodes.CreateStream) -> Stream:
         stream = read.stream
     if isinstance(stream.origin, Rejected):
         _refuse(node, f"'{stream.name}' has {stream.origin.reason} records of '{stream.origin.stream}'")
-    if stream.timestamp.kind is TimestampKind.EXTERNAL or stream.promises:
+    if stream.timestamp.kind is TimestampKind.EXTERNAL or stream.promises_on_others:
         hint = f"leave ORDER BY and its clauses out of '{stream.name}', or put other columns into it with ON"
         _refuse(node, f"'{stream.name}' is ordered already, and drops its own late tuples", hint)
     selection = Selection(stream, tuple(steps))

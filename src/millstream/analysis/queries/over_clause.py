@@ -28,8 +28,7 @@ def analyse_over(node: exp.Window, call: AggregateCall, facts: StreamFacts, reso
     frame = frame_of(spec, facts)
     slide = _slide(spec, facts)
     active = bool(spec.args.get("active"))
-    latent = facts.timestamp.kind is TimestampKind.LATENT
-    _check_combination(node, frame, slide, active, bool(spec.args.get("emit")), latent)
+    _check_combination(node, frame, slide, active, bool(spec.args.get("emit")))
     return OverCall(call, partition, frame, slide, active, _emit(spec, slide, facts))
 
 
@@ -202,7 +201,6 @@ def _check_combination(
     slide: Rows | Duration | Distance | None,
     active: bool,
     emit: bool,
-    latent: bool,
 ) -> None:
     if (slide is not None or active) and frame.follows:
         raise error_at(
@@ -227,13 +225,6 @@ def _check_combination(
             node,
             "SLIDE and ACTIVE EXPIRATION exclude each other",
             hint="a window gives results every so often, or also when a tuple leaves",
-        )
-    if active and latent:
-        raise error_at(
-            node,
-            "ACTIVE EXPIRATION needs a timestamp: on a latent stream nothing would expire while it is silent",
-            hint="declare the stream with current_time TIMESTAMP, ORDER BY current_time and"
-            " HEARTBEAT INTERVAL 1 SECOND",
         )
     if active and (frame.rows or frame.preceding is None):
         raise error_at(

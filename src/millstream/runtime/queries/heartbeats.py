@@ -24,6 +24,11 @@ _LOOK_EVERY = 0.5
 """Seconds between looks at Spark's progress."""
 
 
+def now() -> int:
+    """Return the time in microseconds."""
+    return time.time_ns() // 1000
+
+
 @dataclass(frozen=True)
 class HeartbeatSchedule:
     """Heartbeat interval of a stream, and the delay of its tuples behind the clock.
@@ -35,6 +40,8 @@ class HeartbeatSchedule:
     seconds: float
     slack_microseconds: int = 0
     on: str | None = None
+    clock: Callable[[], int] = now
+    """A time in microseconds: tuples that were stamped before it can be read."""
 
 
 class HeartbeatSender:
@@ -112,12 +119,12 @@ class HeartbeatSender:
     def _keep_beating(self, query: StreamingQuery, schedule: HeartbeatSchedule) -> None:
         rows, since = self._rows(schedule.stream), time.monotonic()
         while not self._stopped.wait(min(schedule.seconds / 4, 1.0)) and query.isActive:
-            now = self._rows(schedule.stream)
+            come = self._rows(schedule.stream)
             # A stream is silent if there is no input, not if reading takes long.
-            if now != rows or query.status["message"].startswith(_BUSY):
-                rows, since = now, time.monotonic()
+            if come != rows or query.status["message"].startswith(_BUSY):
+                rows, since = come, time.monotonic()
             elif time.monotonic() - since >= schedule.seconds:
                 since = time.monotonic()
                 # The clock is read before the heartbeat is written, so tuples stamped later are newer.
-                reached = time.time_ns() // 1000 - schedule.slack_microseconds
+                reached = schedule.clock() - schedule.slack_microseconds
                 self._control.heartbeat(schedule.stream, reached, schedule.on)

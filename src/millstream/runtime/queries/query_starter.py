@@ -11,12 +11,9 @@ from typing import TYPE_CHECKING, Protocol
 import pyarrow as pa
 
 from millstream.catalog.entries import (
-    HeartbeatPromise,
-    Promise,
     Reader,
     ScalarFunction,
     Sink,
-    SlackPromise,
     Stream,
 )
 from millstream.errors import MillstreamError
@@ -27,11 +24,11 @@ from millstream.plan.builder import build
 from millstream.plan.plan_identity import described, function_described, functions_in, modes_described
 from millstream.plan.relation_variance import ISTREAM
 from millstream.plan.views import rows_beside
-from millstream.quantity import Duration
 from millstream.runtime.checkpoints.checkpoint import Checkpoint
 from millstream.runtime.checkpoints.query_identity import Identity
 from millstream.runtime.port_listeners import PortListeners
-from millstream.runtime.queries.heartbeats import HeartbeatSchedule, HeartbeatSender
+from millstream.runtime.queries.heartbeat_schedules import has_active_expiration, schedules
+from millstream.runtime.queries.heartbeats import HeartbeatSender
 from millstream.runtime.queries.input_cleanup import InputCleaner
 from millstream.runtime.queries.query_progress import ProgressCounter
 from millstream.runtime.queries.query_request import QueryRequest
@@ -257,15 +254,11 @@ class QueryStarter:
         bounded = all(one.bounded for one in requests)
         counter = members[0].query.counter
         read = {one.source.name for stage in lowered.stages for one in stage.sources if one.source.name}
-        beats = []
+        streams = tuple(streams)
+        expires = any(has_active_expiration(one.plan) for one in requests)
+        beats = schedules(streams, self.ports.complete_until, latent=expires)
         ending = {}
         for stream in streams:
-            for on, promises in ((None, stream.own_promises), *stream.promises_on_others.items()):
-                beats += [
-                    HeartbeatSchedule(stream.name, promise.every.microseconds / 1e6, _slack(promises), on)
-                    for promise in promises
-                    if isinstance(promise, HeartbeatPromise)
-                ]
             path = stream.origin.option("path") if isinstance(stream.origin, Reader) else None
             if path is not None and stream.is_bounded and stream.name in read and not bounded:
                 ending[stream.name] = described(path, self.spark)
@@ -300,14 +293,6 @@ class QueryStarter:
 def _shared(request: QueryRequest, plan: QueryPlan) -> PhysicalNode | None:
     """Return the plan of a query that may share a scan: its rows go to no sink, and no result is kept."""
     return plan.physical if request.sink is None and request.form is build else None
-
-
-def _slack(promises: Iterable[Promise]) -> int:
-    """Return the permitted delay of tuples behind a heartbeat."""
-    for promise in promises:
-        if isinstance(promise, SlackPromise) and isinstance(promise.amount, Duration):
-            return promise.amount.microseconds
-    return 0
 
 
 def _schema(frame: DataFrame, *, streaming: bool) -> pa.Schema:
