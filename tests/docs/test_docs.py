@@ -63,7 +63,7 @@ LATER = sorted((ROOT / "examples" / "later").glob("*.esl"))
 
 SHOWN_ONLY = frozenset({"millstream demo", "python -m millstream.runtime.build_class_archive"})
 """Commands in consoles that are not run here; what they do is tested elsewhere."""
-FILE_NAME = re.compile(r"[\w-]+\.(esl|csv|json|py)")
+FILE_NAME = re.compile(r"[\w-]+\.(esl|csv|json|log|py)")
 FENCE = re.compile(r"^(?P<indent> *)(?P<fence>`{3,}|~{3,})(?P<info>.*)$")
 
 
@@ -367,8 +367,11 @@ def test_commands_that_need_no_spark(document: Path, monkeypatch: pytest.MonkeyP
 # ---------------------------------------------------------------- with Spark
 
 
+_ON_SPARK = re.compile(r"^\$ millstream run (?!--engine local )", re.MULTILINE)
+
+
 def _needs_spark(document: Path) -> bool:
-    return any(b.kind == "python" or "$ millstream run" in b.text for b in blocks(document))
+    return any(b.kind == "python" or re.search(_ON_SPARK, b.text) for b in blocks(document))
 
 
 @pytest.mark.spark
