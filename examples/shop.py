@@ -1,4 +1,6 @@
-"""The Python functions of examples/shop.esl."""
+"""The Python functions of examples/shop.esl and of the documents."""
+
+from collections.abc import Iterator
 
 
 def luhn(number: str) -> bool:
@@ -12,3 +14,8 @@ def masked(number: str) -> str:
     """A card number that may be shown: the last four digits."""
     digits = "".join(c for c in number if c.isdigit())
     return "*" * (len(digits) - 4) + digits[-4:]
+
+
+def grams(text: str) -> Iterator[str]:
+    """All pairs of letters that stand side by side."""
+    yield from (text[i : i + 2] for i in range(len(text) - 1))

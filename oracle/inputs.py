@@ -75,6 +75,8 @@ def checked(value: Value, type_: Type, name: str) -> Value:
     """Return a value of its type; raise an error in the test otherwise."""
     if value is None:
         return None
+    if type_.element is not None and type_.key is None and isinstance(value, list):
+        return [checked(one, type_.element, name) for one in value]
     class_ = _PYTHON.get(type_.kind)
     wrong = class_ is None or not isinstance(value, class_)
     wrong = wrong or (isinstance(value, bool) and type_.kind is not Kind.BOOLEAN)

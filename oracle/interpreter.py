@@ -18,7 +18,16 @@ from oracle.grouping import maintained_groups, window_aggregate, window_rows
 from oracle.inputs import Arrivals, Input, row_values
 from oracle.instants import Rows, States, common_time, to_stream
 from oracle.lifetimes import Varying, varying
-from oracle.operators import filter_, grouping_sets, project, rename, stream_union, table_join
+from oracle.operators import (
+    extend,
+    filter_,
+    generate,
+    grouping_sets,
+    project,
+    rename,
+    stream_union,
+    table_join,
+)
 from oracle.patterns.pattern_search import matches, returned
 from oracle.relations import Record, Relation, in_order, is_final
 from oracle.scans import Scanned, computed_values, scan, stream_of_rows
@@ -165,6 +174,12 @@ class _Interpreter:
     def filter(self, node: nodes.Filter) -> Relation:
         return filter_(node, self.interpret(node.input))
 
+    def generate(self, node: nodes.Generate) -> Relation:
+        return generate(node, self.interpret(node.input)).promising(timestamps(node))
+
+    def extend(self, node: nodes.Extend) -> Relation:
+        return extend(node, self.interpret(node.input))
+
     def table_join(self, node: nodes.TableJoin) -> Relation:
         joined = table_join(node, self.interpret(node.left), self.interpret(node.right))
         return joined.promising(timestamps(node))
@@ -256,6 +271,8 @@ _NODES: dict[type, Callable[[_Interpreter, Any], Relation]] = {
     nodes.Rename: _Interpreter.rename,
     nodes.Project: _Interpreter.project,
     nodes.Filter: _Interpreter.filter,
+    nodes.Generate: _Interpreter.generate,
+    nodes.Extend: _Interpreter.extend,
     nodes.TableJoin: _Interpreter.table_join,
     nodes.StreamUnion: _Interpreter.stream_union,
     nodes.OverAggregate: _Interpreter.over_aggregate,

@@ -7,7 +7,16 @@ from dataclasses import replace
 from typing import Any
 
 from millstream.analysis.types.coercion import common_type
-from millstream.plan.nodes import Filter, GroupingSets, Project, Rename, StreamUnion, TableJoin
+from millstream.plan.nodes import (
+    Extend,
+    Filter,
+    Generate,
+    GroupingSets,
+    Project,
+    Rename,
+    StreamUnion,
+    TableJoin,
+)
 from millstream.types import TIMESTAMP, Type
 from oracle.errors import NotInterpreted
 from oracle.relations import TIMESTAMP_ITSELF, Attribute, Frontier, Record, Relation, attribute_of, slowest
@@ -53,6 +62,31 @@ def project(node: Project, relation: Relation) -> Relation:
         for record in renamed.records
     )
     return renamed.changed(records, node.schema)
+
+
+def generate(node: Generate, relation: Relation) -> Relation:
+    """Return each tuple once for every element of its list."""
+    items = compiled(node.items, relation.schema)
+    records: list[Record] = []
+    for record in relation.records:
+        given = items(record.values)
+        found: list[tuple[Value, ...]] = [(item, place) for place, item in enumerate(given or ())]
+        if not found and node.outer:
+            found = [(None, None)]
+        width = 1 if node.position is None else 2
+        for place, row in enumerate(found):
+            values = (*record.values, *row[:width])
+            records.append(replace(record, values=values, order=(*record.order, place)))
+    return relation.changed(records, node.schema)
+
+
+def extend(node: Extend, relation: Relation) -> Relation:
+    outputs = [compiled(output.expr, relation.schema) for output in node.outputs]
+    records = (
+        replace(record, values=(*record.values, *(output(record.values) for output in outputs)))
+        for record in relation.records
+    )
+    return relation.changed(records, node.schema)
 
 
 # ---------------------------------------------------------------- joins with tables

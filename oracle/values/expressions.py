@@ -59,7 +59,7 @@ class _Compiler:
         for i, column in enumerate(schema):
             self._positions.setdefault(column_key(column), i)
         self._schema = schema
-        self._typer = Typer(column=lambda node: self._schema[self._position(node)].type)
+        self._typer = Typer(column=self._type_of_column)
 
     def function(self, node: exp.Expr) -> Function:
         for class_ in type(node).__mro__:
@@ -96,7 +96,24 @@ class _Compiler:
 
     # ------------------------------------------------------------ columns and literals
 
+    def _type_of_column(self, node: exp.Column) -> Type:
+        field = self._field(node)
+        return self._schema[self._position(node)].type if field is None else field[1]
+
+    def _field(self, node: exp.Column) -> tuple[Function, Type] | None:
+        """Return a field of a row, which is a tuple, for a name that is no column of a relation."""
+        parts = [part.name.lower() for part in node.parts]
+        position = self._positions.get(("", parts[0])) if len(parts) == 2 else None
+        if position is None or tuple(parts) in self._positions:
+            return None
+        fields = self._schema[position].type.fields
+        at = [field.name.lower() for field in fields].index(parts[1])
+        return lambda row: None if (whole := row[position]) is None else whole[at], fields[at].type
+
     def column(self, node: exp.Column) -> Function:
+        field = self._field(node)
+        if field is not None:
+            return field[0]
         position = self._position(node)
         return lambda row: row[position]
 

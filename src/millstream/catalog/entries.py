@@ -298,13 +298,19 @@ class Sink:
 
 @dataclass(frozen=True)
 class ScalarFunction:
-    """A function of the user's: an SQL expression, or ``module:name`` in Python."""
+    """A function of the user's: an SQL expression, or ``module:name`` in Python.
+
+    A table function stands in FROM, and has ``columns``: in Python it returns a list of rows, and in SQL it
+    is the query of its ``definition``.
+    """
 
     name: str
     parameters: tuple[Field, ...]
     returns: Type
     body: str | None = None
     python: str | None = None
+    columns: tuple[Field, ...] = ()
+    definition: object = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)

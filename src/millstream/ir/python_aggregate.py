@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -78,6 +78,33 @@ def load(name: str) -> Any:
             raise AnalysisError(f"module '{module_name}' has no '{attribute}'")
         found = getattr(found, part)
     return found
+
+
+@dataclass(frozen=True)
+class RowsOf:
+    """A table function in Python: what it returns or yields, as a list of rows by the names of columns.
+
+    >>> RowsOf("upto", range, ("n",))(2)
+    [{'n': 0}, {'n': 1}]
+    """
+
+    name: str
+    function: Callable[..., Any]
+    columns: tuple[str, ...]
+
+    def __call__(self, *arguments: Any) -> list[dict[str, Any]]:
+        rows = self.function(*arguments)
+        return [] if rows is None else [self._row(row) for row in rows]
+
+    def _row(self, row: Any) -> dict[str, Any]:
+        if isinstance(row, Mapping):
+            return {column: row.get(column) for column in self.columns}
+        values = row if isinstance(row, tuple | list) else (row,)
+        if len(values) != len(self.columns):
+            raise ValueError(
+                f"{self.name} gave a row of {len(values)} values, and has {len(self.columns)} columns"
+            )
+        return dict(zip(self.columns, values, strict=True))
 
 
 def examined(subject: Any, name: str, parameters: Sequence[str]) -> PythonAggregate:

@@ -22,7 +22,7 @@ from millstream.physical import nodes
 from millstream.physical.node import Column, Guard, PhysicalNode
 from millstream.stage.hidden_columns import is_hidden
 from millstream.stage.pipeline import KEEP, MARK, TIME, tagged_name
-from millstream.types import BIGINT, BOOLEAN, Type
+from millstream.types import BIGINT, BOOLEAN, INT, Type
 
 
 @dataclass
@@ -76,6 +76,15 @@ def _table_scan(node: nodes.TableScan, to: Translation) -> Frame:
 
 @to_rows.register
 def _spark_query(node: nodes.SparkQuery, to: Translation) -> Frame:
+    if node.rows is not None:
+        one = Frame((), (), 1)
+        types = [field.type for field in node.fields_ or ()]
+        rows = [[one.evaluate(v, type_=t)[0] for v, t in zip(row, types, strict=True)] for row in node.rows]
+        pairs = [
+            (column.ref, pa.array([row[i].as_py() for row in rows], arrow_type(column.type)))
+            for i, column in enumerate(node.layout)
+        ]
+        return stored(Frame.of(pairs, len(rows)))
     raise NotExecutableError(
         "a query over tables only is run by Spark as it is written", hint="run it without --engine local"
     )
@@ -167,16 +176,21 @@ def _explode(node: nodes.Explode, to: Translation) -> Frame:
     lists = frame.columns[place].to_pylist()
     marks = frame.hidden[MARK].is_valid().to_pylist() if node.marked else [False] * frame.count
     numbers: list[int | None] = []
+    places: list[int | None] = []
     values: list[object] = []
     for number, (several, is_mark) in enumerate(zip(lists, marks, strict=True)):
-        own = several or ([None] if is_mark else [])
+        own = several or ([None] if is_mark or node.outer else [])
         numbers += [number] * len(own)
+        places += range(len(own)) if several else [None] * len(own)
         values += own
     taken = frame.take(numbers)
     columns = list(taken.columns)
     columns[place] = pa.array(values, arrow_type(node.type))
     refs = list(taken.refs)
     refs[place] = ColumnRef(refs[place].relation, node.column, node.type)
+    if node.position is not None:
+        columns.append(pa.array(places, pa.int32()))
+        refs.append(ColumnRef("", node.position, INT))
     return Frame(tuple(refs), tuple(columns), taken.count)
 
 

@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from millstream.catalog.entries import ScalarFunction
 from millstream.errors import ExecutionError
-from millstream.ir.python_aggregate import load
+from millstream.ir.python_aggregate import RowsOf, load
 from millstream.kernels.core.arrow_types import arrow_type
 from millstream.syntax import parse_expression
 from millstream.types import Type
@@ -55,6 +55,8 @@ class PythonFunction:
         python = load(function.python)
         if not callable(python):
             raise ExecutionError(f"'{function.python}' is not callable")
+        if function.columns:
+            python = RowsOf(function.name, python, tuple(column.name for column in function.columns))
         return cls(function.name, function.returns, python)
 
     def __call__(self, columns: Sequence[pa.Array], count: int) -> pa.Array:

@@ -73,6 +73,8 @@ class SparkQuery(PhysicalNode):
 
     text: str
     fields_: tuple[Field, ...] | None
+    rows: tuple[tuple[Expr, ...], ...] | None = None
+    """The rows of VALUES, if it is nothing else."""
 
     @cached_property
     def layout(self) -> Layout:
@@ -382,16 +384,23 @@ class Stage(PhysicalNode):
 
 @dataclass(frozen=True)
 class Explode(PhysicalNode):
-    """A row for each element of a list, and none where it is empty; reports of a stage pass."""
+    """A row for each element of a list; reports of a stage pass.
+
+    Where a list is empty there is no row, or with ``outer`` one with NULL. ``position`` is the column of the
+    places of elements, from 0.
+    """
 
     input: PhysicalNode
     column: str
     type: Type
     marked: bool
+    outer: bool = False
+    position: str | None = None
 
     @cached_property
     def layout(self) -> Layout:
-        return tuple(replace(c, type=self.type) if c.name == self.column else c for c in self.input.layout)
+        own = tuple(replace(c, type=self.type) if c.name == self.column else c for c in self.input.layout)
+        return own if self.position is None else (*own, Column(self.position, INT))
 
 
 @dataclass(frozen=True)

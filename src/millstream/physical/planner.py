@@ -15,7 +15,9 @@ from millstream.catalog.entries import Rejected, Stream, Table, View
 from millstream.errors import ExecutionError
 from millstream.physical import nodes as physical
 from millstream.physical.flow import Flow, FlowInput, WindowAttribute, merged, of_node, united
+from millstream.physical.node import PhysicalNode
 from millstream.physical.operators.append_only_join import join_input, needed_of, plan_append_only_join
+from millstream.physical.operators.lateral import extended, generated
 from millstream.physical.operators.over import expressions_of, plan_over
 from millstream.physical.operators.pattern import plan_pattern, values_of
 from millstream.physical.operators.rank import plan_rank
@@ -94,11 +96,7 @@ class Planner:
             case nodes.StreamScan():
                 return self._scan(node, required)
             case nodes.TableScan() | nodes.SparkQuery():
-                return of_node(
-                    self._table(node)
-                    if isinstance(node, nodes.TableScan)
-                    else physical.SparkQuery(node.text, node.fields)
-                )
+                return of_node(self._stored(node))
             case nodes.Rename():
                 return self.flow(node.input, replace(required, needed=None)).alias(node.alias)
             case nodes.Filter():
@@ -108,10 +106,10 @@ class Planner:
                 below = replace(required, needed=_wanted(exprs))
                 flow = self._ready(self.flow(node.input, below), node, exprs, below)
                 return flow.map(lambda one: one.project(node.outputs))
+            case nodes.Generate() | nodes.Extend() | nodes.GroupingSets():
+                return self._of_each_row(node, required)
             case nodes.TableJoin():
                 return self._lookup(node, required)
-            case nodes.GroupingSets():
-                return self._sets(node, required)
             case nodes.StreamUnion():
                 return self._union(node, required)
             case nodes.Windowed():
@@ -163,6 +161,11 @@ class Planner:
         else:
             found = bad_records_of(rejecting, stream)
         return FlowInput(found, stream) if required.staged else FlowInput(found)
+
+    def _stored(self, node: nodes.TableScan | nodes.SparkQuery) -> PhysicalNode:
+        if isinstance(node, nodes.SparkQuery):
+            return physical.SparkQuery(node.text, node.fields, node.rows)
+        return self._table(node)
 
     def _table(self, node: nodes.TableScan) -> physical.TableScan:
         table = node.table
@@ -293,6 +296,13 @@ class Planner:
         }
         return not self.python_functions.isdisjoint(words)
 
+    def _of_each_row(
+        self, node: nodes.Generate | nodes.Extend | nodes.GroupingSets, required: RequiredOutput
+    ) -> Flow:
+        if isinstance(node, nodes.GroupingSets):
+            return self._sets(node, required)
+        return self._lateral(node, required)
+
     def _sets(self, node: nodes.GroupingSets, required: RequiredOutput) -> Flow:
         """Copy tuples; they are judged before, because promises may count them."""
         flow = self.flow(node.input, required)
@@ -300,6 +310,19 @@ class Planner:
             needed = [c for c in node.input.schema if _is_needed(c, required.needed)]
             flow = self.stages.settled(flow, needed, marked=required.staged)
         return flow.map(lambda one: one.copied(SET, node.count))
+
+    def _lateral(self, node: nodes.Generate | nodes.Extend, required: RequiredOutput) -> Flow:
+        """Plan what is computed for each row; what repeats and loses tuples comes behind their judgement."""
+        exprs = [node.items] if isinstance(node, nodes.Generate) else [o.expr for o in node.outputs]
+        below = required.wanting(*exprs)
+        flow = self.flow(node.input, below)
+        kept = [c for c in _present(flow, node.input.schema) if _is_needed(c, below.needed)]
+        if flow.late_pending and isinstance(node, nodes.Generate):
+            flow = self.stages.settled(flow, kept, marked=required.staged)
+        flow = self._ready(flow, node, exprs, below)
+        if isinstance(node, nodes.Generate):
+            return flow.map(partial(generated, node, kept))
+        return flow.map(partial(extended, node, kept))
 
     def _lookup(self, node: nodes.TableJoin, required: RequiredOutput) -> Flow:
         below = required if node.condition is None else required.wanting(node.condition)

@@ -13,6 +13,7 @@ from millstream.analysis.queries.resolved_query import (
     FromItem,
     JoinClause,
     Query,
+    ReadLateral,
     ReadQuery,
     ReadStream,
     ReadTable,
@@ -23,6 +24,7 @@ from millstream.analysis.queries.resolved_query import (
 )
 from millstream.catalog.entries import Derived, Stream, Table, TimestampKind, View
 from millstream.plan.grouping_sets import by_sets, copied, needs_rows
+from millstream.plan.lateral_joins import lateral_join
 from millstream.plan.nodes import (
     Arranged,
     BaseAggregate,
@@ -63,7 +65,7 @@ def relation(query: Query, *, on_windows: bool = False) -> Node:
     """Build the result of a query, which may vary with time; ``on_windows`` asks for contents of windows."""
     match query:
         case TableQuery():
-            return SparkQuery(query.text, query.tables, query.fields, query.span)
+            return SparkQuery(query.text, query.tables, query.fields, query.span, query.rows)
         case SetOperation():
             return _set_operation(query, on_windows=on_windows)
         case Select():
@@ -98,6 +100,9 @@ def _select(query: Select) -> Node:
 def _from(query: Select) -> Node:
     plan = _from_item(query.source, query)
     for join in query.joins:
+        if isinstance(join.item, ReadLateral):
+            plan = lateral_join(plan, join, join.item)
+            continue
         right = _from_item(join.item, query)
         if plan.streaming and right.streaming:
             plan = WindowJoin(plan, right, join.kind, join.conditions)
@@ -179,9 +184,11 @@ def _from_item(item: FromItem, query: Select) -> Node:
             return Rename(relation(item.query), item.alias)
         case ReadQuery():
             return _windowed(Rename(build(item.query), item.alias), item)
+        case ReadLateral():
+            raise AssertionError("it is computed for rows of others, and stands behind them")
 
 
-def _windowed(plan: Node, item: FromItem) -> Node:
+def _windowed(plan: Node, item: ReadStream | ReadTable | ReadQuery) -> Node:
     window, facts = item.window, facts_of(item)
     if window is None:
         return plan

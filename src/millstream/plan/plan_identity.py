@@ -155,6 +155,12 @@ def _all_lower(names: Iterable[str]) -> tuple[str, ...]:
 
 _known(nodes.StreamScan, "stream", lambda n: {"of": n.stream, "as": n.alias.lower()})
 _known(nodes.TableScan, "table", lambda n: {"of": n.table, "as": n.alias.lower()})
+_known(
+    nodes.Generate,
+    "generate",
+    lambda n: {"items": n.items, "place": n.position is not None, "outer": n.outer},
+)
+_known(nodes.Extend, "extend", lambda n: {"alias": n.alias.lower(), "outputs": n.outputs})
 _known(nodes.SparkQuery, "query", lambda n: {"sql": canonical_text(n.text)})
 _known(nodes.Rename, "rename", lambda n: {"as": n.alias.lower()})
 _known(nodes.Filter, "filter", lambda n: {"where": n.conditions})

@@ -17,17 +17,26 @@ class AggregateParser(QueryParser):
     """Parser of the statements that define functions and aggregates."""
 
     def function(self, first: Token) -> nodes.CreateFunction:
-        """Parse CREATE FUNCTION f(x DOUBLE) : DOUBLE AS expr | LANGUAGE PYTHON AS 'module:name'."""
+        """Parse CREATE FUNCTION f(x INT) : INT AS expr | TABLE (y INT) AS query | LANGUAGE PYTHON ..."""
         exists = self.if_not_exists()
         node = nodes.CreateFunction(this=self.name("the function"), exists=exists)
         node.set("parameters", self._parameters())
-        self._expect_colon()
-        node.set("returns", self.datatype())
+        if not self.words("RETURNS"):
+            self._expect_colon()
+        is_table = self.at_words("TABLE", "(")
+        if is_table:
+            self.advance()
+            node.set("columns", self.wrapped(self.column_declaration))
+        else:
+            node.set("returns", self.datatype())
         if self.take("LANGUAGE"):
             node.set("python", self._python())
+            return self.spanned(node, first)
+        if not self.take("AS"):
+            self.fail_expecting("AS and the function's expression", ("AS", "LANGUAGE"))
+        if is_table:
+            node.set("query", self.query())
         else:
-            if not self.take("AS"):
-                self.fail_expecting("AS and the function's expression", ("AS", "LANGUAGE"))
             node.set("body", self.condition("an expression"))
         return self.spanned(node, first)
 

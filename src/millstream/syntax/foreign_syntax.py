@@ -40,7 +40,7 @@ _CUMULATE = "partial results of a window: FROM Bid [TUMBLE 1 DAY EMIT EVERY 1 HO
 _LATEST = "the latest row of each key is a window: rates [PARTITION BY currency ROWS 1]"
 _ASOF = f"{_LATEST}, joined with orders [NOW]"
 _BEST = "the best n of each window: FROM s [TUMBLE 1 HOUR] GROUP BY k ORDER BY count(*) DESC LIMIT 10"
-_EXPLODE = "call the generator in SELECT: SELECT itemID, explode(tags) AS tag"
+_EXPLODE = "it stands in FROM: FROM Bid, UNNEST(tags) AS q(tag)"
 _LIMITED = (
     "write the limit into the windows of a join, a [RANGE 1 HOUR] JOIN b [RANGE 1 HOUR],"
     " or into WHERE of a pattern"
@@ -107,8 +107,6 @@ PHRASES = (
         "FOR SYSTEM_TIME AS OF",
         f"leave it out for a table, which REFRESH EVERY reads again; {_LATEST}",
     ),
-    Phrase(("UNNEST", "("), "UNNEST", _EXPLODE),
-    Phrase(("LATERAL", "TABLE"), "LATERAL TABLE(...)", _EXPLODE),
     Phrase(("WITHIN", "INTERVAL"), "WITHIN", _LIMITED),
     Phrase(("WITHIN", AMOUNT), "WITHIN", _LIMITED),
     Phrase(("WITHIN", "("), "WITHIN", _LIMITED),
@@ -145,7 +143,7 @@ WINDOW_FUNCTIONS = {
 }
 """Functions that define a window in other systems."""
 
-RELATIONS = frozenset({"tumble", "hop", "cumulate", "unnest"})
+RELATIONS = frozenset({"tumble", "hop", "cumulate"})
 """Functions that stand in FROM in other systems."""
 
 FUNCTIONS = {

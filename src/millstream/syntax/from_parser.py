@@ -91,6 +91,10 @@ class RelationParser(WindowParser):
             return self._parenthesized_relation()
         if self.at_values():
             return self.values()
+        if self.at_words("TABLE", "(") and self.is_name(self.peek(2)) and self.peek(3).key == "(":
+            return self._with_alias(self._called_table(), first)
+        if self.at_words("UNNEST", "("):
+            return self._unnest()
         if not self.at_name:
             self.fail_expecting(f"a stream or a table after {self.found(self.previous)}")
         parts = [self.name("a stream or table")]
@@ -186,9 +190,40 @@ class RelationParser(WindowParser):
             query = self.query()
             self.close(opening)
             this: exp.Expr = self.spanned(exp.Subquery(this=query), opening)
+        elif self.at_words("TABLE", "("):
+            this = self._called_table()
+        elif self.at_words("UNNEST", "("):
+            this = self._unnest()
         else:
             this = self._table_function()
         return self._with_alias(exp.Lateral(this=this), first)
+
+    def _called_table(self) -> nodes.TableCall:
+        """Parse ``TABLE(f(x))``."""
+        first = self.advance()
+        opening = self.open("(")
+        call = self._table_function()
+        self.close(opening)
+        return self.spanned(nodes.TableCall(this=call), first)
+
+    def _unnest(self) -> exp.Unnest:
+        """Parse ``UNNEST(a) [WITH ORDINALITY] AS q(x, n)`` or ``UNNEST(a) AS x [WITH OFFSET [AS n]]``."""
+        first = self.advance()
+        opening = self.open("(")
+        node = exp.Unnest(expressions=self.listed(self.expression))
+        self.close(opening)
+        if self.at_words("WITH", "ORDINALITY"):
+            self.advance()
+            node.set("offset", self.advance().key)
+        alias = self._table_alias()
+        if alias is not None:
+            node.set("alias", alias)
+        if self.at_words("WITH", "OFFSET"):
+            self.advance()
+            node.set("offset", self.advance().key)
+            if self.take("AS") or self.at_alias:
+                node.set("offset", self.name("the column of places"))
+        return self.spanned(node, first)
 
     def _table_function(self) -> exp.Expr:
         first = self.current

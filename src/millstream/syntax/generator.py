@@ -113,11 +113,15 @@ class EslGenerator(PlainSqlGenerator):
     # ------------------------------------------------------------ functions and aggregates
 
     def createfunction_sql(self, expression: nodes.CreateFunction) -> str:
-        python = expression.args.get("python")
+        python, columns = expression.args.get("python"), expression.args.get("columns")
         return (
             f"{self.created(expression, 'FUNCTION')}({self.listed(expression.args.get('parameters'))})"
-            f" : {self.sql(expression, 'returns')}"
-            + (f" LANGUAGE PYTHON AS {self.sql(python)}" if python else self.clause(expression, "body", "AS"))
+            f" : {f'TABLE ({self.listed(columns)})' if columns else self.sql(expression, 'returns')}"
+            + (
+                f" LANGUAGE PYTHON AS {self.sql(python)}"
+                if python
+                else self.clause(expression, "query" if columns else "body", "AS")
+            )
         )
 
     def createaggregate_sql(self, expression: nodes.CreateAggregate) -> str:
@@ -215,6 +219,9 @@ class EslGenerator(PlainSqlGenerator):
                 *(self.sql(join) for join in expression.args.get("joins") or ()),
             )
         )
+
+    def tablecall_sql(self, expression: nodes.TableCall) -> str:
+        return f"TABLE({self.sql(expression, 'this')}){self.clause(expression, 'alias', 'AS')}"
 
     def pattern_sql(self, expression: nodes.Pattern) -> str:
         return (

@@ -127,13 +127,18 @@ class Branch(exp.Expression):
 
 
 class CreateFunction(Statement):
-    """A scalar function: ``body`` is an expression, or ``python`` names a Python function."""
+    """A function: ``body`` is an expression, or ``python`` names a Python function.
+
+    A table function has ``columns`` instead of a type, and a ``query`` instead of an expression.
+    """
 
     arg_types = {
         "this": True,
         "parameters": False,
-        "returns": True,
+        "returns": False,
+        "columns": False,
         "body": False,
+        "query": False,
         "python": False,
         "replace": False,
         "exists": False,
@@ -238,6 +243,10 @@ class StreamSubquery(exp.Subquery):
     """A query in FROM with a bracket window or a sequence pattern."""
 
     arg_types = {**exp.Subquery.arg_types, "window": False, "pattern": False}
+
+
+class TableCall(exp.Table):
+    """TABLE(f(x)) in FROM."""
 
 
 class Pattern(exp.Expression):

@@ -144,6 +144,16 @@ class PlainSqlGenerator(SparkGenerator):
         columns = self.clause(alias, "columns", "AS")
         return f" LATERAL VIEW{outer} {this} {self.sql(alias, 'this')}{columns}"
 
+    def unnest_sql(self, expression: exp.Unnest) -> str:
+        """Write the list with its places, whose column has a name with WITH OFFSET only."""
+        offset = expression.args.get("offset")
+        before = " WITH ORDINALITY" if offset == "ORDINALITY" else ""
+        after = ""
+        if offset and not before:
+            after = " WITH OFFSET" + ("" if offset == "OFFSET" else f" AS {self.sql(offset)}")
+        alias = self.clause(expression, "alias", "AS")
+        return f"UNNEST({self.listed(expression.expressions)}){before}{alias}{after}"
+
     def hint_sql(self, expression: exp.Hint) -> str:
         return f" /*+ {self.listed(expression.expressions)} */"
 

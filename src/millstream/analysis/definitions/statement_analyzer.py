@@ -20,6 +20,7 @@ from millstream.analysis.definitions.create_stream import (
 from millstream.analysis.definitions.fence import check_fence
 from millstream.analysis.definitions.library_aggregates import stock
 from millstream.analysis.definitions.ordered_query import selecting
+from millstream.analysis.definitions.table_function import table_function
 from millstream.analysis.error_collector import ErrorCollector, error_at
 from millstream.analysis.queries.name_resolver import Resolver
 from millstream.analysis.queries.query_analyzer import analyse_query
@@ -293,6 +294,8 @@ class _StatementAnalyser:
         for parameter, declared in zip(parameters, node.args.get("parameters") or (), strict=True):
             if not parameter.type.is_known:
                 raise error_at(declared, f"parameter '{parameter.name}' needs a type")
+        if node.args.get("columns"):
+            return table_function(node, parameters, self.catalog, self.source)
         returns = from_datatype(node.args["returns"])
         python = node.args.get("python")
         if python is not None:

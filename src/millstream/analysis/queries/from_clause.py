@@ -10,6 +10,7 @@ from sqlglot import exp
 from millstream.analysis.error_collector import error_at
 from millstream.analysis.queries.resolved_query import (
     FromItem,
+    ReadLateral,
     ReadQuery,
     ReadStream,
     ReadTable,
@@ -46,6 +47,8 @@ def columns_of(item: FromItem) -> tuple[Field, ...] | None:
             return item.table.schema
         case ReadQuery():
             return item.query.fields
+        case ReadLateral():
+            return tuple(output.field for output in item.outputs)
 
 
 def facts_of(item: FromItem) -> StreamFacts | None:
@@ -76,6 +79,7 @@ def is_declared(item: FromItem) -> bool:
 
 def with_window(item: FromItem, window: Window, order: Timestamp | None = None) -> FromItem:
     """Return an item with its window; rows of tables get an order."""
+    assert not isinstance(item, ReadLateral), "it has no window"
     if isinstance(item, ReadStream) or order is None:
         return replace(item, window=window)
     return replace(item, window=window, order=order)

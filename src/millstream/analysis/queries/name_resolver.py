@@ -189,6 +189,13 @@ class Resolver:
     def _type_of_call(self, name: str, node: exp.Expr, arguments: list[Type]) -> Type | None:
         function = self.catalog.function(name)
         if function is not None:
+            if function.columns:
+                shown = ", ".join("x" for _ in function.parameters)
+                raise error_at(
+                    node,
+                    f"'{function.name}' returns a table",
+                    hint=f"it stands in FROM: FROM s, TABLE({function.name}({shown})) AS q",
+                )
             check_arguments(function, node, arguments)
             return function.returns
         aggregate = self.catalog.aggregate(name) or self.catalog.aggregate(name, window=True)

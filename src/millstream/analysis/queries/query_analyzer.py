@@ -23,6 +23,9 @@ from millstream.analysis.queries.from_clause import (
 )
 from millstream.analysis.queries.joins.implied_windows import facts_of_rows, implied_windows
 from millstream.analysis.queries.joins.joined_items import equal_columns, facts_of_joined, refuse_whole_table
+from millstream.analysis.queries.lateral.inline_values import inline_values
+from millstream.analysis.queries.lateral.lateral_items import LateralItems, check_windows, is_lateral
+from millstream.analysis.queries.lateral.spark_generators import is_plain, spark_text
 from millstream.analysis.queries.name_resolver import Resolver
 from millstream.analysis.queries.relation_kind import is_on_windows, is_relation
 from millstream.analysis.queries.resolved_expression import Expr
@@ -50,12 +53,21 @@ from millstream.catalog import Catalog
 from millstream.catalog.entries import Relation, Stream, View
 from millstream.errors import AnalysisError, Source, UnknownNameError, did_you_mean
 from millstream.syntax import nodes
-from millstream.syntax.foreign_syntax import FUNCTIONS
 from millstream.syntax.spans import span_of
 from millstream.syntax.spark_only_queries import is_plain_spark
 from millstream.types import UNKNOWN, Field, Type
 
-_EXOTIC = (exp.Window, exp.Lateral, exp.Pivot, exp.Values, exp.Unnest, exp.Qualify, exp.Rollup, exp.Cube)
+_EXOTIC = (
+    exp.Window,
+    exp.Lateral,
+    exp.Pivot,
+    exp.Values,
+    exp.Unnest,
+    exp.Qualify,
+    exp.Rollup,
+    exp.Cube,
+    exp.Aliases,
+)
 """Parts of SQL that, on tables, are left to Spark without a check of our own."""
 
 
@@ -91,6 +103,10 @@ class QueryAnalyser:
         """Types of subqueries by node and scope, which are kept so that their identities stay theirs."""
         self.mistakes = ErrorCollector()
 
+    def elsewhere(self, source: Source) -> QueryAnalyser:
+        """Return an analyser of another text with the same catalog."""
+        return QueryAnalyser(self.catalog, source)
+
     def query(self, node: exp.Expr) -> Query:
         while isinstance(node, exp.Subquery) and not isinstance(node, nodes.StreamSubquery):
             node = node.this
@@ -100,7 +116,7 @@ class QueryAnalyser:
                 "this query uses a part of Spark SQL that is for tables only",
                 hint="PIVOT, time travel, pipes and paths into variants do not go with streams",
             )
-        if not self._reads(node, Stream) and self._is_plain(node):
+        if not self._reads(node, Stream) and is_plain(node, self.catalog):
             return self._table_query(node)
         inner = self._with(node)
         if isinstance(node, exp.SetOperation):
@@ -118,20 +134,6 @@ class QueryAnalyser:
             or (name.lower() in self.named and self.named[name.lower()].facts is not None)
             for name in names
         )
-
-    def _is_plain(self, node: exp.Expr) -> bool:
-        for part in node.walk():
-            if isinstance(part, nodes.StreamWindow | nodes.Pattern | nodes.Starred):
-                return False
-            if isinstance(part, nodes.OverSpec) and any(
-                part.args.get(a) for a in ("slide", "active", "emit")
-            ):
-                return False
-            if isinstance(part, exp.Anonymous) and self.catalog.has_aggregate(part.name):
-                return False
-            if isinstance(part, exp.Select) and part.args.get("operation_modifiers"):
-                return False
-        return True
 
     def _with(self, node: exp.Expr) -> QueryAnalyser:
         """Return an analyser that also knows the queries named by WITH."""
@@ -166,7 +168,7 @@ class QueryAnalyser:
         span = span_of(node)
         assert span is not None
         return TableQuery(
-            text=self.source.text[span[0] : span[1] + 1],
+            text=spark_text(node, self),
             tables=tuple(dict.fromkeys(t.name for t in tables)),
             fields=self._table_fields(node),
             span=span,
@@ -190,7 +192,7 @@ class QueryAnalyser:
         if not simple or not plain or renamed or not isinstance(node, exp.Select):
             return None
         if node.args.get("from_") is None:
-            resolver = self._resolver(Scope())
+            resolver = self.resolver(Scope())
             fields = tuple(
                 Field(item.alias_or_name or "column", resolver.type_of(item.unalias()))
                 for item in node.expressions
@@ -212,7 +214,7 @@ class QueryAnalyser:
         source, joins = self._from(node, clause, scope)
         if isinstance(pattern, nodes.StreamTable | nodes.StreamSubquery):
             refuse_variables_in_joins(pattern, joins_of(node, clause))
-        resolver = self._resolver(scope)
+        resolver = self.resolver(scope)
         if self._unclear:
             self._check_names(node, resolver)
         implied = None
@@ -224,6 +226,7 @@ class QueryAnalyser:
             implied = None  # the groups of a view are those of all tuples
         if implied is not None:
             source, joins = implied.source, list(implied.joins)
+        check_windows(source, joins)
         facts = facts_of_joined([source, *(join.item for join in joins)], node)
         if implied is not None and facts is not None and joins:
             facts = facts_of_rows(facts, implied)
@@ -251,14 +254,21 @@ class QueryAnalyser:
         joins: list[JoinClause] = []
         with self.mistakes.collected():
             items.append(self._from_item(clause.this, scope))
-        for number, join in enumerate(joins_of(node, clause)):
+        lateral = LateralItems(self, scope, beside_window=any(t.args.get("window") for t in tables_of(node)))
+        failed = not items
+        for join in (*joins_of(node, clause), *(node.args.get("laterals") or ())):
+            before = self.mistakes.count
             with self.mistakes.collected():
-                if len(items) > number:
-                    joins.append(self._join(join, scope))
-                    items.append(joins[-1].item)
+                if failed:
+                    self._from_item(join if isinstance(join, exp.Lateral) else join.this, scope)
+                elif isinstance(join, exp.Lateral):
+                    joins += lateral.joined(join)
+                elif is_lateral(join.this):
+                    joins += lateral.joined(join.this, join)
                 else:
-                    self._from_item(join.this, scope)
-        if len(items) <= len(joins_of(node, clause)):
+                    joins.append(self.join(join, scope))
+            failed = failed or self.mistakes.count > before
+        if failed:
             self.mistakes.check()
         return items[0], joins
 
@@ -277,7 +287,7 @@ class QueryAnalyser:
             resolver.type_of(key)
         self.mistakes.check()
 
-    def _resolver(self, scope: Scope) -> Resolver:
+    def resolver(self, scope: Scope) -> Resolver:
         return Resolver(scope, self.catalog, self.source, on_subquery=self._subquery, collector=self.mistakes)
 
     def _subquery(self, node: exp.Query, scope: Scope) -> Type:
@@ -301,6 +311,12 @@ class QueryAnalyser:
                 "a view cannot be read inside an expression of this query",
                 hint="join with the view instead: JOIN, SEMI JOIN or ANTI JOIN",
             )
+        for item in node.find_all(exp.Unnest, nodes.TableCall):
+            raise error_at(
+                item,
+                "Spark runs the queries in expressions, and does not know this table function",
+                hint="write Spark's own: FROM explode(items) AS q(item)",
+            )
         for part in node.find_all(exp.Anonymous):
             if self.catalog.has_aggregate(part.name):
                 raise error_at(
@@ -317,12 +333,16 @@ class QueryAnalyser:
     def _from_item(self, node: exp.Expr, scope: Scope) -> FromItem:
         if isinstance(node, exp.Subquery):
             return self._from_query(node, scope)
-        if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
+        if isinstance(node, exp.Values):
+            return self._windowed(node, scope, inline_values(node, self.resolver(Scope()), scope))
+        if is_lateral(node):
             raise error_at(
                 node,
-                "this cannot be read together with a stream",
-                hint=FUNCTIONS["unnest"] if isinstance(node, exp.Lateral) else None,
+                "a table function stands behind the stream or table of whose rows it is computed",
+                hint="write it second: FROM s, TABLE(f(s.v)) AS q(x)",
             )
+        if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
+            raise error_at(node, "this cannot be read together with a stream")
         refuse_on_streams(node)
         alias = node.alias or node.name
         named = self.named.get(node.name.lower())
@@ -354,7 +374,7 @@ class QueryAnalyser:
         alone = Scope([relation])
         try:
             window = WindowAnalyser(bracket, relation, facts, declared=is_declared(item)).analyse(
-                self._resolver(alone)
+                self.resolver(alone)
             )
         except AnalysisError as error:
             self.mistakes.add(error)
@@ -388,7 +408,7 @@ class QueryAnalyser:
             )
         return entry
 
-    def _join(self, join: exp.Join, scope: Scope) -> JoinClause:
+    def join(self, join: exp.Join, scope: Scope) -> JoinClause:
         kind = join_kind(join)
         before = list(scope.relations)
         item = self._from_item(join.this, scope)
@@ -397,7 +417,7 @@ class QueryAnalyser:
         if using:
             conditions = equal_columns(using, before, scope.relations[-1], scope)
         elif join.args.get("on") is not None and not is_true(join.args["on"]):
-            resolver = self._resolver(scope).with_aggregates(None, "in ON")
+            resolver = self.resolver(scope).with_aggregates(None, "in ON")
             conditions = resolver.conditions(join.args["on"], "ON")
         refuse_whole_table(join, kind, before, scope.relations[-1])
         if kind in ("semi", "anti"):

@@ -9,6 +9,7 @@ from millstream.analysis.queries.from_clause import facts_of
 from millstream.analysis.queries.resolved_query import (
     FromItem,
     Query,
+    ReadLateral,
     ReadQuery,
     Select,
     SetOperation,
@@ -72,7 +73,7 @@ def reads_relation(item: FromItem, items: Iterable[FromItem]) -> bool:
 
 
 def window_of(item: FromItem) -> Window | None:
-    return item.window
+    return None if isinstance(item, ReadLateral) else item.window
 
 
 def _only_grows(query: Query) -> bool:

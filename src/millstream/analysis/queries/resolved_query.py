@@ -61,7 +61,23 @@ class ReadQuery:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
-FromItem = ReadStream | ReadTable | ReadQuery
+@dataclass(frozen=True)
+class ReadLateral:
+    """Rows that are computed for each row of the items before: of a list, of an aggregate, or one."""
+
+    alias: str
+    outputs: tuple[Output, ...]
+    """The columns, from those before, from the element and its place, or from the result of the call."""
+    items: Expr | None = None
+    element: ColumnRef | None = None
+    position: ColumnRef | None = None
+    outer: bool = False
+    """True if a row stays, with NULLs, where the list is empty."""
+    call: OverCall | None = None
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+FromItem = ReadStream | ReadTable | ReadQuery | ReadLateral
 
 
 @dataclass(frozen=True)
@@ -242,6 +258,8 @@ class TableQuery:
     fields: tuple[Field, ...] | None
     facts: StreamFacts | None = None
     span: Span | None = field(default=None, compare=False, repr=False)
+    rows: tuple[tuple[Expr, ...], ...] | None = None
+    """The rows of VALUES, if it is nothing else."""
 
 
 Query = Select | SetOperation | TableQuery

@@ -27,6 +27,8 @@ class ScopeRelation:
     implicit: tuple[Field, ...] = ()
     """Columns that may be named but are no part of ``*``: window_start, window_end, wid, complete."""
     is_stream: bool = False
+    source: str = ""
+    """Its name in the plan, if that is another."""
 
     @property
     def shown(self) -> str:
@@ -36,8 +38,8 @@ class ScopeRelation:
     def find(self, name: str) -> ColumnRef | None:
         for candidate in (*(self.fields or ()), *self.implicit):
             if candidate.name.lower() == name.lower():
-                return ColumnRef(self.alias, candidate.name, candidate.type)
-        return ColumnRef(self.alias, name, UNKNOWN) if self.fields is None else None
+                return ColumnRef(self.source or self.alias, candidate.name, candidate.type)
+        return ColumnRef(self.source or self.alias, name, UNKNOWN) if self.fields is None else None
 
     def bound(self, name: str) -> ColumnRef:
         """Return a bound of the window, which has no relation where a column has its name."""

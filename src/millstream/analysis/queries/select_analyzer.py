@@ -239,7 +239,11 @@ class SelectAnalyser:
         if star is not None:
             return expanded(item, star, self.resolver.scope)
         if isinstance(item, exp.Aliases):
-            raise error_at(item, "several names for one column", hint="name one: e AS x")
+            raise error_at(
+                item,
+                "several names for one column",
+                hint="a generator of several columns stands in FROM: FROM s, posexplode(items) AS q(i, x)",
+            )
         alias = item.alias if isinstance(item, exp.Alias) else None
         value = item.this if isinstance(item, exp.Alias) else item
         expr = resolver.resolve(value)

@@ -17,7 +17,6 @@ from millstream.syntax.spans import span_of
 
 _APART = "put the aggregate into a query of its own: FROM (SELECT ...)"
 _REFUSED = {
-    "laterals": "LATERAL VIEW",
     "qualify": "QUALIFY",
     "sort": "SORT BY",
     "cluster": "CLUSTER BY",

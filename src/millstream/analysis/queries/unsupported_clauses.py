@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from millstream.analysis.queries.window_clause import StreamFacts
 
 _NOT_ON_STREAMS = (
-    ("laterals", "LATERAL VIEW is not used", "call the generator in SELECT: SELECT explode(items) AS item"),
     ("sort", "SORT BY has no meaning", "a stream is ordered by its timestamp"),
     ("cluster", "CLUSTER BY has no meaning", None),
     ("distribute", "DISTRIBUTE BY has no meaning", None),
@@ -33,7 +32,7 @@ _NOT_ON_STREAMS = (
     ("pivots", "PIVOT is not used", None),
     ("connect", "CONNECT BY is not used", None),
 )
-_NAMING = ("laterals", "pivots")
+_NAMING = ("pivots",)
 """Clauses that bring columns of their own: without them nothing can be said of the names in the query."""
 
 

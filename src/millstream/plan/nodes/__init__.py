@@ -4,6 +4,7 @@ A node's output columns are addressed by (relation, name), as in the expressions
 and the order of arrival are hidden and belong to no schema.
 """
 
+from millstream.plan.nodes.lateral import Extend, Generate
 from millstream.plan.nodes.plan_node import Node, PlanError, Schema
 from millstream.plan.nodes.scans import SparkQuery, StreamScan, TableScan
 from millstream.plan.nodes.stateful import (
@@ -39,7 +40,9 @@ __all__ = [
     "Arranged",
     "BaseAggregate",
     "Distinct",
+    "Extend",
     "Filter",
+    "Generate",
     "GroupingSets",
     "InOrder",
     "Node",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from millstream.analysis.queries.resolved_expression import ColumnRef
+from millstream.analysis.queries.resolved_expression import ColumnRef, Expr
 from millstream.catalog.entries import Stream, Table, View
 from millstream.errors import Span
 from millstream.plan import node_labels
@@ -66,6 +66,8 @@ class SparkQuery(Node):
     tables: tuple[str, ...]
     fields: tuple[Field, ...] | None
     span: Span | None = None
+    rows: tuple[tuple[Expr, ...], ...] | None = None
+    """The rows of VALUES, if it is nothing else."""
 
     @property
     def schema(self) -> Schema:

@@ -309,11 +309,13 @@ def _stage(node: nodes.Stage, to: Translation) -> DataFrame:
 @to_frame.register
 def _explode(node: nodes.Explode, to: Translation) -> DataFrame:
     frame = to.frame(node.input)
-    marks = F.col(MARK).isNotNull() if node.marked else F.lit(False)
-    columns = [
-        F.explode_outer(name).alias(name) if name == node.column else F.col(name) for name in frame.columns
-    ]
-    return frame.where(marks | (F.size(node.column) > 0)).select(*columns)
+    if not node.outer:
+        marks = F.col(MARK).isNotNull() if node.marked else F.lit(False)
+        frame = frame.where(marks | (F.size(node.column) > 0))
+    names = (node.column,) if node.position is None else (node.position, node.column)
+    items = F.explode_outer(node.column) if node.position is None else F.posexplode_outer(node.column)
+    others = [F.col(name) for name in frame.columns if name != node.column]
+    return frame.select(*others, items.alias(*names))
 
 
 @to_frame.register

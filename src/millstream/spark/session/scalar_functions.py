@@ -10,14 +10,18 @@ from pyspark.sql import functions as F  # noqa: N812 (Spark's own custom)
 
 from millstream.catalog.entries import ScalarFunction
 from millstream.errors import ExecutionError
-from millstream.ir.python_aggregate import load
+from millstream.ir.python_aggregate import RowsOf, load
 from millstream.spark.session.spark_types import to_spark_type
 
 
 def register_function(function: ScalarFunction, spark: SparkSession) -> None:
     """Make a function of the catalog callable in expressions."""
+    if function.columns and function.python is None:
+        return  # it is a part of the queries that call it
     if function.python is not None:
         python = load_python(function.python)
+        if function.columns:
+            python = RowsOf(function.name, python, tuple(column.name for column in function.columns))
         udf = F.udf(python, to_spark_type(function.returns), useArrow=True)
         # Spark passes arguments of any type to a Python function. An SQL function around it casts them to the
         # declared types.
