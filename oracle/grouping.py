@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from millstream.plan.maintained_relations import is_in_order
 from millstream.plan.nodes import WindowAggregate, WindowRows
 from millstream.plan.time_attributes import timestamps
 from oracle.bodies import of_content
-from oracle.relations import TIMESTAMP_ITSELF, Attribute, Record, Relation, attribute_of, in_order
+from oracle.relations import TIMESTAMP_ITSELF, Attribute, Record, Relation, Report, attribute_of, in_order
 from oracle.uda_versions import arguments_of, base_of
 from oracle.uda_versions import results as user_results
 from oracle.values.aggregates import aggregation, is_in_python
@@ -43,6 +43,8 @@ def window_aggregate(
     groups: dict[Any, list[Record]] = defaultdict(list)
     for record in in_order(content):
         groups[record.window, same_key(f(record.values) for f in functions)].append(record)
+    for empty in _empty(content, groups):
+        groups[empty, ()] = []
     if content.windows is None and not keys and not groups:
         # A whole table is one group, empty or not.
         groups[None, ()] = []
@@ -53,14 +55,29 @@ def window_aggregate(
         row = dict(zip(map(column_key, keys), values, strict=True))
         if members:
             row = dict(zip(columns, members[0].values, strict=True)) | row
+        elif report is not None:
+            row |= zip(map(column_key, carried), (report.start, report.end, report.shown), strict=True)
         place = (0,) if report is None else report.place
         order = (source, *place, *map(order_key, values))
         group_values = [row[column_key(column)] for column in (*keys, *carried)]
         time = None if report is None else report.time
-        combinations = itertools.product(*(call(members) for call in calls))
+        # The user's aggregates return nothing for a window without tuples, which has a row all the same.
+        is_empty = report is not None and not members
+        combinations = itertools.product(*((call(members) or [None] * is_empty) for call in calls))
         records += [Record((*group_values, *results), time, order) for results in combinations]
     schema = (*keys, *carried, *(call.result for call in node.aggregates))
     return _stamped(node, content, schema, records)
+
+
+def _empty(content: Relation, groups: Iterable[tuple[Report | None, Any]]) -> list[Report]:
+    """Return the windows without tuples that are reported: those behind the first with tuples."""
+    windows, present = content.windows, [report for report, _ in groups if report is not None]
+    if windows is None or not windows.every or not present:
+        return []
+    first, last = min(r.wid for r in present), max(r.wid for r in present)
+    after = max(last, windows.reached)
+    known = {report.wid for report in present}
+    return [report for report in windows.every if first < report.wid <= after and report.wid not in known]
 
 
 def window_rows(node: WindowRows, content: Relation, source: int) -> Relation:

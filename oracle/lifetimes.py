@@ -14,14 +14,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from millstream.types import Kind, Type
 from millstream.windows.window_spec import LandmarkWindow, NowWindow, RangeWindow, RowWindow, Window
 from oracle.errors import NotInterpreted
 from oracle.relations import Record, in_order, moment
-from oracle.values.points import NOTHING, Instant, Point, at, before_last_word, leaving
+from oracle.values.points import NOTHING, Instant, Point, at, before_last_word, following, leaving
 from oracle.windows.window_reports import Line
-
-_DAY = 86_400_000_000
 
 
 class Slides(ABC):
@@ -135,7 +132,7 @@ def _range(window: RangeWindow, line: Line) -> Varying:
 
 
 def _landmark(window: LandmarkWindow, line: Line) -> Varying:
-    start, end = line.instant(window.start), line.instant(window.end)
+    start, end = line.instant(window.start), line.end(window)
     tuples = [
         (record, place)
         for record, place in line.placed(_on_time(line))
@@ -153,8 +150,7 @@ def _now(window: NowWindow, line: Line) -> Varying:
     lag = 0 if window.lag is None else line.length(window.lag)
     tuples = [(record, place + lag) for record, place in line.placed(_on_time(line))]
     lived = [
-        Lifetime(record, place, leaving(_next_instant(place, line.type), line.type))
-        for record, place in tuples
+        Lifetime(record, place, leaving(following(place, line.type), line.type)) for record, place in tuples
     ]
     return Varying(tuple(lived), line.passed, line.promised)
 
@@ -217,18 +213,6 @@ def _with_end(promise: Instant) -> Instant:
     if before_last_word(promise) == NOTHING:
         return promise
     return (promise[0], promise[1] + Fraction(1, 10**12))
-
-
-def _next_instant(point: Point, type_: Type) -> Point:
-    match type_.kind:
-        case Kind.DATE:
-            return point + _DAY
-        case Kind.DOUBLE | Kind.FLOAT:
-            return Fraction(math.nextafter(float(point), math.inf))
-        case Kind.DECIMAL:
-            return point + Fraction(1, 10**type_.scale)
-        case _:
-            return point + 1
 
 
 def is_final_at(instant: Point, final: Instant) -> bool:

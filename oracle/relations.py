@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -102,6 +103,10 @@ class Windows:
     partition_by: tuple[ColumnRef, ...]
     bounds: tuple[ColumnRef, ...]
     latent: bool = False
+    every: tuple[Report, ...] = ()
+    """Reports of all windows, also without tuples, if these are reported, too."""
+    reached: float | Point = -math.inf
+    """The last of them that the promises before the end of the input have reached."""
 
 
 @dataclass(frozen=True)

@@ -173,6 +173,19 @@ def leaving(point: Point, type_: Type) -> Point | None:
     return point if point <= last_instant(type_) else None
 
 
+def following(point: Point, type_: Type) -> Point:
+    """Return the next instant."""
+    match type_.kind:
+        case Kind.DATE:
+            return point + _DAY
+        case Kind.DOUBLE | Kind.FLOAT:
+            return Fraction(math.nextafter(float(point), math.inf))
+        case Kind.DECIMAL:
+            return point + Fraction(1, 10**type_.scale)
+        case _:
+            return point + 1
+
+
 def last_instant(type_: Type) -> Point:
     """Return the last instant that kernels can count; the largest BIGINT is behind it."""
     if type_.kind in (Kind.DOUBLE, Kind.FLOAT):

@@ -66,7 +66,15 @@ def windowed(node: nodes.Windowed, relation: Relation) -> Relation:
         records += [replace(in_order(r), values=(*r.values, *added), window=report) for r in members]
     schema = (*relation.schema, *node.bounds)
     partition_by = tuple(relation.schema[relation.column(name)] for name in window.partition_by)
-    windows = Windows(reported.time_type, reported.frontier, partition_by, node.bounds, reported.latent)
+    windows = Windows(
+        reported.time_type,
+        reported.frontier,
+        partition_by,
+        node.bounds,
+        reported.latent,
+        reported.every,
+        reported.reached,
+    )
     return replace(relation, schema=schema, records=records, windows=windows)
 
 

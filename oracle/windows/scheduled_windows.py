@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from dataclasses import replace
 
 from millstream.types import Kind
 from millstream.windows.window_spec import LandmarkWindow, NowWindow, RangeWindow
 from oracle.relations import Record, Report
-from oracle.values.points import Point, at, is_everything
+from oracle.values.points import NOTHING, Point, at, is_everything
 from oracle.windows.extent import Extent
 from oracle.windows.landmark import Landmark
 from oracle.windows.now import Now
@@ -20,7 +21,9 @@ Contents = list[tuple[Report, list[Record]]]
 
 def sliding(window: RangeWindow, line: Line) -> Reported:
     assert window.slide is not None
-    origin = line.origin(window.origin)
+    lag = 0 if window.lag is None else line.written(window.lag)
+    origin = line.origin(window.origin) - lag
+    later = lag - (line.step if window.stamp_last else 0)
     sizes = Sliding(line.written(window.range), line.written(window.slide), origin, line.rounded)
     tuples = line.placed(line.relation.records)
     if line.type.kind in (Kind.DOUBLE, Kind.FLOAT):
@@ -36,15 +39,27 @@ def sliding(window: RangeWindow, line: Line) -> Reported:
         extent = sizes.extent(wid)
         assert extent.end is not None
         if line.has_passed(extent):
-            report = Report(wid, line.value(extent.start), line.value(extent.end), wid, extent.end)
+            report = Report(wid, line.value(extent.start), line.value(extent.end), wid, extent.end + later)
             contents.append((report, _content(line, members, extent)))
+    every: tuple[Report, ...] = ()
+    reached = sizes.ending_after(line.reached[1]) - 1 if line.reached > NOTHING else -math.inf
+    if window.emit_empty and contents:
+        wids = range(int(contents[0][0].wid), int(max(contents[-1][0].wid, reached)) + 1)
+        extents = [(wid, sizes.extent(wid)) for wid in wids]
+        every = tuple(
+            Report(wid, line.value(extent.start), line.value(extent.end), wid, extent.end + later)
+            for wid, extent in extents
+            if extent.end is not None
+        )
     for instant in line.emissions(min((place for _, place in tuples), default=0), origin) if tuples else ():
         wid = sizes.ending_after(instant)
         extent = sizes.extent(wid)
         if sizes.extent(wid - 1).end != instant:
-            report = Report(wid, line.value(extent.start), line.value(extent.end), wid, instant, False)
+            bounds = line.value(extent.start), line.value(extent.end)
+            report = Report(wid, *bounds, wid, instant + later, False)
             contents.append((report, _content(line, held[wid], replace(extent, end=instant))))
-    return Reported(contents, line.type, line.up_to_here(with_end=False))
+    frontier = line.up_to_here(with_end=window.stamp_last)
+    return Reported(contents, line.type, frontier, every=every, reached=reached)
 
 
 def _distance(one: Point, other: Point) -> Point:
@@ -54,7 +69,7 @@ def _distance(one: Point, other: Point) -> Point:
 def landmark(window: LandmarkWindow, line: Line) -> Reported:
     tuples = line.placed(line.relation.records)
     slide = None if window.slide is None else line.written(window.slide)
-    marks = Landmark(line.instant(window.start), line.instant(window.end), slide, line.rounded)
+    marks = Landmark(line.instant(window.start), line.end(window), slide, line.rounded)
     start = line.value(marks.start)
     inside = [(record, place) for record, place in tuples if place in marks.whole]
     scheduled = marks.slide is not None or marks.end is not None

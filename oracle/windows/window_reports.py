@@ -13,7 +13,7 @@ from typing import Any
 
 from millstream.quantity import Quantity
 from millstream.types import Type, bound_type
-from millstream.windows.window_spec import Window
+from millstream.windows.window_spec import LandmarkWindow, Window
 from oracle.errors import NotInterpreted
 from oracle.relations import (
     BEGINNING,
@@ -34,6 +34,7 @@ from oracle.values.points import (
     Point,
     at,
     before_last_word,
+    following,
     from_point,
     is_everything,
     length,
@@ -60,6 +61,8 @@ class Reported:
     time_type: Type
     frontier: Frontier
     latent: bool = False
+    every: tuple[Report, ...] = ()
+    reached: float | Point = -math.inf
 
 
 @dataclass(frozen=True)
@@ -131,6 +134,16 @@ class Line:
         if point is None:
             raise NotInterpreted(f"a window that is aligned at {text}")
         return point
+
+    def end(self, window: LandmarkWindow) -> Point | None:
+        """Return the end of a landmark window: the instant after one that is included."""
+        end = self.instant(window.end)
+        return following(end, self.type) if end is not None and window.inclusive else end
+
+    @property
+    def step(self) -> Point:
+        """The distance between two instants."""
+        return following(0, self.type)
 
     # ------------------------------------------------------------ tuples
 

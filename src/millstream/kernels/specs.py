@@ -170,6 +170,10 @@ class WindowSpec:
 
     aggregates: tuple[AggregateSpec, ...]
     wid_type: pa.DataType = field(default_factory=pa.int64)
+    stamp: int = 0
+    """Distance of the timestamp of a report from the end of its window."""
+    empty: bool = False
+    """Whether windows without tuples are reported between others; then there is one key."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import pyarrow as pa
 from millstream.catalog import Catalog
 from millstream.catalog.entries import Stream, Table
 from millstream.errors import ExecutionError, NotExecutableError
-from millstream.kernels.core.kernel_errors import KernelError, hint_for
+from millstream.kernels.core.kernel_errors import GapError, KernelError, hint_for
 from millstream.kernels.udas.compiled_machine import UserAggregateError
 from millstream.local.course import Course
 from millstream.local.expressions import CLOCK, FUNCTIONS
@@ -77,5 +77,5 @@ def run_plan(
 
     try:
         return copy_context().run(run)
-    except (KernelError, UserAggregateError) as error:
+    except (KernelError, UserAggregateError, GapError) as error:
         raise ExecutionError(str(error), hint=hint_for(type(error).__name__, str(error))) from None

@@ -172,7 +172,8 @@ def bounds(side: nodes.Windowed) -> Iterable[Expr]:
     window = side.window
     if not isinstance(window, LandmarkWindow):
         return
-    for bound, comparison in ((window.start, ">="), (window.end, "<")):
+    until = "<=" if window.inclusive else "<"
+    for bound, comparison in ((window.start, ">="), (window.end, until)):
         if bound is not None:
             attribute = next(c for c in side.input.schema if c.name == window.attribute)
             yield Expr((attribute, f" {comparison} {bound}"), BOOLEAN)

@@ -22,7 +22,7 @@ from millstream.windows.window_properties import (
     is_of_time,
     slides,
 )
-from millstream.windows.window_spec import RowWindow
+from millstream.windows.window_spec import RangeWindow, RowWindow
 
 
 def merged(node: nodes.Node) -> nodes.Node:
@@ -111,6 +111,8 @@ def _window(side: nodes.Windowed) -> str | None:
     name = f"a maintained relation over the window {window}"
     if window.emit_every is not None or not window.has_state:
         return name
+    if isinstance(window, RangeWindow) and (window.lag is not None or window.emit_empty or window.stamp_last):
+        return f"{name} with LAG, STAMP LAST or EMIT EMPTY"
     if isinstance(window, RowWindow):
         return f"{name}, which counts arrivals," if counts_arrivals(window) else None
     if attribute_beside_time(side) is not None:

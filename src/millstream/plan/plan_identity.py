@@ -328,7 +328,19 @@ def _window(window: window_spec.Window, **own: Any) -> Properties:
     }
 
 
-_known(window_spec.RangeWindow, "range", lambda w: _window(w, range=w.range, slide=w.slide, origin=w.origin))
+_known(
+    window_spec.RangeWindow,
+    "range",
+    lambda w: _window(
+        w,
+        range=w.range,
+        slide=w.slide,
+        origin=w.origin,
+        lag=w.lag,
+        last=w.stamp_last,
+        empty=w.emit_empty,
+    ),
+)
 _known(
     window_spec.RowWindow,
     "rows window",
@@ -340,7 +352,11 @@ _known(
     lambda w: _window(w, range=w.range, every=w.every, rank=w.by_rank),
 )
 _known(window_spec.NowWindow, "now", lambda w: _window(w, lag=w.lag))
-_known(window_spec.LandmarkWindow, "landmark", lambda w: _window(w, start=w.start, end=w.end, slide=w.slide))
+_known(
+    window_spec.LandmarkWindow,
+    "landmark",
+    lambda w: _window(w, start=w.start, end=w.end, slide=w.slide, inclusive=w.inclusive),
+)
 _known(window_spec.SessionWindow, "session", lambda w: _window(w, gap=w.gap))
 _known(window_spec.PredicateWindow, "predicate", lambda w: _window(w, start=w.start_when, end=w.end_when))
 

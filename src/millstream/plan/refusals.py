@@ -332,6 +332,12 @@ def _window(node: nodes.Windowed) -> Refusal | None:
     is_double = node.edge.type.kind in (Kind.FLOAT, Kind.DOUBLE)
     if window.emit_every is not None and (reason := _emission(window, is_double)):
         return reason
+    if node.reported is not None and getattr(node.reported.window, "emit_empty", False):
+        return Refusal(
+            f"an aggregate of the rows of the window {node.reported.window}",
+            "a window without tuples has no rows",
+            "leave EMIT EMPTY out, or compare only bounds",
+        )
     if node.reported is not None and isinstance(node.reported.window.emit_every, Rows):
         return Refusal(
             f"an aggregate of the rows of the window {node.reported.window}",

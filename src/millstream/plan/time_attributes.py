@@ -18,7 +18,8 @@ from millstream.plan.relation_variance import ISTREAM, windows_in
 from millstream.quantity import Distance, Duration
 from millstream.syntax import nodes as syntax
 from millstream.types import Kind
-from millstream.windows.window_spec import NowWindow, RangeWindow, RowWindow
+from millstream.windows.window_properties import is_stamped_apart
+from millstream.windows.window_spec import NowWindow, RangeWindow
 
 
 def attribute_beside_time(node: nodes.Windowed) -> ColumnRef | None:
@@ -53,8 +54,8 @@ def timestamps(node: nodes.Node) -> frozenset[ColumnRef]:
             windowed = next(nodes.windows_seen(node.input), None)
             if windowed is None:
                 return frozenset()
-            if isinstance(windowed.window, RowWindow) or windowed.window.emit_every is not None:
-                return frozenset()  # bounds are numbers of rows, or later than an early report
+            if is_stamped_apart(windowed.window):
+                return frozenset()  # bounds are numbers of rows, or not the instant of a report
             ends = {bound for bound in windowed.bounds if bound.name == "window_end"}
             if isinstance(windowed.window, NowWindow) and isinstance(node, nodes.WindowAggregate):
                 # All tuples of an instant have its timestamp.

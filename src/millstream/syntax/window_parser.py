@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sqlglot import exp
+
 from millstream.syntax import nodes
 from millstream.syntax.call_parser import CallParser
 from millstream.syntax.foreign_syntax import ELEMENTS
@@ -11,12 +13,12 @@ from millstream.syntax.tokens import Kind
 from millstream.syntax.type_parser import INTERVAL_UNITS
 
 if TYPE_CHECKING:
-    from sqlglot import exp
-
     from millstream.syntax.tokens import Token
 
 _KINDS = ("RANGE", "ROWS", "TUMBLE", "NOW", "UNBOUNDED", "LANDMARK", "SESSION")
-_CLAUSES = ("SLIDE", "WATTR", "RATTR", "SATTR", "PATTR", "START", "END", "GAP", "ORIGIN", "EMIT")
+_CLAUSES = (
+    *("SLIDE", "LAG", "WATTR", "RATTR", "SATTR", "PATTR", "START", "END", "GAP", "ORIGIN", "STAMP", "EMIT"),
+)
 _BEGINNINGS = "a window begins with RANGE, ROWS, TUMBLE, NOW, UNBOUNDED, LANDMARK, SESSION GAP or START WHEN"
 
 
@@ -43,7 +45,7 @@ class WindowParser(CallParser):
         elif self.words("PARTITION", "BY") or self.take("PATTR"):
             columns = self.listed(lambda: self.column("a partitioning attribute"))
             self.set_once(window, "pattr", columns, clause)
-        elif self.take("SLIDE", "GAP"):
+        elif self.take("SLIDE", "GAP", "LAG"):
             self.set_once(window, clause.key.lower(), self.quantity(clause.key), clause)
         elif self.take("WATTR", "RATTR"):
             self.set_once(window, clause.key.lower(), self.column("the window attribute"), clause)
@@ -54,9 +56,11 @@ class WindowParser(CallParser):
             self._boundary(window, clause)
         elif self.take("ORIGIN"):
             self.set_once(window, "origin", self._instant("ORIGIN"), clause)
+        elif self.take("STAMP"):
+            self.expect("LAST")
+            self.set_once(window, "stamp", self.spanned(exp.Var(this="LAST"), clause), clause)
         elif self.take("EMIT"):
-            self.expect("EVERY")
-            self.set_once(window, "emit", self.quantity("EMIT EVERY"), clause)
+            self._emission(window, clause)
         elif not window.kind:
             hint = self.similar((*_KINDS, *_CLAUSES)) or _BEGINNINGS
             self.fail(f"did not expect {self.found()} in a window", hint=hint)
@@ -76,10 +80,21 @@ class WindowParser(CallParser):
             unit = self.peek().text if self.peek().key in INTERVAL_UNITS else "MINUTES"
             self.fail_expecting("GAP behind SESSION", hint=f"write SESSION GAP {self.current.text} {unit}")
 
+    def _emission(self, window: nodes.StreamWindow, clause: Token) -> None:
+        if self.take("EMPTY"):
+            self.set_once(window, "emit_empty", self.spanned(exp.Var(this="EMPTY"), clause), clause)
+        elif self.take("EVERY"):
+            self.set_once(window, "emit", self.quantity("EMIT EVERY"), clause)
+        else:
+            self.fail_expecting("EVERY or EMPTY behind EMIT", ("EVERY", "EMPTY"))
+
     def _boundary(self, window: nodes.StreamWindow, clause: Token) -> None:
         side = clause.key.lower()
         if self.take("AT"):
             self.set_once(window, f"{side}_at", self._instant(f"{clause.key} AT"), clause)
+            inclusive = self.take("INCLUSIVE") if side == "end" else None
+            if inclusive:
+                window.set("inclusive", self.spanned(exp.Var(this="INCLUSIVE"), inclusive))
             return
         if not self.take("WHEN"):
             self.fail_expecting(f"AT or WHEN behind {clause.key}", ("AT", "WHEN"))

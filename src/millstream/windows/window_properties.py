@@ -75,6 +75,13 @@ def slides(window: Window) -> bool:
             return False
 
 
+def is_stamped_apart(window: Window) -> bool:
+    """Whether reports have other timestamps than the ends of their windows."""
+    if isinstance(window, RangeWindow) and (window.lag is not None or window.stamp_last):
+        return True
+    return isinstance(window, RowWindow) or window.emit_every is not None
+
+
 def has_ends(window: Window) -> bool:
     """Whether windows are reported when they end; RANGE without SLIDE moves all the time."""
     return not (isinstance(window, RangeWindow) and window.slide is None)

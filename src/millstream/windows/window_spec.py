@@ -57,10 +57,21 @@ class RangeWindow(Window):
     range: Duration | Distance = Duration()
     slide: Duration | Distance | None = None
     origin: Constant | None = None
+    lag: Duration | Distance | None = None
+    """Distance between the end of a window and its report."""
+    stamp_last: bool = False
+    """True if reports have the timestamp of the last instant of their window."""
+    emit_empty: bool = False
+    """True if windows without tuples are reported, too."""
 
     def headline(self) -> str:
-        slide = f" SLIDE {self.slide}" if self.slide else ""
-        return f"RANGE {self.range}{slide}{f' ORIGIN {self.origin}' if self.origin else ''}"
+        parts = [f"RANGE {self.range}"]
+        parts += [f"SLIDE {self.slide}"] if self.slide else []
+        parts += [f"LAG {self.lag}"] if self.lag else []
+        parts += [f"ORIGIN {self.origin}"] if self.origin else []
+        parts += ["STAMP LAST"] if self.stamp_last else []
+        parts += ["EMIT EMPTY"] if self.emit_empty else []
+        return " ".join(parts)
 
 
 @dataclass(frozen=True)
@@ -115,12 +126,14 @@ class LandmarkWindow(Window):
     start: Constant | None = None
     end: Constant | None = None
     slide: Duration | Distance | None = None
+    inclusive: bool = False
+    """True if tuples at the end belong to the window, which ends with the next instant."""
 
     def headline(self) -> str:
         if self.start is None and self.end is None:
             return f"UNBOUNDED{f' SLIDE {self.slide}' if self.slide else ''}"
         start = f" START AT {self.start}" if self.start is not None else ""
-        end = f" END AT {self.end}" if self.end is not None else ""
+        end = f" END AT {self.end}{' INCLUSIVE' if self.inclusive else ''}" if self.end is not None else ""
         return f"LANDMARK{start}{end}{f' SLIDE {self.slide}' if self.slide else ''}"
 
 

@@ -14,6 +14,7 @@ from millstream.analysis.queries.relation_kind import reads_relation, window_of
 from millstream.analysis.queries.resolved_query import FromItem, GroupKey, JoinClause
 from millstream.analysis.queries.window_bounds import WindowBounds, aggregates_in
 from millstream.windows.window_properties import is_contextual
+from millstream.windows.window_spec import RangeWindow, Window
 
 
 @dataclass
@@ -93,6 +94,20 @@ class GroupKeys:
                 f"GROUPING SETS, ROLLUP and CUBE do not go with {refused}",
                 hint="write a query for each grouping, and combine them with UNION ALL",
             )
+
+
+def check_empty(node: exp.Select, window: Window, *, grouped: bool, aggregated: bool) -> None:
+    """Refuse EMIT EMPTY where nothing is known of a window without tuples."""
+    if not isinstance(window, RangeWindow) or not window.emit_empty:
+        return
+    if grouped or window.partition_by:
+        raise error_at(
+            node,
+            "EMIT EMPTY does not go with groups: those of a window without tuples are not known",
+            hint="leave GROUP BY and PATTR out, and count with FILTER: count(*) FILTER (WHERE k = 1)",
+        )
+    if not aggregated:
+        raise error_at(node, "EMIT EMPTY needs an aggregate: a window without tuples has no rows")
 
 
 def _unaliased(item: exp.Expr) -> exp.Expr:

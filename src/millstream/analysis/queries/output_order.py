@@ -13,6 +13,7 @@ from millstream.analysis.types.coercion import common_type
 from millstream.catalog.entries import Timestamp, TimestampKind
 from millstream.errors import AnalysisError, Span
 from millstream.types import INTEGRAL_KINDS, TIME_KINDS, TIMESTAMP, UNKNOWN, Kind, Type
+from millstream.windows.window_properties import is_stamped_apart
 from millstream.windows.window_spec import RowWindow, Window
 
 
@@ -23,8 +24,8 @@ def order_of_windows(
     if isinstance(window, RowWindow):
         # Its bounds are numbers of rows: the result has the time of the tuple that completes it.
         return replace(facts, timestamp=replace(facts.timestamp, column=None), promised=frozenset())
-    if window.emit_every is not None:
-        # What is reported early has the instant at which it is, not the end of its window.
+    if is_stamped_apart(window):
+        # What is reported early or late has the instant at which it is, not the end of its window.
         timestamp = Timestamp(TimestampKind.EXTERNAL, None, _edge_type(scope, facts))
         return replace(facts, timestamp=timestamp, promised=frozenset())
     ends = {

@@ -11,7 +11,7 @@ from millstream.analysis.queries.aggregate_calls import aggregate_call, check_se
 from millstream.analysis.queries.call_nodes import COMPLETE, AggregateCall, OverCall, is_running
 from millstream.analysis.queries.from_clause import facts_of
 from millstream.analysis.queries.group_clause import Sets, grouping_calls
-from millstream.analysis.queries.group_keys import GroupKeys
+from millstream.analysis.queries.group_keys import GroupKeys, check_empty
 from millstream.analysis.queries.joins.implied_windows import (
     APART,
     Implied,
@@ -102,6 +102,9 @@ class SelectAnalyser:
         self._check_aggregation(outputs)
         self._by_window = self._is_by_window(outputs, where)
         self._check_contents()
+        keys = [key for key in self.group_by if not self.bounds.are_all_of(key.expr)]
+        for window in self.windows:
+            check_empty(self.node, window, grouped=bool(keys), aggregated=bool(self.aggregates))
         check_together(self.overs)
         refuse_ranks_of_joins(self.node, self.ranking, self.implied)
         arranged = None

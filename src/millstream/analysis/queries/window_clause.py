@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from datetime import datetime, time
 from decimal import Decimal
+from typing import Any
 
 from sqlglot import exp
 
@@ -50,14 +51,18 @@ class StreamFacts:
     """Whether its tuples are rows of tables."""
 
 
+_WORDS = {"lag": "LAG", "stamp": "STAMP LAST", "emit_empty": "EMIT EMPTY"}
+_REPORTS = tuple(_WORDS)
+"""Clauses about the reports of windows that slide."""
+
 # Which clauses go with which kind of window; what is not named here is refused by name.
 _CLAUSES = {
-    "RANGE": {"range", "slide", "wattr", "rattr", "sattr", "pattr", "origin", "emit"},
+    "RANGE": {"range", "slide", "wattr", "rattr", "sattr", "pattr", "origin", "emit", *_REPORTS},
     "ROWS": {"range", "slide", "pattr", "emit"},
-    "TUMBLE": {"range", "wattr", "pattr", "origin", "emit"},
+    "TUMBLE": {"range", "wattr", "pattr", "origin", "emit", *_REPORTS},
     "NOW": {"pattr"},
     "UNBOUNDED": {"start_at", "slide", "wattr", "pattr", "emit"},
-    "LANDMARK": {"start_at", "end_at", "slide", "wattr", "pattr", "emit"},
+    "LANDMARK": {"start_at", "end_at", "inclusive", "slide", "wattr", "pattr", "emit"},
     "SESSION": {"gap", "wattr", "pattr", "emit"},
     "PREDICATE": {"start_when", "end_when", "pattr", "emit"},
 }
@@ -96,6 +101,7 @@ class WindowAnalyser:
     # ------------------------------------------------------------ kinds
 
     def _range(self) -> Window:
+        self._check_reports()
         if self._has("rattr") or self._has("sattr"):
             return self._tuple_slide()
         wattr = self._arg("wattr") if self._has("wattr") else None
@@ -118,9 +124,41 @@ class WindowAnalyser:
             range=self._extent("range", "RANGE", named, type_),
             slide=self._extent("slide", "SLIDE", named, type_) if self._has("slide") else None,
             origin=self._instant("origin", "ORIGIN", type_),
+            **self._reporting(named, type_),
         )
 
+    def _check_reports(self) -> None:
+        """Refuse clauses about reports of windows that do not end at multiples of SLIDE."""
+        given = next((name for name in _REPORTS if self._has(name)), None)
+        if given is None:
+            return
+        word = _WORDS[given]
+        wattr, size = self.node.args.get("wattr"), self.node.args.get("range")
+        counted = isinstance(size, nodes.RowCount) or (wattr is not None and self._is_row_num(wattr))
+        if self._has("rattr") or self._has("sattr") or counted:
+            raise self._error(f"{word} does not go with a window that counts rows", self._arg(given))
+        if self.node.kind == "RANGE" and not self._has("slide"):
+            raise self._error(f"{word} needs SLIDE: without it a window has no reports", self._arg(given))
+        if self._has("emit") and self._has("emit_empty"):
+            raise self._error("EMIT EMPTY does not go with EMIT EVERY", self._arg("emit_empty"))
+
+    def _reporting(self, attribute: str, type_: Type) -> dict[str, Any]:
+        """Return how windows that slide are reported."""
+        for name in ("lag", "stamp"):
+            if self._has(name) and type_.kind in (Kind.FLOAT, Kind.DOUBLE):
+                raise self._error(
+                    f"{_WORDS[name]} does not go with '{attribute}', which is of type {type_}",
+                    self._arg(name),
+                    hint="a whole number, a decimal or a timestamp has a next instant",
+                )
+        return {
+            "lag": self._extent("lag", "LAG", attribute, type_) if self._has("lag") else None,
+            "stamp_last": self._has("stamp"),
+            "emit_empty": self._has("emit_empty"),
+        }
+
     def _tumble(self) -> Window:
+        self._check_reports()
         size = self._arg("range")
         if isinstance(size, nodes.RowCount):
             rows = positive_rows(size, "TUMBLE")
@@ -137,6 +175,7 @@ class WindowAnalyser:
             range=reach,
             slide=reach,
             origin=self._instant("origin", "ORIGIN", type_),
+            **self._reporting(named, type_),
         )
 
     def _rows(self, size: Rows) -> Window:
@@ -199,6 +238,7 @@ class WindowAnalyser:
             start=self._instant("start_at", "START AT", type_),
             end=self._instant("end_at", "END AT", type_),
             slide=self._extent("slide", "SLIDE", named, type_) if self._has("slide") else None,
+            inclusive=self._has("inclusive"),
         )
 
     def _check_bounds(self, start: exp.Expr, end: exp.Expr) -> None:
@@ -207,7 +247,7 @@ class WindowAnalyser:
         if one is None or type(one) is not type(other):
             return
         try:
-            is_empty = bool(one >= other)  # type: ignore[operator]
+            is_empty = bool(one > other if self._has("inclusive") else one >= other)  # type: ignore[operator]
         except TypeError:  # times with and without a zone
             return
         if is_empty:

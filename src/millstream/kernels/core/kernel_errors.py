@@ -27,6 +27,18 @@ class KernelError(Exception):
         return f"{self.function}({self.argument or '*'}) does not fit its type {sql_name(self.type)}"
 
 
+class GapError(Exception):
+    """A gap of so many empty windows that reports of all are not wanted.
+
+    >>> print(GapError(20_000_000, 10_000_000))
+    EMIT EMPTY would report 20,000,000 windows at once, and the limit is 10,000,000
+    """
+
+    def __str__(self) -> str:
+        count, limit = self.args
+        return f"EMIT EMPTY would report {count:,} windows at once, and the limit is {limit:,}"
+
+
 def sql_name(type_: pa.DataType) -> str:
     """Return the name of a type that can overflow, as users write it."""
     if pa.types.is_decimal(type_):
@@ -49,5 +61,6 @@ def hint_for(error: str, message: str) -> str | None:
 _HINTS = {
     "KernelError": "use a wider type, as DECIMAL or DOUBLE, or a smaller window",
     "UserAggregateError": "guard against it in the body with WHERE or CASE",
+    "GapError": "remove the tuple whose timestamp is far from the others, or use a longer SLIDE",
     "PatternError": "guard against it in the condition with CASE",
 }

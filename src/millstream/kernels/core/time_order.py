@@ -63,6 +63,13 @@ def later(order: Integers, is_float: bool, distance: int | float, *, included: b
     return as_order(np.where(np.isfinite(times), below, times))
 
 
+def shifted(times: Integers, distance: int) -> Integers:
+    """Return instants a distance later, or the last that 64 bits can hold."""
+    if distance < 0:
+        return np.where(times < LEAST - distance, LEAST, times + np.int64(distance))
+    return np.where(times > MOST - distance, MOST, times + np.int64(min(distance, MOST)))
+
+
 def order_of(time: int | float, is_float: bool) -> int:
     """Return the order of a single time, which may be infinite even where times are integers."""
     if is_float:

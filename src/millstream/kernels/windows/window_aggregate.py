@@ -27,9 +27,10 @@ from millstream.kernels.core.kernel import Change, Frontier, Kernel, Tuples
 from millstream.kernels.core.key_table import KeyTable, first_rows
 from millstream.kernels.core.radix_sort import ordering
 from millstream.kernels.core.state_chunks import Ledger, is_wasteful
-from millstream.kernels.core.time_order import as_order
+from millstream.kernels.core.time_order import as_order, shifted
 from millstream.kernels.specs import WindowSpec
 from millstream.kernels.windows.assigner_selection import assigner_of
+from millstream.kernels.windows.empty_windows import EmptyWindows
 from millstream.kernels.windows.pane_sweep import DueWindows, PaneLog, SweepResult
 from millstream.kernels.windows.panes import ENTER, UNTIL, to_panes
 from millstream.kernels.windows.pending_panes import PendingPanes, Rows
@@ -52,6 +53,7 @@ class WindowAggregate(Kernel):
         self._number = 0
         self._fresh: list[pa.Table] = []
         self._schema: pa.Schema | None = None
+        self._empty = EmptyWindows(spec, self._placing) if spec.empty else None
         self._start_over()
 
     def _start_over(self) -> None:
@@ -102,8 +104,12 @@ class WindowAggregate(Kernel):
         return self._log.active if self._placing.merges else self._log.live
 
     def passes(self, frontier: Frontier) -> Frontier:
-        """Return the frontier of results: every window that ends up to the frontier has been emitted."""
-        return self._placing.passes(frontier)
+        """Return the frontier of results: every window that ends up to the frontier has been emitted.
+
+        Reports with the last instants of their windows may still have the instant of the frontier.
+        """
+        passed = self._placing.passes(frontier)
+        return passed if self._spec.stamp >= 0 or passed.is_end else Frontier(passed.time, -1)
 
     def _import(self, panes: pa.Table) -> None:
         """Add panes, also of windows that are open already: those enter the next visit at once."""
@@ -153,7 +159,12 @@ class WindowAggregate(Kernel):
         if edges.keep is not None:
             kept = np.flatnonzero(edges.keep)
             swept, edges = swept.ordered(kept), edges.ordered(kept)
-        return self._results(swept, edges)
+        number = self._number
+        found = self._results(swept, edges)
+        if self._empty is not None:
+            found = self._empty.among(found, swept.visits, due, number)
+            self._number = number + len(found)
+        return found
 
     def _in_order(
         self, sweep: SweepResult, partitions: Codes, due: DueWindows
@@ -200,9 +211,10 @@ class WindowAggregate(Kernel):
             column = result(aggregate, self._measures[aggregate.measures[0]], parts, position)
             columns[aggregate.spec.result] = column
         count = len(sweep.visits)
+        stamps = edges.stamp if not self._spec.stamp else shifted(edges.stamp, self._spec.stamp)
         numbers = np.arange(self._number, self._number + count)
         self._number += count
-        return Tuples(pa.table(columns), edges.stamp, np.zeros(count, np.int32), numbers)
+        return Tuples(pa.table(columns), stamps, np.zeros(count, np.int32), numbers)
 
     def _table(self, enters: Integers, codes: Codes, untils: Integers, parts: Any) -> pa.Table:
         columns: dict[str, Any] = self._keys.table(codes)
@@ -246,7 +258,8 @@ class WindowAggregate(Kernel):
         elif fresh:
             added = self._written(pa.concat_tables(fresh))
         placing = self._placing.snapshot()
-        meta = {"number": self._number, **ledger.meta(), **placing.meta}
+        beside = {} if self._empty is None else self._empty.meta
+        meta = {"number": self._number, **beside, **ledger.meta(), **placing.meta}
         return Change({**added, **placing.added}, (*dropped, *placing.dropped), meta)
 
     def _still_needed(self, panes: pa.Table) -> pa.Table:
@@ -259,6 +272,8 @@ class WindowAggregate(Kernel):
     def restore(self, meta: Mapping[str, Any], chunks: Mapping[str, pa.Table]) -> None:
         self._placing.restore(meta, chunks)
         self._number = int(meta.get("number", 0))
+        if self._empty is not None:
+            self._empty.restore(meta)
         self._fresh = []
         mine = self._ledger.restored(meta, chunks)
         self._schema = mine[0][1].schema if mine else None

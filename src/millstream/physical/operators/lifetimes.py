@@ -39,9 +39,9 @@ def slide_instants(side: nodes.Windowed, zone: str) -> SlideInstants | None:
             return SlideInstants(
                 int(_length(side, slide)), 0 if origin is None else int(planner.instant(origin))
             )
-        case LandmarkWindow(slide=slide, start=start, end=end) if slide is not None:
-            bounds = [None if bound is None else int(planner.instant(bound)) for bound in (start, end)]
-            return SlideInstants(int(_length(side, slide)), 0, *bounds)
+        case LandmarkWindow(slide=slide, start=start) as landmark if slide is not None:
+            begin, end = None if start is None else int(planner.instant(start)), planner.end(landmark)
+            return SlideInstants(int(_length(side, slide)), 0, begin, None if end is None else int(end))
     return None
 
 

@@ -85,7 +85,7 @@ def plan_window(
         draft.arguments |= dict(zip(BY_PART, ex.hashes(parts), strict=True))
     if flow.inside:
         draft.arguments[INSIDE] = ex.all_hold(flow.inside)
-    draft.kernels = (*before, _spec(placement, len(keys), specs))
+    draft.kernels = (*before, _spec(window, placement, len(keys), specs))
     ranking = _ranking(window, placement)
     draft.added = _added(shown, ranking, placement, results)
     draft.keys = tuple(keys.values())
@@ -181,13 +181,17 @@ def plan_calls(
     return specs, results, listed
 
 
-def _spec(placement: WindowPlacement, keys: int, specs: Sequence[AggregateSpec]) -> WindowSpec:
+def _spec(
+    window: Window, placement: WindowPlacement, keys: int, specs: Sequence[AggregateSpec]
+) -> WindowSpec:
     return WindowSpec(
         placement.assigner,
         arrow_of(placement.edge),
         tuple(f"g{i}" for i in range(keys)),
         tuple(specs),
         arrow_of(placement.wid),
+        placement.stamp,
+        window.emit_empty if isinstance(window, RangeWindow) else False,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
@@ -21,6 +22,7 @@ from millstream.kernels.window_specs import (
     TupleSlideWindows,
 )
 from millstream.kernels.windows.double_slide_arithmetic import nearest
+from millstream.kernels.windows.window_assigner import MICROSECONDS_PER_DAY
 from millstream.physical.expressions import is_double
 from millstream.physical.promise_units import units
 from millstream.quantity import Distance, Quantity, Rows
@@ -52,6 +54,7 @@ class WindowPlacement:
     before: tuple[KernelSpec, ...] = ()
     shipped: dict[str, Expr] = field(default_factory=dict)
     generous: bool = False
+    stamp: int = 0
 
 
 @dataclass(frozen=True)
@@ -74,9 +77,13 @@ class AssignerPlanner:
             case RangeWindow(range=range_, slide=slide, origin=origin):
                 assert slide is not None
                 begin = 0 if origin is None else self._exact_instant(origin)
+                lag = 0 if window.lag is None else int(self._exact(window.lag))
+                begin -= lag
                 sizes = self._exact(range_), self._exact(slide), begin, self._emit(window)
                 sliding = SlidingWindows(*sizes, self._is_float, self._is_single)
-                return WindowPlacement(SubstreamWindows(sliding) if apart else sliding, edge, generous=True)
+                stamp = lag - (self._instant if window.stamp_last else 0)
+                assigner = SubstreamWindows(sliding) if apart else sliding
+                return WindowPlacement(assigner, edge, generous=True, stamp=stamp)
             case RowWindow(range=Rows(count), slide=Rows(slide_)):
                 emit = window.emit_every.count if isinstance(window.emit_every, Rows) else None
                 before = () if window.by_arrival else in_order
@@ -105,7 +112,7 @@ class AssignerPlanner:
         of_day = is_time_of_day(window.start), is_time_of_day(window.end)
         landmark = LandmarkWindows(
             None if window.start is None else self.instant(window.start),
-            None if window.end is None else self.instant(window.end),
+            self.end(window),
             None if window.slide is None else self._exact(window.slide),
             self._emit(window),
             self._is_float,
@@ -114,6 +121,20 @@ class AssignerPlanner:
         )
         before = (ReorderSpec(),) if any(of_day) else ()
         return WindowPlacement(landmark, bound_type(self.time_type), before=before, generous=not before)
+
+    def end(self, window: LandmarkWindow) -> int | float | None:
+        """Return the end of a landmark window: the instant after one that is included."""
+        if window.end is None:
+            return None
+        end = self.instant(window.end)
+        if not window.inclusive:
+            return end
+        return math.nextafter(end, math.inf) if self._is_float else end + self._instant
+
+    @property
+    def _instant(self) -> int:
+        """The distance between two instants."""
+        return MICROSECONDS_PER_DAY if self.time_type.kind is Kind.DATE else 1
 
     @property
     def _is_float(self) -> bool:

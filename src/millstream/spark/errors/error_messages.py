@@ -207,7 +207,7 @@ def _python(failure: Failure) -> Explanation | None:
     name = _short_name(failure.name)
     if name == "PythonAggregateError":
         return _local(failure.text[:_LONGEST_TRACE]), None
-    if name in ("KernelError", "UserAggregateError", "PatternError"):
+    if name in ("KernelError", "UserAggregateError", "PatternError", "GapError"):
         return _cut(failure.text, 400), hint_for(name, failure.text)
     if name == "ModuleNotFoundError" and "'millstream'" in failure.text:
         return (
