@@ -63,8 +63,8 @@ def later(order: Integers, is_float: bool, distance: int | float, *, included: b
     return as_order(np.where(np.isfinite(times), below, times))
 
 
-def shifted(times: Integers, distance: int) -> Integers:
-    """Return instants a distance later, or the last that 64 bits can hold."""
+def shifted(times: Times, distance: int) -> Times:
+    """Return whole instants a distance later, or the last that 64 bits can hold."""
     if distance < 0:
         return np.where(times < LEAST - distance, LEAST, times + np.int64(distance))
     return np.where(times > MOST - distance, MOST, times + np.int64(min(distance, MOST)))

@@ -55,7 +55,7 @@ class EmptyWindows:
             columns[spec.result] = pa.array([_nothing(spec)] * len(missing), spec.type)
         table = pa.concat_tables([found.columns, pa.table(columns).select(found.columns.column_names)])
         order = np.argsort(np.concatenate([visits, missing]), kind="stable")
-        stamps = shifted(edges.stamp, self._spec.stamp)  # type: ignore[arg-type]
+        stamps = shifted(edges.stamp, self._spec.stamp)
         return Tuples(
             table.take(pa.array(order)),
             np.concatenate([found.time, stamps])[order],

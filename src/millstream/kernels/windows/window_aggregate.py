@@ -211,7 +211,7 @@ class WindowAggregate(Kernel):
             column = result(aggregate, self._measures[aggregate.measures[0]], parts, position)
             columns[aggregate.spec.result] = column
         count = len(sweep.visits)
-        stamps = edges.stamp if not self._spec.stamp else shifted(edges.stamp, self._spec.stamp)
+        stamps = shifted(edges.stamp, self._spec.stamp) if self._spec.stamp else edges.stamp
         numbers = np.arange(self._number, self._number + count)
         self._number += count
         return Tuples(pa.table(columns), stamps, np.zeros(count, np.int32), numbers)

@@ -11,7 +11,7 @@ from millstream.analysis.queries.resolved_expression import ColumnRef
 from millstream.analysis.queries.resolved_query import FromItem, ReadQuery, ReadStream, Select
 from millstream.catalog.entries import Derived
 from millstream.quantity import Distance, Duration
-from millstream.types import Kind
+from millstream.types import Kind, Type
 from millstream.windows.window_spec import NowWindow, RangeWindow
 
 Distances = Mapping[str, Fraction]
@@ -72,6 +72,15 @@ def _bounds(item: FromItem, window: RangeWindow) -> dict[ColumnRef, Fraction]:
     if not by_time or timestamp.type is None or timestamp.type.kind in (Kind.FLOAT, Kind.DOUBLE):
         return {}
     columns = {field.name.lower() for field in columns_of(item) or ()}
-    distances = {"window_start": -amount(window.range), "window_end": Fraction(0)}
+    end = Fraction(0) if window.lag is None else -amount(window.lag)
+    end += _instant(timestamp.type) if window.stamp_last else 0
+    distances = {"window_start": end - amount(window.range), "window_end": end}
     # A bound has no relation where a column of the stream has its name.
     return {ColumnRef("" if n in columns else item.alias, n): d for n, d in distances.items()}
+
+
+def _instant(type_: Type) -> Fraction:
+    """Return the distance between two instants."""
+    if type_.kind is Kind.DATE:
+        return Fraction(86_400_000_000)
+    return Fraction(1, 10 ** (type_.scale if type_.kind is Kind.DECIMAL else 0))
