@@ -12,6 +12,7 @@ from millstream.analysis.queries.call_nodes import AggregateCall
 from millstream.analysis.queries.resolved_expression import ColumnRef, of_column
 from millstream.plan.maintained_relations import is_in_order
 from millstream.plan.nodes import WindowAggregate, WindowRows
+from millstream.plan.relation_variance import is_scalar
 from millstream.plan.time_attributes import timestamps
 from oracle.bodies import of_content
 from oracle.relations import TIMESTAMP_ITSELF, Attribute, Record, Relation, Report, attribute_of, in_order
@@ -96,11 +97,11 @@ def window_rows(node: WindowRows, content: Relation, source: int) -> Relation:
 def maintained_groups(
     node: WindowAggregate, rows: Sequence[tuple[Value, ...]], schema: Sequence[ColumnRef]
 ) -> list[tuple[Value, ...]]:
-    """Return the groups of a relation at an instant; an empty group has no row.
+    """Return the groups of a relation at an instant. An empty relation has a row only without GROUP BY.
 
     Tuples of one window have an order. Pairs, groups and rows of set operations have none.
     """
-    if not rows:
+    if not rows and not is_scalar(node):
         return []
     records = [Record(row, None, (number,)) for number, row in enumerate(rows)]
     groups = window_aggregate(node, Relation(tuple(schema), records), 0, arranged=not is_in_order(node.input))

@@ -19,7 +19,7 @@ from millstream.analysis.types.coercion import common_type
 from millstream.plan import nodes
 from millstream.plan.join_conditions import joined as joined_windows
 from millstream.plan.maintained_relations import of_tuples
-from millstream.plan.relation_variance import CHANGES, DSTREAM, ISTREAM, RSTREAM
+from millstream.plan.relation_variance import CHANGES, DSTREAM, ISTREAM, RSTREAM, VIEW
 from millstream.types import STRING, Type
 from oracle.errors import NotInterpreted
 from oracle.lifetimes import Slides, Varying, is_final_at
@@ -28,6 +28,9 @@ from oracle.values.casts import cast
 from oracle.values.expressions import compiled, holds
 from oracle.values.points import EVERYTHING, Instant, Point, before_last_word
 from oracle.values.values import Value, same_key
+
+_FIRST_DAY = -62_135_596_800_000_000
+"""The first day of the year 1, in microseconds."""
 
 Values = tuple[Value, ...]
 Row = tuple[Any, Values]
@@ -150,7 +153,8 @@ def to_stream(
 ) -> Relation:
     """Return the stream of a varying result: insertions, deletions, both, or the whole result every time.
 
-    After the end of the input it is evaluated until it no longer changes.
+    It begins when the result is not what it is while all windows are empty; a VIEW has that result from the
+    beginning on, and then its changes. After the end of the input it is evaluated until it no longer changes.
     """
     windows = list(states.windows.values())
     final = min((window.final for window in windows), default=EVERYTHING)
@@ -159,11 +163,18 @@ def to_stream(
     in_order = _order(nodes.RelationToStream(node, kind), is_sliding=bool(sliding))
     records: list[Record] = []
     unchanged: list[Record] = []
-    before: dict[Any, Values] = {}
+    beginning = -(10**30) if time_type.is_numeric else _FIRST_DAY
+    initial = dict(states.at(node, beginning))
+    has_begun = kind == VIEW
+    before: dict[Any, Values] = initial if has_begun else {}
+    records += [Record(("+", *row), beginning, (-1, i)) for i, row in enumerate(before.values())]
     reached = slowest((window.reached, ()) for window in windows) if windows else BEGINNING
     before_end = before_last_word(reached[0])
     for instant in _instants(changes, sliding, final, before_end):
         now = dict(states.at(node, instant))
+        has_begun = has_begun or now.keys() != initial.keys()
+        if not has_begun:
+            continue
         entered = in_order([(what, row) for what, row in now.items() if what not in before])
         left = in_order([(what, row) for what, row in before.items() if what not in now])
         rows: list[Values] = entered
@@ -171,14 +182,14 @@ def to_stream(
             rows = left
         elif kind == RSTREAM:
             rows = in_order([*now.items()]) if sliding or entered or left else []
-        elif kind == CHANGES:
+        elif kind in (CHANGES, VIEW):
             rows = [("-", *row) for row in left] + [("+", *row) for row in entered]
         unchanged += [Record(row, instant, (source, number)) for number, row in enumerate(rows)]
         if entered or left or is_final_at(instant, before_end):
             records += unchanged
             unchanged = []
         before = now
-    schema = (ColumnRef("", "op", STRING), *node.schema) if kind == CHANGES else node.schema
+    schema = (ColumnRef("", "op", STRING), *node.schema) if kind in (CHANGES, VIEW) else node.schema
     return Relation(schema, records, time_type, ended=ended, frontiers={TIMESTAMP_ITSELF: reached})
 
 

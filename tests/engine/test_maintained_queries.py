@@ -262,8 +262,23 @@ ROWS_THAT_SLIDE = (
 )
 
 
+SCALARS = (
+    "SELECT CHANGES count(*), sum(v), collect_list(v) FROM a [RANGE 2] WHERE v > 1",
+    "SELECT count(*) FROM a [RANGE 2] WHERE v > 100",
+    "SELECT CHANGES count(*) > 2 AS big FROM a [LANDMARK START AT 3] HAVING count(*) < 4",
+    "SELECT CHANGES count(*), sum(v) FROM a [RANGE 4 SLIDE 3] WHERE v > 1",
+    "SELECT count(*), sum(x.v) FROM a [RANGE 4 SLIDE 2] x JOIN b [ROWS 2] y ON x.k = y.k AND y.w = 2",
+    "SELECT CHANGES c, y.v FROM b [ROWS 3] y JOIN (SELECT count(*) AS c FROM a [RANGE 2]) x ON y.w > x.c",
+    "SELECT CHANGES c, y.v FROM b [NOW] y FULL JOIN (SELECT max(v) AS c FROM a [RANGE 2]) x ON y.w > x.c",
+    "SELECT CHANGES count(*) FROM a [NOW] WHERE v > 2 UNION ALL SELECT count(*) FROM b [RANGE 2] WHERE w > 3",
+    "SELECT RSTREAM count(*) FROM a [NOW] WHERE v > 2 UNION SELECT count(*) FROM b [TUMBLE 3] WHERE w > 3",
+    "SELECT CHANGES max(c), count(*) FROM (SELECT count(*) AS c FROM a [RANGE 2] WHERE v > 2) x",
+    "SELECT CHANGES c FROM (SELECT count(*) AS c FROM a [RANGE 2]) x LEFT ANTI JOIN b [NOW] y ON x.c = y.w",
+)
+
+
 @pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize("query", [*LASTING, *ROWS_THAT_SLIDE])
+@pytest.mark.parametrize("query", [*LASTING, *ROWS_THAT_SLIDE, *SCALARS])
 def test_slides(query: str, seed: int) -> None:
     chance = random.Random(seed)
     case = Case(STREAMS, (), (query,), {"a": arrivals(chance, "kvt"), "b": arrivals(chance, "kvwt")})
@@ -282,6 +297,18 @@ def test_slides(query: str, seed: int) -> None:
             [(3, "+", 1, 11), (12, "+", 4, 12), (12, "-", 1, 11)],
         ),
         ("SELECT RSTREAM id FROM a [ROWS 2 SLIDE 2] WHERE v < 8", [(3, 2), (12, 4)]),
+        (
+            "SELECT CHANGES count(*) FROM a [RANGE 2] WHERE v > 5",
+            [
+                (1, "+", 1),
+                *((3, "+", 0), (3, "-", 1), (11, "+", 1), (11, "-", 0)),
+                *((13, "+", 0), (13, "-", 1), (25, "+", 1), (25, "-", 0), (27, "+", 0), (27, "-", 1)),
+            ],
+        ),
+        (
+            "SELECT y.id, c FROM b [NOW] y, (SELECT count(*) AS c FROM a [RANGE 4] WHERE v > 8) x",
+            [(2, 11, 1), (9, 12, 0), (14, 13, 1), (21, 14, 0)],
+        ),
     ],
 )
 def test_slides_by_hand(query: str, rows: list[tuple[int, ...]]) -> None:

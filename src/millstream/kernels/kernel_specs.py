@@ -194,6 +194,23 @@ class GroupsSpec:
 
 
 @dataclass(frozen=True)
+class ScalarRowSpec:
+    """The row of aggregates without GROUP BY, there from ``first`` on, or from the first change."""
+
+    spec: GroupSpec
+    first: int | float | None
+
+
+@dataclass(frozen=True)
+class BegunChangelogSpec:
+    """Rows of a relation from the first instant at which it is not what it was at the instant ``first``."""
+
+    stay: Lifetime | None
+    columns: tuple[str, ...]
+    first: int | float
+
+
+@dataclass(frozen=True)
 class AppendOnlyGroupsSpec(GroupsSpec):
     """Aggregates over the groups of a relation that nothing ever leaves."""
 
@@ -218,6 +235,8 @@ KernelSpec = (
     | ChangelogSpec
     | RowChangelogSpec
     | SampledChangelogSpec
+    | ScalarRowSpec
+    | BegunChangelogSpec
     | RStreamSpec
     | SetOperationsSpec
     | GroupsSpec

@@ -113,6 +113,18 @@ def _partition_keys(node: nodes.WindowAggregate) -> Iterator[GroupKey]:
             yield GroupKey(column.name, of_column(column))
 
 
+def is_scalar(node: nodes.Node) -> bool:
+    """Return whether a node has one row at every instant, as aggregates without GROUP BY have in SQL.
+
+    A user-defined aggregate returns no row for an empty relation.
+    """
+    match node:
+        case nodes.WindowAggregate(current=True, group_by=(), aggregates=calls):
+            return bool(calls) and all(call.user is None for call in calls)
+        case _:
+            return False
+
+
 def windows_in(node: nodes.Node) -> list[Window]:
     return [n.window for n in maintained(node) if isinstance(n, nodes.Windowed)]
 
@@ -122,6 +134,8 @@ def runs_dry(node: nodes.Node) -> bool:
     match node:
         case nodes.Windowed():
             return empties(node.window)
+        case nodes.WindowAggregate() if is_scalar(node):
+            return False
         case nodes.TableJoin():
             return all(runs_dry(side) for side in node.inputs if side.streaming)
         case nodes.WindowJoin(kind="inner" | "cross" | "semi") | nodes.WindowSetOperation(kind="INTERSECT"):

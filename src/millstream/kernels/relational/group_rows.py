@@ -76,11 +76,11 @@ def differences(
     The new rows are those of ``rows`` from ``first`` on. ``place`` has the current row of each group, -1 for
     none. A group of size 0 has no row.
     """
-    numbers = _numbers(rows.select([one.result for one in spec.aggregates]))
+    numbers = equality_codes(rows.select([one.result for one in spec.aggregates]))
     return _differences(frozen(groups), frozen(sizes), first, frozen(numbers), place)
 
 
-def _numbers(table: pa.Table) -> Array:
+def equality_codes(table: pa.Table) -> Array:
     """Return a code for each value of each column; equal values have equal codes."""
     columns = [_numbered(arrow_buffers.single(column)) for column in table.columns]
     return np.stack(columns, axis=1) if columns else np.zeros((table.num_rows, 0), np.int32)

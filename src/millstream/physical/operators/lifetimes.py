@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from millstream.analysis.types.instants import MICROSECONDS_PER_DAY
 from millstream.kernels.relational.lifetimes import Lifetime, RowLifetime, SlideInstants
 from millstream.physical.operators.window_assigners import AssignerPlanner
@@ -10,6 +12,9 @@ from millstream.plan import nodes
 from millstream.quantity import Quantity
 from millstream.types import Kind, Type
 from millstream.windows.window_spec import LandmarkWindow, NowWindow, RangeWindow, RowWindow
+
+_FIRST_DAY = -62_135_596_800_000_000
+"""The first day of the year 1, in microseconds."""
 
 
 def lifetime_of(side: nodes.Windowed, zone: str) -> Lifetime:
@@ -43,6 +48,18 @@ def slide_instants(side: nodes.Windowed, zone: str) -> SlideInstants | None:
             begin, end = None if start is None else int(planner.instant(start)), planner.end(landmark)
             return SlideInstants(int(_length(side, slide)), 0, begin, None if end is None else int(end))
     return None
+
+
+def first_instant(type_: Type) -> int | float:
+    """Return the instant of what is there before all tuples, in the units of a timestamp."""
+    match type_.kind:
+        case Kind.TIMESTAMP | Kind.TIMESTAMP_NTZ | Kind.DATE:
+            return _FIRST_DAY  # with the range of Spark
+        case Kind.DOUBLE | Kind.FLOAT:
+            return -sys.float_info.max
+        case Kind.DECIMAL:
+            return 1 - 10**18
+    return 1 - 2**63
 
 
 def _type(side: nodes.Windowed) -> Type:

@@ -14,6 +14,7 @@ from millstream.kernels.aggregates.accumulator_selection import depends_on_order
 from millstream.kernels.column_names import ID, ID2, JOIN_KEY, JOIN_KEY2, JOIN_PARTS, JOINED, OP
 from millstream.kernels.kernel_specs import (
     AppendOnlyGroupsSpec,
+    BegunChangelogSpec,
     ChangelogSpec,
     GroupsSpec,
     KernelSpec,
@@ -21,6 +22,7 @@ from millstream.kernels.kernel_specs import (
     RowChangelogSpec,
     RStreamSpec,
     SampledChangelogSpec,
+    ScalarRowSpec,
     SetOperationsSpec,
 )
 from millstream.kernels.relational.lifetimes import SlideInstants
@@ -50,7 +52,7 @@ from millstream.physical.operators.change_columns import (
     together,
 )
 from millstream.physical.operators.join_slots import JoinSlots, joined_columns
-from millstream.physical.operators.lifetimes import lifetime_of, row_lifetime, slide_instants
+from millstream.physical.operators.lifetimes import first_instant, lifetime_of, row_lifetime, slide_instants
 from millstream.physical.operators.udas import collected, returned_columns
 from millstream.physical.operators.window import plan_calls
 from millstream.physical.stage_builder import StageBuilder, StageDraft
@@ -64,6 +66,7 @@ from millstream.plan.relation_variance import (
     RSTREAM,
     VIEW,
     WITH_ENDS,
+    is_scalar,
     maintained,
     runs_dry,
 )
@@ -90,6 +93,10 @@ class RelationStages:
     _ticking: list[nodes.Windowed] = field(init=False)
     """Windows of rows that slide: their tuples decide when."""
 
+    _result: nodes.Node = field(init=False)
+    _alone: nodes.Node | None = field(init=False)
+    """Aggregates without GROUP BY of which the result is the row: it comes with its first change."""
+
     _mentioned: frozenset[ColumnRef] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -98,13 +105,18 @@ class RelationStages:
         self._periodic = tuple(dict.fromkeys(one for one in found if one is not None))
         self._ticking = [n for n in windowed if isinstance(n.window, RowWindow) and slides(n.window)]
         self.slides = () if self._ticking else self._periodic
+        self._result = bounded(self.root.input)
+        self._alone = None if self.root.kind == VIEW else _scalar_above_all(self._result)
         self._mentioned = mentioned(self.root.input)
 
     def stream(self) -> Flow:
         """The result as a stream."""
         kind = self.root.kind
+        begins = kind != VIEW and any(map(is_scalar, maintained(self.root.input))) and self._alone is None
         apart = kind == RSTREAM and not self._restates
-        relation = self._relation(bounded(self.root.input), last=not apart)
+        relation = self._relation(self._result, last=not apart and not begins)
+        if begins:
+            relation = self._begun(relation)
         if apart:
             relation = self._restated(relation)
         flow = relation.flow
@@ -287,6 +299,10 @@ class RelationStages:
         spec_ = GroupSpec(groups, tuple(specs), arranged)
         kind = AppendOnlyGroupsSpec if grows(node.input) and not arranged else GroupsSpec
         kernels: list[KernelSpec] = [kind(spec_, below.stay, self.slides)]
+        if is_scalar(node):
+            kernels.append(
+                ScalarRowSpec(spec_, None if node is self._alone else first_instant(_stamp_type(below.flow)))
+            )
         draft.kernels = [*kernels, *self._ending(names, last=last)]
         draft.arguments |= marks_of(below)
         columns = [*zip(keys, groups, strict=True)]
@@ -407,6 +423,16 @@ class RelationStages:
         schema = tuple(ref for ref, _ in columns)
         return VaryingRelation(Flow((one,)), schema, None, signed and bool(marks))
 
+    def _begun(self, relation: VaryingRelation) -> VaryingRelation:
+        """The rows from the first change on, in one shard that knows it."""
+        names = [f"c{i}" for i in range(len(relation.schema))]
+        flow, shipped = beside_ticks(relation, (), names)
+        kernel = BegunChangelogSpec(relation.stay, tuple(names), first_instant(_stamp_type(flow)))
+        columns = list(zip(relation.schema, names, strict=True))
+        return self._staged(
+            flow, _draft(shipped, len(columns), [kernel]), columns, last=self.root.kind != RSTREAM
+        )
+
     def _restated(self, relation: VaryingRelation) -> VaryingRelation:
         """Restate all of it at every slide, or whenever anything changes, in one shard that has all."""
         schema = self.root.input.schema
@@ -418,6 +444,14 @@ class RelationStages:
         draft.marked, draft.anew, draft.time = self.marked, True, _stamp_type(flow)
         made = named(self.stages.build(flow, draft), zip(schema, names, strict=True))
         return VaryingRelation(Flow((FlowInput(made, marked=self.marked, staged=True),)), schema)
+
+
+def _scalar_above_all(node: nodes.Node) -> nodes.Node | None:
+    """Return the aggregates without GROUP BY that a result only converts."""
+    if isinstance(node, nodes.Rename | nodes.Filter | nodes.Project):
+        return _scalar_above_all(node.input)
+    others = [below for below in maintained(node) if is_scalar(below) and below is not node]
+    return node if is_scalar(node) and not others else None
 
 
 def _draft(
