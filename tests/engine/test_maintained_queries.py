@@ -28,7 +28,7 @@ from oracle import run as interpreted
 from tests.engine import on_spark, simulated
 from tests.engine.relational import drawn
 from tests.engine.test_invariants import same
-from tests.oracle.generate import Case, StreamDeclaration
+from tests.oracle.generate import Case, StreamDeclaration, TableDeclaration
 
 SEEDS = range(160)
 
@@ -134,6 +134,18 @@ def test_pattr_is_a_group() -> None:
     found = simulated.run(planned(case.script), case.inputs, random.Random(0))
     assert [row[1:] for row in sorted(found)] == expected
     assert [row.values for row in interpreted(planned(case.script), case.inputs).rows] == expected
+
+
+def test_conditions_above_lookups() -> None:
+    """They were lost where a window ends with the input."""
+    query = "SELECT b.k, b.v FROM b [UNBOUNDED] LEFT JOIN names ON b.k = names.k WHERE b.v <> 0"
+    table = TableDeclaration("names", "k INT, name STRING")
+    names = [{"k": 1, "name": "x"}, {"k": 1, "name": "y"}]
+    for seed in range(2):
+        chance = random.Random(seed)
+        given = {"b": arrivals(chance, "kvwt"), "names": names}
+        case = Case((STREAMS[1], table), (), (query,), given)
+        compare(case, planned(case.script), chance)
 
 
 AGGREGATES = (

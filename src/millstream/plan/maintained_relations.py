@@ -47,6 +47,13 @@ def of_tuples(node: nodes.Node) -> nodes.Windowed | None:
             return None
 
 
+def tuples_of(node: nodes.Node) -> nodes.Node:
+    """Return the same operators on tuples, without the window of time below them."""
+    if isinstance(node, nodes.Windowed) and node.streaming:
+        return node.input
+    return node.map_inputs(tuples_of) if varies(node) else node
+
+
 def is_in_order(node: nodes.Node) -> bool:
     """Return whether rows have the order of a stream, as tuples of one window, not pairs or groups."""
     match node:

@@ -83,12 +83,12 @@ class ScalarRow(Kernel):
     # ------------------------------------------------------------ state
 
     def snapshot(self) -> Change:
-        added, dropped = {}, ()
-        if not self._is_saved and self._shown is not None:
-            dropped = (f"{_SHOWN}{self._version}",) if self._version else ()
-            self._version += 1
-            added = {f"{_SHOWN}{self._version}": self._shown}
-            self._is_saved = True
+        version = self._version
+        if self._is_saved or self._shown is None:
+            return Change(meta={"told": self._is_told, "version": version})
+        self._version, self._is_saved = version + 1, True
+        dropped = (f"{_SHOWN}{version}",) if version else ()
+        added = {f"{_SHOWN}{self._version}": self._shown}
         return Change(added, dropped, {"told": self._is_told, "version": self._version})
 
     def restore(self, meta: Mapping[str, Any], chunks: Mapping[str, pa.Table]) -> None:

@@ -58,7 +58,7 @@ from millstream.physical.operators.window import plan_calls
 from millstream.physical.stage_builder import StageBuilder, StageDraft
 from millstream.plan import nodes
 from millstream.plan.join_conditions import equal_columns, join_conditions
-from millstream.plan.maintained_relations import bounded, is_in_order, mentioned, merged, of_tuples
+from millstream.plan.maintained_relations import bounded, is_in_order, mentioned, merged, of_tuples, tuples_of
 from millstream.plan.relation_variance import (
     CHANGES,
     DSTREAM,
@@ -145,7 +145,7 @@ class RelationStages:
         """A node's rows as they vary. The ``last`` stage gives what the result is asked for."""
         windowed = of_tuples(node)
         if windowed is not None:
-            flow = replace(self.lower(node), window=None)
+            flow = self.lower(tuples_of(node))
             relation = VaryingRelation(flow, node.schema, lifetime_of(windowed, self.stages.zone))
             if self._ticking and not slides(windowed.window):
                 used = tuple(c for c in node.schema if c in self._mentioned or c not in windowed.schema)
