@@ -1,5 +1,7 @@
 """Files without Spark: the rows and bad records that Spark reads."""
 
+import bz2
+import gzip
 import os
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -50,6 +52,16 @@ def test_csv(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert found.rows.column("s").to_pylist()[2] == 'a "b", c'
     assert found.bad.column("record").to_pylist() == ["x,1,a,true,2026-01-01,2026-01-01,1", "1,2"]
+
+
+def test_compressed_lines(tmp_path: Path) -> None:
+    for name, compress in (("a.csv.gz", gzip.compress), ("b.csv.bz2", bz2.compress)):
+        (tmp_path / name).write_bytes(compress(b"1,1.5,a,true,2026-01-01,2026-01-01,1\n"))
+        [file] = read_stream_files(stream(tmp_path / name))
+        assert file.rows.column("i").to_pylist() == [1]
+    (tmp_path / "c.csv.gz").write_bytes(b"no gzip")
+    with pytest.raises(ExecutionError, match=r"cannot read .*c\.csv\.gz"):
+        read_stream_files(stream(tmp_path / "c.csv.gz"))
 
 
 def test_values_of_a_table_that_do_not_fit_are_null(tmp_path: Path) -> None:

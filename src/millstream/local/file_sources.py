@@ -139,7 +139,7 @@ def _text_records(path: Path, fields: Sequence[Field]) -> Iterator[tuple[Record,
         raise NotExecutableError(
             "the local engine reads text into one column of type STRING", hint="run without --engine local"
         )
-    lines = path.read_text(encoding="utf-8", errors="replace").replace("\r\n", "\n").replace("\r", "\n")
+    lines = _text(path, "utf-8")
     for line in lines.removesuffix("\n").split("\n") if lines else ():
         yield (line, [line]), [lambda text: text]
 
@@ -211,8 +211,17 @@ def _array(values: list[Any], type_: Type) -> pa.Array:
 
 def _lines(path: Path) -> list[str]:
     """Return the lines of a file that have content."""
-    text = path.read_text(encoding="utf-8-sig", errors="replace")
-    return [line for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n") if line.strip()]
+    return [line for line in _text(path, "utf-8-sig").split("\n") if line.strip()]
+
+
+def _text(path: Path, encoding: str) -> str:
+    """Return the text of a file, which may be compressed, with its lines ended by LF."""
+    try:
+        with pa.input_stream(path, compression="detect") as opened:
+            text: str = opened.read().decode(encoding, errors="replace")
+    except OSError as error:
+        raise ExecutionError(f"cannot read {path}: {error}") from None
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _csv_records(
