@@ -173,7 +173,7 @@ def test_explain_shows_the_plan_of_every_query(millstream: Command) -> None:
         "-- q2\n"
         "Project __agg0 AS hll_sketch_agg(price)\n"
         "└─ WindowAggregate hll_sketch_agg(price) AS __agg0\n"
-        "   └─ Windowed [RANGE 1 MINUTE SLIDE 10 SECONDS WATTR t]\n"
+        "   └─ Windowed [RANGE 1 MINUTE SLIDE 10 SECONDS WATTR t]  -- context free\n"
         "      └─ StreamScan Bid from csv 'bids.csv' ORDER BY t\n"
     )
 

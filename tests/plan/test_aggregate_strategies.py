@@ -21,7 +21,7 @@ def test_explain_names_strategy_and_cost_below_the_operator(plan: Plan) -> None:
            │    __agg0: difference of running totals, O(1)
            │    __agg1: order statistics, O(log w)
            │    __agg2: recomputed from the content, O(w)
-           └─ Windowed [RANGE 1 MINUTE SLIDE 1 MINUTE WATTR t]
+           └─ Windowed [RANGE 1 MINUTE SLIDE 1 MINUTE WATTR t]  -- context free
               └─ StreamScan s from kafka ORDER BY t
     """).strip("\n")
 

@@ -142,9 +142,9 @@ def test_explain_shows_the_class_of_every_operator_that_varies(plan: Plan) -> No
               │    __agg0: two stacks, O(1)
               └─ Filter s.a = r.a  -- weak non-monotonic
                  └─ WindowJoin cross  -- weak non-monotonic
-                    ├─ Windowed [LANDMARK START AT '2026-01-01' WATTR t]  -- monotonic
+                    ├─ Windowed [LANDMARK START AT '2026-01-01' WATTR t]  -- context free, monotonic
                     │  └─ StreamScan s from kafka ORDER BY t
-                    └─ Windowed [RANGE 9 SECONDS WATTR u]  -- weakest non-monotonic
+                    └─ Windowed [RANGE 9 SECONDS WATTR u]  -- context free, weakest non-monotonic
                        └─ StreamScan r from kafka ORDER BY u
     """).strip("\n")
 

@@ -4,7 +4,9 @@ import pytest
 
 from millstream.quantity import Duration, Rows
 from millstream.windows.window_properties import (
+    Context,
     Partitioning,
+    context,
     counts_arrivals,
     is_contextual,
     is_time_of_day,
@@ -65,3 +67,22 @@ def test_partitions_are_groups_if_groups_are_not_finer():
     assert partitioning(window, []) is Partitioning.BY_KEY
     assert partitioning(window, ["k", "other"]) is Partitioning.BY_PART
     assert partitioning(RangeWindow(partition_by=("k",)), ["k"]) is Partitioning.WHOLE
+
+
+@pytest.mark.parametrize(
+    ("window", "expected"),
+    [
+        (RangeWindow(), Context.FREE),
+        (LandmarkWindow(start="'2026-01-01'"), Context.FREE),
+        (LandmarkWindow(start="'09:30'"), Context.BACKWARD),
+        (RowWindow(by_arrival=True), Context.FREE),
+        (RowWindow(by_arrival=True, partition_by=("k",)), Context.BACKWARD),
+        (RowWindow(), Context.BACKWARD),
+        (SessionWindow(), Context.BACKWARD),
+        (TupleSlideWindow(), Context.FORWARD),
+        (TupleSlideWindow(every=Rows(3)), Context.FORWARD),
+        (TupleSlideWindow(every=Rows(3), by_rank=True), Context.UNBOUNDED),
+    ],
+)
+def test_the_context_of_windows_is_that_of_the_window_id_paper(window, expected):
+    assert context(window) is expected

@@ -28,6 +28,30 @@ class Partitioning(Enum):
     BY_PART = "partitions of its own, which groups cut across"
 
 
+class Context(Enum):
+    """Class of a window by the tuples that tell the windows of a tuple (Window-ID paper, section 4)."""
+
+    FREE = "context free"
+    """The tuple itself."""
+    BACKWARD = "forward-context free"
+    """Also tuples before it, which are counted."""
+    FORWARD = "forward-context aware"
+    """Also tuples after it, but their range is known."""
+    UNBOUNDED = "forward-context unbounded"
+    """Also tuples after it, anywhere in the stream."""
+
+
+def context(window: Window) -> Context:
+    """Return the class of a window by the tuples on which the windows of a tuple depend."""
+    match window:
+        case TupleSlideWindow(by_rank=by_rank, every=every):
+            return Context.UNBOUNDED if by_rank and every.count > 1 else Context.FORWARD
+        case RowWindow(by_arrival=True, partition_by=()):
+            return Context.FREE  # row_num is an attribute of the tuple
+        case _:
+            return Context.BACKWARD if is_contextual(window) else Context.FREE
+
+
 def is_contextual(window: Window) -> bool:
     """Whether the windows of a tuple depend on other tuples of the stream.
 

@@ -22,10 +22,9 @@ from millstream.kernels.window_specs import (
     TupleSlideWindows,
 )
 from millstream.kernels.windows.double_slide_arithmetic import nearest
-from millstream.kernels.windows.window_assigner import MICROSECONDS_PER_DAY
 from millstream.physical.expressions import is_double
 from millstream.physical.promise_units import units
-from millstream.quantity import Distance, Quantity, Rows
+from millstream.quantity import MICROSECONDS, Distance, Quantity, Rows
 from millstream.types import BIGINT, Kind, Type, bound_type
 from millstream.windows.window_properties import is_time_of_day
 from millstream.windows.window_spec import (
@@ -134,7 +133,7 @@ class AssignerPlanner:
     @property
     def _instant(self) -> int:
         """The distance between two instants."""
-        return MICROSECONDS_PER_DAY if self.time_type.kind is Kind.DATE else 1
+        return MICROSECONDS["DAY"] if self.time_type.kind is Kind.DATE else 1
 
     @property
     def _is_float(self) -> bool:

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Iterator
 from millstream.analysis.queries.call_nodes import AggregateCall, OverCall
 from millstream.masking import masked
 from millstream.plan import aggregate_strategies, python_strategies, time_panes, uda_versions
-from millstream.plan.nodes import Node, OverAggregate, WindowAggregate
+from millstream.plan.nodes import Node, OverAggregate, WindowAggregate, Windowed
 from millstream.plan.update_patterns import shown_patterns
+from millstream.windows.window_properties import context
 
 
 def tree(plan: Node) -> str:
@@ -22,10 +23,16 @@ def tree(plan: Node) -> str:
 def explained(plan: Node) -> str:
     """Return the tree for EXPLAIN, with the update pattern of every operator whose result varies with time.
 
-    An operator with windows is followed by the algorithms of its aggregates.
+    A window is followed by its context, and an operator with windows by the algorithms of its aggregates.
     """
     patterns = shown_patterns(plan)
-    return _text(plan, lambda node: f"  -- {patterns[id(node)]}" if id(node) in patterns else "", _notes)
+
+    def remark(node: Node) -> str:
+        words = [str(context(node.window).value)] if isinstance(node, Windowed) else []
+        words += [str(patterns[id(node)])] if id(node) in patterns else []
+        return f"  -- {', '.join(words)}" if words else ""
+
+    return _text(plan, remark, _notes)
 
 
 Remark = Callable[[Node], str]
