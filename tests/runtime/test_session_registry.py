@@ -11,6 +11,7 @@ from millstream.errors import ExecutionError
 from millstream.plan.builder import build
 from millstream.plan.optimize import optimize
 from millstream.runtime import session_registry
+from millstream.runtime.own_tables import OwnTables
 from millstream.runtime.session_registry import SessionRegistry
 from millstream.runtime.table_refresh import VersionedRelations
 from millstream.runtime.view_registry import ViewRegistry
@@ -48,7 +49,12 @@ def entered(query: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     assert isinstance(last.meaning, RunQuery)
     tables = Tables()
     entrance = SessionRegistry(
-        lambda: catalog, {}, lambda port: Any, ViewRegistry(catalog.relation), VersionedRelations()
+        lambda: catalog,
+        {},
+        lambda port: Any,
+        ViewRegistry(catalog.relation),
+        VersionedRelations(),
+        OwnTables(),
     )  # type: ignore[arg-type,return-value]
     monkeypatch.setattr(entrance, "_for_tables", lambda spark: tables)
     entrance._enter_tables(None, session_registry._mentioned(optimize(build(last.meaning.query))))  # type: ignore[arg-type]

@@ -117,8 +117,8 @@ def test_what_other_systems_know_is_refused(text: str) -> None:
             "SELECT a FROM s FOR UPDATE",
             "SELECT a FROM s FETCH FIRST 5 ROWS ONLY",
         ),
-        *("SELECT a FROM s FULL JOIN", "MERGE INTO t USING u ON a", "TRUNCATE TABLE t", "UPDATE t SET a = 1"),
-        *("DELETE FROM t", "ALTER TABLE t ADD a INT", "USE db", "CREATE INDEX i ON t (a)", "BEGIN", "COMMIT"),
+        *("SELECT a FROM s FULL JOIN", "MERGE INTO t USING u ON a", "TRUNCATE TABLE t"),
+        *("ALTER TABLE t ADD a INT", "USE db", "CREATE INDEX i ON t (a)", "BEGIN", "COMMIT"),
         *(
             "SELECT DISTINCT ON (a) b FROM s",
             "SELECT a FROM s LIMIT 1, 2",

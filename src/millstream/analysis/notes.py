@@ -17,6 +17,7 @@ from sqlglot import exp
 
 from millstream import catalog
 from millstream.analysis.definitions.create_stream import FORMATS
+from millstream.analysis.definitions.settings import Setting
 from millstream.analysis.definitions.source_options import notes_on_options
 from millstream.analysis.definitions.statement_analyzer import (
     AnalysedStatement,
@@ -24,7 +25,6 @@ from millstream.analysis.definitions.statement_analyzer import (
     ExplainQuery,
     InsertQuery,
     RunQuery,
-    Setting,
 )
 from millstream.analysis.queries.call_nodes import AggregateCall
 from millstream.analysis.queries.from_clause import columns_of, facts_of, is_declared

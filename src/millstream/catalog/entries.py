@@ -62,6 +62,16 @@ class Registered:
 
 
 @dataclass(frozen=True)
+class Stored:
+    """Rows of the session's own, changed by INSERT, UPDATE and DELETE."""
+
+    is_bounded = True
+
+    def __str__(self) -> str:
+        return "the session"
+
+
+@dataclass(frozen=True)
 class Derived:
     """A query (``AS query``); its definition is an analysed query, opaque to this layer."""
 
@@ -84,7 +94,7 @@ class Rejected:
         return f"the {self.reason} records of {self.stream}"
 
 
-Origin = Reader | Port | Registered | Derived | Rejected
+Origin = Reader | Port | Registered | Stored | Derived | Rejected
 
 NOT_IN_SCHEMA = "it cannot be read in the stream's schema"
 NO_TIMESTAMP = "the timestamp is NULL"

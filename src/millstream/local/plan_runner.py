@@ -7,16 +7,19 @@ import time
 from collections.abc import Callable, Mapping
 from contextvars import copy_context
 from dataclasses import dataclass
+from typing import TypeVar
 
 import pyarrow as pa
 
+from millstream.analysis.queries.resolved_query import Values
 from millstream.catalog import Catalog
 from millstream.catalog.entries import Stream, Table
 from millstream.errors import ExecutionError, NotExecutableError
+from millstream.kernels.core.arrow_types import arrow_type
 from millstream.kernels.core.kernel_errors import GapError, KernelError, hint_for
 from millstream.kernels.udas.compiled_machine import UserAggregateError
 from millstream.local.course import Course
-from millstream.local.expressions import CLOCK, FUNCTIONS
+from millstream.local.expressions import CLOCK, FUNCTIONS, compile_expression
 from millstream.local.frame import Frame, to_table
 from millstream.local.sources import Sources
 from millstream.local.stage_runner import StageRunner
@@ -28,6 +31,7 @@ from millstream.program.jit_loader import COMPILES
 from millstream.program.python_program import Dumps
 
 FindStream = Callable[[str], Stream | None]
+_Result = TypeVar("_Result")
 FindTable = Callable[[str], Table | None]
 
 
@@ -69,13 +73,36 @@ def run_plan(
         return to_table(sources.table(table).shown)
 
     def run() -> LocalResult:
-        CLOCK.set(time.time_ns() // 1000 if now is None else now)
-        FUNCTIONS.set(catalog)
-        COMPILES.set(False)
         stages = StageRunner(course, read_table, partitions or {})
         return LocalResult(Translation(sources, stages).frame(query.physical), stages.late)
 
+    return _in_context(run, catalog, now)
+
+
+def values_table(values: Values, catalog: Catalog | None = None) -> pa.Table:
+    """Return rows of constants; their columns are named by their numbers."""
+
+    def run() -> pa.Table:
+        rows = [[compile_expression(cell, ())((), 1)[0] for cell in row] for row in values.rows]
+        columns = [
+            pa.array([row[number].as_py() for row in rows], arrow_type(field.type))
+            for number, field in enumerate(values.fields)
+        ]
+        return pa.table(columns, names=[str(number) for number in range(len(columns))])
+
+    return _in_context(run, catalog)
+
+
+def _in_context(run: Callable[[], _Result], catalog: Catalog | None, now: int | None = None) -> _Result:
+    """Run something with the functions of a catalog, and a clock."""
+
+    def prepared() -> _Result:
+        CLOCK.set(time.time_ns() // 1000 if now is None else now)
+        FUNCTIONS.set(catalog)
+        COMPILES.set(False)
+        return run()
+
     try:
-        return copy_context().run(run)
+        return copy_context().run(prepared)
     except (KernelError, UserAggregateError, GapError) as error:
         raise ExecutionError(str(error), hint=hint_for(type(error).__name__, str(error))) from None

@@ -139,7 +139,7 @@ def _expr(column: Column) -> Expr:
 def _align(node: nodes.Align, to: Translation) -> Frame:
     frame = to.frame(node.input)
     pairs = [
-        (ColumnRef("", f.name, f.type if f.type.is_known else ref.type), _converted(column, ref.type, f.type))
+        (ColumnRef("", f.name, f.type if f.type.is_known else ref.type), converted(column, ref.type, f.type))
         for f, (ref, column) in zip(node.fields_, frame.shown, strict=True)
     ]
     made = {
@@ -152,7 +152,8 @@ def _align(node: nodes.Align, to: Translation) -> Frame:
     return Frame.of([*pairs, *made.values()], frame.count)
 
 
-def _converted(column: pa.Array, given: Type, wanted: Type) -> pa.Array:
+def converted(column: pa.Array, given: Type, wanted: Type) -> pa.Array:
+    """Return a column as another type."""
     if not wanted.is_known or given == wanted:
         return column
     alone = Frame((ColumnRef("", "c", given),), (column,), len(column))

@@ -418,6 +418,7 @@ _known(entries.HeartbeatPromise, "heartbeat", lambda p: {"every": p.every, "on":
 _known(entries.Reader, "reader", lambda r: {"format": r.format.lower(), "options": _meaningful(r.options)})
 _known(entries.Port, "port", lambda p: {"number": p.number})
 _known(entries.Registered, "frame of the caller", lambda r: {"ends": r.is_bounded})
+_known(entries.Stored, "stored", lambda s: {})
 _known(entries.Derived, "derived", lambda d: {})
 _known(entries.Rejected, "rejected", lambda r: {"by": r.stream.lower(), "as": r.reason})
 _known(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from millstream.analysis.definitions.library_aggregates import stock
 from millstream.analysis.definitions.script_analyzer import analyse_script
+from millstream.analysis.definitions.settings import Setting, analyse_setting
 from millstream.analysis.definitions.statement_analyzer import (
     AnalysedStatement,
     Definition,
@@ -17,28 +18,16 @@ from millstream.analysis.definitions.statement_analyzer import (
     ExplainQuery,
     InsertQuery,
     RunQuery,
-    Setting,
-    analyse_setting,
     name_taken,
 )
 from millstream.analysis.queries.resolved_query import Arrangement, Query
 from millstream.catalog import Catalog
-from millstream.catalog.entries import (
-    Registered,
-    Relation,
-    Sink,
-    Table,
-    View,
-)
-from millstream.errors import (
-    MillstreamError,
-    NotExecutableError,
-    Source,
-    Span,
-)
+from millstream.catalog.entries import Registered, Relation, Sink, Table, View
+from millstream.errors import MillstreamError, NotExecutableError, Source, Span
 from millstream.plan.builder import build
 from millstream.plan.views import build_kept, build_view
-from millstream.runtime.explain import explanation
+from millstream.runtime.explain import located_explanation
+from millstream.runtime.own_tables import OwnTables
 from millstream.runtime.port_listeners import PortListeners
 from millstream.runtime.queries import corrupt_files
 from millstream.runtime.queries.corrupt_files import CorruptFiles
@@ -46,6 +35,7 @@ from millstream.runtime.queries.input_cleanup import InputCleaner
 from millstream.runtime.queries.query_request import QueryRequest, explain_error
 from millstream.runtime.queries.query_starter import QueryStarter, ignore_message, lower_query
 from millstream.runtime.queries.running_query import RunningQuery
+from millstream.runtime.queries.table_evaluation import TableEvaluation
 from millstream.runtime.script_checks import Runnable
 from millstream.runtime.session_registry import SessionRegistry
 from millstream.runtime.show import answer
@@ -53,10 +43,12 @@ from millstream.runtime.single_query import single_query
 from millstream.runtime.spark_handle import SparkHandle
 from millstream.runtime.statement_warnings import warn_of, warn_of_settings
 from millstream.runtime.table_refresh import VersionedRelations
+from millstream.runtime.table_statements import TableStatements
 from millstream.runtime.view_registry import ViewRegistry
 from millstream.scratch import scratch
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
     from millstream.runtime.frame_registration import Slack
@@ -95,9 +87,12 @@ class Mill:
         self._corrupt = CorruptFiles()
         self._live = VersionedRelations()
         self._views = ViewRegistry(self._relation, until_stopped=views_at_end)
+        own = OwnTables(checkpoint, self._live.publish)
         self._entrance = SessionRegistry(
-            lambda: self.catalog, self._frames, self._read_port, self._views, self._live
+            lambda: self.catalog, self._frames, self._read_port, self._views, self._live, own
         )
+        evaluation = TableEvaluation(self._lowerer, self._views, compiling)
+        self._tables = TableStatements(own, evaluation)
         self.queries: list[RunningQuery] = []
         if warns:
             warn_of_settings(settings or {})
@@ -111,16 +106,17 @@ class Mill:
         """The Spark session, started when it is first needed."""
         return self._handle.session
 
-    def execute(self, text: str, name: str = "<script>") -> list[RunningQuery]:
+    def execute(self, text: str, name: str = "<script>", *, once: bool = True) -> list[RunningQuery]:
         """Run all statements of a script and return the queries that it starts.
 
         The whole script is checked before the first statement runs, and suspicious statements cause warnings.
-        The answers to SHOW, DESCRIBE and EXPLAIN are printed.
+        The answers to SHOW, DESCRIBE and EXPLAIN are printed. With a checkpoint, statements that change
+        tables run ``once``: a session that continues skips those of the session before.
         """
         catalog, statements = self._checked(text, name)
         warn_of(statements)
         self.catalog = catalog
-        outcomes = self.perform_all(statements)
+        outcomes = self.perform_all(statements, once=once)
         for outcome in outcomes:
             if isinstance(outcome, str):
                 print(outcome)  # noqa: T201 (the answer to SHOW, DESCRIBE or EXPLAIN)
@@ -169,13 +165,17 @@ class Mill:
         """Return the query of a view: ``mill.view("v").snapshot()`` is its current result."""
         return self._views.running(name)
 
+    def table(self, name: str) -> pa.Table:
+        """Return the rows of a table that statements change."""
+        return self._tables.tables.rows(name)
+
     def explain(self, query: str, mode: str = "logical") -> str:
         """Return the plan of a query, its patterns, its stages, or the code of its aggregates as text.
 
         ``mode`` is ``logical``, ``pattern``, ``pattern dot``, ``pattern mermaid``, ``physical`` or ``code``.
         """
         statement, resolved = single_query(query, self.catalog)
-        return self._explained(ExplainQuery(mode.upper(), resolved), statement.source)
+        return located_explanation(ExplainQuery(mode.upper(), resolved), self.catalog, statement.source)
 
     def register_stream(
         self,
@@ -343,22 +343,28 @@ class Mill:
         self,
         statements: Sequence[AnalysedStatement],
         collect_sinks: Callable[[Sink], bool] = lambda sink: False,
+        *,
+        once: bool = True,
     ) -> list[RunningQuery | str]:
         """Run the statements of an analysed script; return its queries and the answers as texts.
 
         Queries are started together, so that those over the same streams can share a scan.
         """
         with self._cleaner.held():
-            return self._perform_all(statements, collect_sinks)
+            return self._perform_all(statements, collect_sinks, once=once)
 
     def _perform_all(
-        self, statements: Sequence[AnalysedStatement], collect_sinks: Callable[[Sink], bool]
+        self, statements: Sequence[AnalysedStatement], collect_sinks: Callable[[Sink], bool], *, once: bool
     ) -> list[RunningQuery | str]:
         outcomes: list[RunningQuery | str] = []
         waiting: list[QueryRequest] = []
         try:
             for statement in statements:
                 match statement.meaning:
+                    case _ if self._tables.concerns(statement):
+                        outcomes += self._start_all(waiting)
+                        waiting = []
+                        self._tables.perform(statement, self.catalog, once=once)
                     case RunQuery(query):
                         waiting.append(
                             QueryRequest(query, statement.source, statement.span, self._next_name())
@@ -402,15 +408,9 @@ class Mill:
                 self._set(setting, statement.source, statement.span)
                 return None
             case ExplainQuery() as explain:
-                return self._explained(explain, statement.source)
+                return located_explanation(explain, self.catalog, statement.source)
             case other:
                 return answer(other, self.catalog, self.queries)
-
-    def _explained(self, statement: ExplainQuery, source: Source) -> str:
-        try:
-            return explanation(statement, self.catalog)
-        except MillstreamError as error:
-            raise error.locate(source) from None
 
     def _set(self, setting: Setting, source: Source, span: Span) -> None:
         from millstream.spark.errors.error_chain import FAILURES

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from millstream.analysis.definitions.statement_analyzer import ExplainQuery
 from millstream.catalog import Catalog
 from millstream.codegen.udas.explain_code import NO_PROGRAMS, listing
-from millstream.errors import NotExecutableError
+from millstream.errors import MillstreamError, NotExecutableError, Source
 from millstream.masking import masked
 from millstream.physical.explain import explained
 from millstream.physical.query_plan import plan_without_spark
@@ -30,6 +30,14 @@ def physical(plan: Node, catalog: Catalog) -> str:
 
 EXPLAINED: dict[str, Callable[[Node, Catalog], str]] = {"CODE": code, "PHYSICAL": physical}
 """Modes of EXPLAIN that show what is run."""
+
+
+def located_explanation(statement: ExplainQuery, catalog: Catalog, source: Source) -> str:
+    """Return the answer to EXPLAIN; an error has its place in the source."""
+    try:
+        return explanation(statement, catalog)
+    except MillstreamError as error:
+        raise error.locate(source) from None
 
 
 def explanation(statement: ExplainQuery, catalog: Catalog) -> str:

@@ -10,23 +10,25 @@ import pyarrow as pa
 
 from millstream.analysis.definitions.library_aggregates import stock
 from millstream.analysis.definitions.script_analyzer import analyse_script
+from millstream.analysis.definitions.settings import Setting
 from millstream.analysis.definitions.statement_analyzer import (
     AnalysedStatement,
     Definition,
     ExplainQuery,
     InsertQuery,
     RunQuery,
-    Setting,
 )
-from millstream.analysis.queries.resolved_query import Query
+from millstream.analysis.queries.resolved_query import Query, Select, TableQuery, Values
 from millstream.catalog import Catalog
 from millstream.catalog.entries import Relation, Sink, Stream, Table
 from millstream.errors import MillstreamError, NotExecutableError
 from millstream.local.course import Course
 from millstream.local.frame import Frame
-from millstream.local.plan_runner import run_plan
+from millstream.local.plan_runner import LocalResult, run_plan, values_table
 from millstream.local.sources import FileSources
-from millstream.runtime.explain import explanation
+from millstream.local.translator import converted
+from millstream.runtime.explain import explanation, located_explanation
+from millstream.runtime.own_tables import OwnTables
 from millstream.runtime.python_registration import dump_code, python_aggregate
 from millstream.runtime.queries.query_progress import Progress, most
 from millstream.runtime.queries.query_request import plan_query
@@ -35,7 +37,9 @@ from millstream.runtime.results import external_sort
 from millstream.runtime.script_checks import Runnable
 from millstream.runtime.show import answer
 from millstream.runtime.single_query import single_query
+from millstream.runtime.table_statements import TableStatements
 from millstream.stage.hidden_columns import is_hidden, sort_keys
+from millstream.types import Field
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,11 @@ class LocalEngine:
 
     def __post_init__(self) -> None:
         stock(self.catalog)
+        self._own = TableStatements(OwnTables(), self._rows_of)
+
+    def table(self, name: str) -> pa.Table:
+        """Return the rows of a table that statements change."""
+        return self._own.tables.rows(name)
 
     def analyse(self, text: str, name: str = "<script>") -> list[AnalysedStatement]:
         """Check a whole script; nothing has changed if there is a mistake in it."""
@@ -97,10 +106,7 @@ class LocalEngine:
     def explain(self, query: str, mode: str = "logical") -> str:
         """Return the plan of a query as text, as :meth:`millstream.Mill.explain` does."""
         statement, resolved = single_query(query, self.catalog)
-        try:
-            return explanation(ExplainQuery(mode.upper(), resolved), self.catalog)
-        except MillstreamError as error:
-            raise error.locate(statement.source) from None
+        return located_explanation(ExplainQuery(mode.upper(), resolved), self.catalog, statement.source)
 
     def perform(self, statements: list[AnalysedStatement]) -> Iterator[LocalQuery | str]:
         """Run analysed statements one after the other."""
@@ -119,6 +125,8 @@ class LocalEngine:
 
     def _perform(self, statement: AnalysedStatement) -> LocalQuery | str | None:
         match statement.meaning:
+            case _ if self._own.concerns(statement):
+                self._own.perform(statement, self.catalog)
             case RunQuery(query):
                 self._names += 1
                 return self._run(f"q{self._names}", query, statement)
@@ -142,12 +150,7 @@ class LocalEngine:
         return None
 
     def _run(self, name: str, query: Query, statement: AnalysedStatement) -> LocalQuery:
-        plan = plan_query(query, statement.source)
-        course = Course(self.batches + 1, self.shards)
-        sources = FileSources(course, self.tables)
-        found = run_plan(
-            plan, sources, course, self._stream, self._table, dumps=dump_code, catalog=self.catalog
-        )
+        found, sources = self._found(query, statement)
         bad = {stream: frames.bad.count for stream, frames in sources.read.items() if frames.bad.count}
         examples = {}
         for stream in bad:
@@ -165,6 +168,32 @@ class LocalEngine:
             rows=rows,
         )
         return LocalQuery(name, table, progress)
+
+    def _found(self, query: Query, statement: AnalysedStatement) -> tuple[LocalResult, FileSources]:
+        """Run the plan of a query."""
+        if isinstance(query, TableQuery) and isinstance(query.simple, Select):
+            query = query.simple
+        plan = plan_query(query, statement.source)
+        course = Course(self.batches + 1, self.shards)
+        sources = FileSources(course, {**self.tables, **self._own.tables.all})
+        found = run_plan(
+            plan, sources, course, self._stream, self._table, dumps=dump_code, catalog=self.catalog
+        )
+        return found, sources
+
+    def _rows_of(
+        self, query: Query, statement: AnalysedStatement, targets: tuple[Field, ...] | None
+    ) -> tuple[pa.Table, tuple[Field, ...]]:
+        """Return the rows of a query in a statement about a table, converted to the types of its columns."""
+        if isinstance(query, TableQuery) and isinstance(query.simple, Values):
+            return values_table(query.simple, self.catalog), query.simple.fields
+        frame = self._found(query, statement)[0].frame
+        fields = targets or tuple(Field(ref.name, ref.type) for ref, _ in frame.shown)
+        columns = [
+            converted(column, ref.type, field.type)
+            for (ref, column), field in zip(frame.shown, fields, strict=True)
+        ]
+        return pa.table(columns, names=[str(number) for number in range(len(columns))]), fields
 
     def _stream(self, name: str) -> Stream | None:
         entry = self._relation(name)
@@ -187,8 +216,13 @@ def _refuse_sink(sink: Sink) -> NoReturn:
 
 def _shown(frame: Frame) -> pa.Table:
     """Return the rows in order, without hidden columns; two columns may have the same name."""
-    order = external_sort.argsort(pa.table([frame.hidden[k] for k in _keys(frame)], names=_keys(frame)))
-    arrays = [column.take(order) for ref, column in frame.pairs if not is_hidden(ref.name)]
+    keys = _keys(frame)
+    order = external_sort.argsort(pa.table([frame.hidden[k] for k in keys], names=keys)) if keys else None
+    arrays = [
+        column if order is None else column.take(order)
+        for ref, column in frame.pairs
+        if not is_hidden(ref.name)
+    ]
     names = [ref.name for ref in frame.refs if not is_hidden(ref.name)]
     return pa.table(arrays, names=names)
 

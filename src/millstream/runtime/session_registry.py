@@ -8,11 +8,21 @@ from typing import TYPE_CHECKING
 
 from millstream.analysis.queries.resolved_query import Query
 from millstream.catalog import Catalog
-from millstream.catalog.entries import Aggregate, Derived, Entry, Registered, ScalarFunction, Stream, Table
+from millstream.catalog.entries import (
+    Aggregate,
+    Derived,
+    Entry,
+    Registered,
+    ScalarFunction,
+    Stored,
+    Stream,
+    Table,
+)
 from millstream.physical.programs import Programs
 from millstream.physical.query_plan import QueryPlan, python_functions_of, stream_named
 from millstream.plan import nodes
 from millstream.plan.builder import build, definition_of
+from millstream.runtime.own_tables import OwnTables
 from millstream.runtime.table_refresh import VersionedRelations
 from millstream.runtime.view_registry import ViewRegistry, enter
 
@@ -34,7 +44,9 @@ class SessionRegistry:
         read_port: ReadPort,
         views: ViewRegistry,
         live: VersionedRelations,
+        own: OwnTables,
     ) -> None:
+        self._own = own
         self._catalog = catalog
         self._frames = frames
         self._read_port = read_port
@@ -113,6 +125,8 @@ class SessionRegistry:
             if name not in mentioned or self._entered.get(name) is entry:
                 continue
             assert isinstance(entry, Table)
+            if isinstance(entry.origin, Stored):
+                continue
             if isinstance(entry.origin, Derived):
                 self._enter_tables(spark, _mentioned(_plan(entry.origin)))
             if not isinstance(entry.origin, Registered) or name in self._frames:
@@ -135,12 +149,28 @@ class SessionRegistry:
             frame.createOrReplaceTempView(table.name)
             if plan.streaming:
                 live[table.name.lower()] = frame
+        for table in self._stored(plan):
+            rows = self._own.rows(table.name)
+            frame = self._live.own(table.name, rows, spark) if plan.streaming else spark.createDataFrame(rows)
+            frame.createOrReplaceTempView(table.name)
+            live[table.name.lower()] = frame
         for evaluated in self._views.evaluated(plan):
             frame = self._for_tables(spark, live).table(evaluated)
             frame.createOrReplaceTempView(evaluated.name)
             if plan.streaming:
                 live[evaluated.name.lower()] = frame
         return live
+
+    def _stored(self, plan: nodes.Node) -> Iterator[Table]:
+        """Yield the tables of the session's own that a plan may read, also in the bodies of aggregates."""
+        mentioned = set().union(*map(_mentioned, [plan, *self._below(plan)])) | self._in_bodies(_words(plan))
+        for entry in self._catalog().entries(Table):
+            if (
+                isinstance(entry, Table)
+                and isinstance(entry.origin, Stored)
+                and entry.name.lower() in mentioned
+            ):
+                yield entry
 
     def _below(self, plan: nodes.Node) -> list[nodes.Node]:
         """Return the plans of the views that are evaluated for a query."""

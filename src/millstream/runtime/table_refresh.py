@@ -8,6 +8,8 @@ from collections.abc import Callable, Hashable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from millstream.catalog.entries import Reader, Table
 from millstream.errors import ExecutionError, MillstreamError
 from millstream.runtime.queries.running_query import RunningQuery
@@ -114,6 +116,7 @@ class VersionedRelations:
         self._directory: tempfile.TemporaryDirectory[str] | None = None
         self._tables: dict[str, RefreshedTable] = {}
         self._views: dict[str, tuple[RunningQuery, Versions]] = {}
+        self._own: dict[str, tuple[pa.Schema, Versions]] = {}
         self._made = 0
 
     def table(self, table: Table, read: ReadTable, spark: SparkSession) -> DataFrame:
@@ -141,6 +144,24 @@ class VersionedRelations:
             view.current.follow(entry[1].publish)
         return live_frame(entry[1], from_arrow_schema(view.current.schema), spark)
 
+    def own(self, name: str, rows: pa.Table, spark: SparkSession) -> DataFrame:
+        """Return a table of the session for streaming queries; each change of it makes a version."""
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        from millstream.spark.sources.versioned_tables import live_frame
+
+        versions = self._own.get(name.lower())
+        if versions is None or versions[0] != rows.schema:
+            versions = self._own[name.lower()] = rows.schema, self._versions()
+            versions[1].publish(rows)
+        return live_frame(versions[1], from_arrow_schema(rows.schema), spark)
+
+    def publish(self, name: str, rows: pa.Table) -> None:
+        """Take the new rows of a table of the session, if a streaming query reads it."""
+        versions = self._own.get(name.lower())
+        if versions is not None and versions[0] == rows.schema:
+            versions[1].publish(rows)
+
     def refresh(self, name: str) -> None:
         """Read a table again now, if a streaming query reads it."""
         refreshed = self._tables.get(name.lower())
@@ -157,6 +178,7 @@ class VersionedRelations:
             refreshed.stop()
         self._tables.clear()
         self._views.clear()
+        self._own.clear()
         if self._directory is not None:
             self._directory.cleanup()
             self._directory = None

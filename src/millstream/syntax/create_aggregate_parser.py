@@ -164,7 +164,7 @@ class AggregateParser(QueryParser):
 
     def _local_table(self) -> nodes.LocalTable:
         first = self.advance()
-        table = nodes.LocalTable(this=self.name("a local table"))
+        table = nodes.LocalTable(this=self.name("a table"))
         table.set("columns", self.wrapped(self.column_declaration))
         self.spanned(table, first)
         self.take(";")
@@ -199,9 +199,9 @@ class AggregateParser(QueryParser):
             case "INSERT":
                 return self.insert(kind)
             case "UPDATE":
-                return self._update(kind)
+                return self.update(kind)
             case _:
-                return self._delete(kind)
+                return self.delete(kind)
 
     def insert(self, first: Token) -> nodes.InsertInto:
         """Parse INSERT INTO name [(columns)] VALUES ... [WHERE cond] | query."""
@@ -223,7 +223,8 @@ class AggregateParser(QueryParser):
         first = self.current
         return self.spanned(exp.Tuple(expressions=self.wrapped(self.expression)), first)
 
-    def _update(self, first: Token) -> exp.Update:
+    def update(self, first: Token) -> exp.Update:
+        """Parse UPDATE name SET column = value, ... [WHERE cond]."""
         node = exp.Update(this=self._changed_table("SET"))
         self.expect("SET")
         node.set("expressions", self.listed(self._assignment))
@@ -238,7 +239,8 @@ class AggregateParser(QueryParser):
             self.fail_expecting("'='")
         return self.spanned(exp.EQ(this=column, expression=self.expression()), first)
 
-    def _delete(self, first: Token) -> exp.Delete:
+    def delete(self, first: Token) -> exp.Delete:
+        """Parse DELETE FROM name [WHERE cond]."""
         self.expect("FROM")
         node = exp.Delete(this=self._changed_table("WHERE"))
         if self.at("WHERE"):
@@ -247,7 +249,7 @@ class AggregateParser(QueryParser):
 
     def _changed_table(self, following: str) -> exp.Table:
         first = self.current
-        table = exp.Table(this=self.name("a local table"))
+        table = exp.Table(this=self.name("a table"))
         if self.take("AS") or (self.at_name and not self.at(following)):
             alias = self.current
             table.set("alias", self.spanned(exp.TableAlias(this=self.name("the alias")), alias))

@@ -19,7 +19,7 @@ DRAWINGS = ("DOT", "MERMAID")
 
 BEGINNINGS = (
     *("SELECT", "WITH", "VALUES", "CREATE", "STREAM", "TABLE", "AGGREGATE", "WINDOW"),
-    *("SPLIT", "INSERT", "EXPLAIN", "SHOW", "DESCRIBE", "DESC", "DROP", "SET"),
+    *("SPLIT", "INSERT", "UPDATE", "DELETE", "EXPLAIN", "SHOW", "DESCRIBE", "DESC", "DROP", "SET"),
 )
 _STREAM_CLAUSES = (
     *("ORDER", "USING", "OPTIONS", "SOURCE", "LATE", "BAD", "AS"),
@@ -36,8 +36,8 @@ class EslParser(AggregateParser):
             self.fail_closing()
         if not self.at(*BEGINNINGS, "("):
             hint = (
-                "a statement is a query, CREATE, SPLIT STREAM, INSERT INTO, EXPLAIN, SHOW, DESCRIBE, "
-                "DROP or SET"
+                "a statement is a query, CREATE, SPLIT STREAM, INSERT INTO, UPDATE, DELETE, EXPLAIN, SHOW, "
+                "DESCRIBE, DROP or SET"
             )
             message = f"did not expect {self.found()} at the beginning of a statement"
             self.fail(message, hint=self.similar(BEGINNINGS) or hint)
@@ -51,6 +51,10 @@ class EslParser(AggregateParser):
                 return self._split()
             case "INSERT":
                 return self.insert(self.advance())
+            case "UPDATE":
+                return self.update(self.advance())
+            case "DELETE":
+                return self.delete(self.advance())
             case "EXPLAIN":
                 return self._explain()
             case "SHOW":

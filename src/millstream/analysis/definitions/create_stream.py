@@ -32,6 +32,7 @@ from millstream.catalog.entries import (
     Rejected,
     Sink,
     SlackPromise,
+    Stored,
     Stream,
     Table,
     Timestamp,
@@ -41,6 +42,9 @@ from millstream.errors import Source, did_you_mean
 from millstream.quantity import Duration, Rows
 from millstream.syntax import nodes
 from millstream.types import STRING, TIMESTAMP, UNKNOWN, Field, Kind
+
+_NOT_STORED = frozenset({Kind.VARIANT, Kind.YEAR_MONTH_INTERVAL})
+"""Kinds of values that a table of the session's own cannot store."""
 
 INTERNAL_TIMESTAMP = "current_time"
 """The reserved column of the papers: stamped by the system when a tuple arrives."""
@@ -146,8 +150,18 @@ def analyse_table(node: nodes.CreateTable, catalog: Catalog, source: Source) -> 
                 hint="add USING format OPTIONS (...)",
             )
         mistakes.check()
-        # Old listings declare tables without saying where they are.
-        return Table(node.name, schema, Registered(is_bounded=True), computed=computed)
+        if computed:
+            raise error_at(
+                node.this,
+                f"table '{node.name}' has computed columns, but no source that they are computed from",
+                hint="add USING format OPTIONS (...), or compute them in INSERT INTO",
+            )
+        for field, column in zip(schema, declared or (), strict=True):
+            if field.type.kind in _NOT_STORED:
+                raise error_at(column, f"a table without USING cannot store values of type {field.type}")
+        # Old listings declare tables without saying where they are, and columns without types.
+        is_typed = all(field.type.is_known for field in schema)
+        return Table(node.name, schema, Stored() if is_typed else Registered(is_bounded=True))
     reader = Reader(node.args["format"].name)
     with mistakes.collected():
         reader = replace(reader, options=options(node.args.get("options")))

@@ -20,6 +20,13 @@ from millstream.analysis.definitions.create_stream import (
 from millstream.analysis.definitions.fence import check_fence
 from millstream.analysis.definitions.library_aggregates import stock
 from millstream.analysis.definitions.ordered_query import selecting
+from millstream.analysis.definitions.settings import Setting, analyse_setting
+from millstream.analysis.definitions.table_changes import (
+    ChangeAnalyser,
+    TableChange,
+    instead_of_insert,
+    reads_changing,
+)
 from millstream.analysis.definitions.table_function import table_function
 from millstream.analysis.error_collector import ErrorCollector, error_at
 from millstream.analysis.queries.name_resolver import Resolver
@@ -36,6 +43,7 @@ from millstream.catalog.entries import (
     Entry,
     ScalarFunction,
     Sink,
+    Stored,
     Stream,
     Table,
     View,
@@ -53,15 +61,14 @@ from millstream.syntax import ParsedStatement, nodes
 from millstream.syntax.spans import span_of
 from millstream.types import Field, Type
 
-SETTINGS = {"millstream.on_error": ("stop", "bad"), "millstream.on_corrupt_file": ("fail", "skip")}
-"""Our own settings and the values that they take."""
-
 
 @dataclass(frozen=True)
 class Definition:
     """A definition: an entry that is added to the catalog."""
 
     entries: tuple[Entry, ...]
+    fill: TableChange | None = None
+    """The rows of a table that is filled when it is created."""
 
     @property
     def views(self) -> Iterator[tuple[View, Query]]:
@@ -111,13 +118,17 @@ class Dropped:
     entries: tuple[Entry, ...]
 
 
-@dataclass(frozen=True)
-class Setting:
-    key: str
-    value: str
-
-
-Meaning = Definition | RunQuery | InsertQuery | ExplainQuery | ShowList | DescribeOne | Dropped | Setting
+Meaning = (
+    Definition
+    | RunQuery
+    | InsertQuery
+    | TableChange
+    | ExplainQuery
+    | ShowList
+    | DescribeOne
+    | Dropped
+    | Setting
+)
 
 
 @dataclass(frozen=True)
@@ -156,7 +167,7 @@ class _StatementAnalyser:
             case nodes.CreateStream():
                 return self._define(node, *self._stream(node))
             case nodes.CreateTable():
-                return self._define(node, self._table(node))
+                return self._defined_table(node)
             case nodes.CreateSink():
                 return self._define(node, analyse_sink(node))
             case nodes.CreateView():
@@ -169,6 +180,10 @@ class _StatementAnalyser:
                 return self._split(node)
             case nodes.InsertInto():
                 return self._insert(node)
+            case exp.Update():
+                return ChangeAnalyser(self.catalog, self.source).update(node)
+            case exp.Delete():
+                return ChangeAnalyser(self.catalog, self.source).delete(node)
             case nodes.Explain():
                 return ExplainQuery(node.args.get("mode") or "LOGICAL", self._query(node.this))
             case nodes.ShowEntries():
@@ -252,6 +267,15 @@ class _StatementAnalyser:
         fields = _told_apart(name.name, query, node)
         return Stream(name.name, fields, Derived(query, query.facts.bounded), query.facts.timestamp)
 
+    def _defined_table(self, node: nodes.CreateTable) -> Definition:
+        table = self._table(node)
+        definition = self._define(node, table)
+        query = node.args.get("query")
+        if query is None or not isinstance(table.origin, Stored) or not definition.entries:
+            return definition
+        change = ChangeAnalyser(self.catalog, self.source).filled(table, self._query(query))
+        return replace(definition, fill=change)
+
     def _table(self, node: nodes.CreateTable) -> Table:
         return ordered(self._unordered_table(node), node)
 
@@ -267,13 +291,16 @@ class _StatementAnalyser:
                 f"'{node.name}' would not be a table, because its query reads a stream",
                 hint=f"CREATE STREAM {node.name} AS ..., or CREATE VIEW over a window",
             )
-        for read in node.args["query"].find_all(exp.Table):
-            if isinstance(self.catalog.named(read.name), View):
+        if reads_changing(node.args["query"], self.catalog):
+            # It is filled with the rows of now. Files of tables do not change, so others can be read later.
+            if node.args.get("refresh") is not None:
                 raise error_at(
-                    read,
-                    f"'{node.name}' would not be a table, because view '{read.name}' changes",
-                    hint=f"read the view where '{node.name}' would be read",
+                    node.args["refresh"],
+                    f"table '{node.name}' is filled once, because its query reads what changes",
+                    hint=f"leave REFRESH EVERY out, or write CREATE VIEW {node.name} AS ..., which follows",
                 )
+            fields = None if query.fields is None else _told_apart(node.name, query, node.args["query"])
+            return Table(node.name, fields, Stored())
         return Table(node.name, query.fields, Derived(query, is_bounded=True), refresh=refresh_of(node))
 
     def _view(self, node: nodes.CreateView) -> View:
@@ -339,14 +366,16 @@ class _StatementAnalyser:
 
     # ------------------------------------------------------------ the rest
 
-    def _insert(self, node: nodes.InsertInto) -> InsertQuery:
+    def _insert(self, node: nodes.InsertInto) -> InsertQuery | TableChange:
         sink = self.catalog.sink(node.name)
         if sink is None:
             other = self.catalog.named(node.name)
-            names = [e.name for e in self.catalog.entries(Sink)]
-            hint = did_you_mean(node.name, names) or _instead_of_insert(node.name, other)
+            if isinstance(other, Table):
+                return ChangeAnalyser(self.catalog, self.source).insert(node)
+            names = [e.name for kind in (Sink, Table) for e in self.catalog.entries(kind)]
+            hint = did_you_mean(node.name, names) or instead_of_insert(node.name, other)
             if other is None:
-                raise UnknownNameError("sink", node.name, span=span_of(node.this), hint=hint)
+                raise UnknownNameError("sink or table", node.name, span=span_of(node.this), hint=hint)
             raise error_at(node.this, f"'{node.name}' is {_article(kind_of(other))}, not a sink", hint=hint)
         if node.args.get("values") or node.args.get("columns"):
             raise error_at(node.this, "a sink takes the rows of a query, with the query's own columns")
@@ -414,14 +443,6 @@ class _StatementAnalyser:
         return setting
 
 
-def _instead_of_insert(name: str, other: Entry | None) -> str:
-    if isinstance(other, Stream):
-        return "a stream made by a query is CREATE STREAM s AS SELECT ...; several are UNION ALL of queries"
-    if other is not None:
-        return "rows of a query go to a sink: CREATE SINK s USING format OPTIONS (...)"
-    return f"CREATE SINK {name} USING format OPTIONS (...)"
-
-
 def _told_apart(name: str, query: Query, node: exp.Expr) -> tuple[Field, ...]:
     """Return the columns of a query, if others can tell them apart."""
     fields = query.fields or ()
@@ -433,24 +454,6 @@ def _told_apart(name: str, query: Query, node: exp.Expr) -> tuple[Field, ...]:
                 hint="rename one of them with AS",
             )
     return fields
-
-
-def analyse_setting(key: str, value: str) -> Setting:
-    """Return a setting of Spark's or of our own."""
-    if key.lower().startswith("spark."):
-        return Setting(key, value)
-    allowed = SETTINGS.get(key.lower())
-    if allowed is None:
-        raise AnalysisError(
-            f"unknown setting '{key}'",
-            hint=did_you_mean(key, SETTINGS)
-            or f"settings are {', '.join(SETTINGS)} and Spark's own, spark.*",
-        )
-    if value.lower() not in allowed:
-        raise AnalysisError(
-            f"'{value}' is no value of {key}", hint=f"it is one of {', '.join(repr(a) for a in allowed)}"
-        )
-    return Setting(key.lower(), value.lower())
 
 
 def _no_subquery(query: exp.Query, scope: Scope) -> Type:

@@ -43,6 +43,7 @@ from millstream.analysis.queries.resolved_query import (
 from millstream.analysis.queries.scope import UNNAMED, Scope, ScopeRelation
 from millstream.analysis.queries.select_analyzer import SelectAnalyser
 from millstream.analysis.queries.set_operations import require_windows, united, united_facts, without_keyword
+from millstream.analysis.queries.table_queries import is_checked, is_simple
 from millstream.analysis.queries.view_queries import all_rows, over_all_tuples, refuse_order_inside
 from millstream.analysis.queries.window_clause import (
     UNKNOWN_COLUMNS,
@@ -56,19 +57,6 @@ from millstream.syntax import nodes
 from millstream.syntax.spans import span_of
 from millstream.syntax.spark_only_queries import is_plain_spark
 from millstream.types import UNKNOWN, Field, Type
-
-_EXOTIC = (
-    exp.Window,
-    exp.Lateral,
-    exp.Pivot,
-    exp.Values,
-    exp.Unnest,
-    exp.Qualify,
-    exp.Rollup,
-    exp.Cube,
-    exp.Aliases,
-)
-"""Parts of SQL that, on tables, are left to Spark without a check of our own."""
 
 
 def analyse_query(node: exp.Expr, catalog: Catalog, source: Source, *, in_view: bool = False) -> Query:
@@ -171,8 +159,19 @@ class QueryAnalyser:
             text=spark_text(node, self),
             tables=tuple(dict.fromkeys(t.name for t in tables)),
             fields=self._table_fields(node),
+            simple=self._simple(node),
             span=span,
         )
+
+    def _simple(self, node: exp.Expr) -> Select | None:
+        """Return a query over one table without aggregates in the form that needs no Spark, if it has one."""
+        if not isinstance(node, exp.Select) or not is_simple(node):
+            return None
+        try:
+            select = QueryAnalyser(self.catalog, self.source, self.named, self.outer)._select(node)
+        except AnalysisError:
+            return None
+        return None if select.aggregates or columns_of(select.source) is None else select
 
     def _table_fields(self, node: exp.Expr) -> tuple[Field, ...] | None:
         """Return the columns of a query over tables, checked where the query is of a simple shape."""
@@ -180,16 +179,10 @@ class QueryAnalyser:
             left = QueryAnalyser(self.catalog, self.source, self.named).query(node.this).fields
             right = QueryAnalyser(self.catalog, self.source, self.named).query(node.expression).fields
             return united(node, left, right) if left is not None and right is not None else None
-        simple = (
-            isinstance(node, exp.Select)
-            and not is_plain_spark(node)
-            and not node.args.get("with_")
-            and node.find(*_EXOTIC) is None
-        )
-        tables = list(node.find_all(exp.Table))
-        plain = all(isinstance(t.this, exp.Identifier) and not t.db for t in tables)
-        renamed = any(alias.args.get("columns") for alias in node.find_all(exp.TableAlias))
-        if not simple or not plain or renamed or not isinstance(node, exp.Select):
+        if not isinstance(node, exp.Select) or not is_checked(node):
+            return None
+        read = [self.catalog.relation(table.name) for table in node.find_all(exp.Table)]
+        if node.find(exp.Star) and any(entry is not None and entry.schema is None for entry in read):
             return None
         if node.args.get("from_") is None:
             resolver = self.resolver(Scope())
@@ -288,6 +281,7 @@ class QueryAnalyser:
         self.mistakes.check()
 
     def resolver(self, scope: Scope) -> Resolver:
+        """Return a resolver of names, which also knows queries in expressions."""
         return Resolver(scope, self.catalog, self.source, on_subquery=self._subquery, collector=self.mistakes)
 
     def _subquery(self, node: exp.Query, scope: Scope) -> Type:

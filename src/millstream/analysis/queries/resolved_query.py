@@ -250,12 +250,24 @@ class SetOperation:
 
 
 @dataclass(frozen=True)
+class Values:
+    """Rows of constants."""
+
+    rows: tuple[tuple[Expr, ...], ...]
+    fields: tuple[Field, ...]
+
+
+@dataclass(frozen=True)
 class TableQuery:
-    """A query over tables in plain SQL, run by Spark; ``fields`` is None where only Spark knows them."""
+    """A query over tables in plain SQL, run by Spark; ``fields`` is None where only Spark knows them.
+
+    ``simple`` is the same query where the local engine can run it.
+    """
 
     text: str
     tables: tuple[str, ...]
     fields: tuple[Field, ...] | None
+    simple: Select | Values | None = field(default=None, compare=False, repr=False)
     facts: StreamFacts | None = None
     span: Span | None = field(default=None, compare=False, repr=False)
     rows: tuple[tuple[Expr, ...], ...] | None = None

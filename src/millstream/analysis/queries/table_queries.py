@@ -14,6 +14,7 @@ from millstream.analysis.queries.window_clause import StreamFacts
 from millstream.catalog.entries import Timestamp, TimestampKind
 from millstream.errors import AnalysisError, did_you_mean
 from millstream.syntax.spans import span_of
+from millstream.syntax.spark_only_queries import is_plain_spark
 
 _APART = "put the aggregate into a query of its own: FROM (SELECT ...)"
 _REFUSED = {
@@ -25,6 +26,48 @@ _REFUSED = {
     "pivots": "PIVOT",
     "connect": "CONNECT BY",
 }
+
+
+_EXOTIC = (
+    exp.Window,
+    exp.Lateral,
+    exp.Pivot,
+    exp.Values,
+    exp.Unnest,
+    exp.Qualify,
+    exp.Rollup,
+    exp.Cube,
+    exp.Aliases,
+)
+"""Parts of SQL that, on tables, are left to Spark without a check of our own."""
+_SIMPLE = frozenset({"expressions", "from_", "where", "order", "limit", "offset", "kind"})
+
+
+def is_checked(node: exp.Select) -> bool:
+    """Tell whether a query over tables is of a shape that is checked before Spark."""
+    tables = list(node.find_all(exp.Table))
+    return (
+        not is_plain_spark(node)
+        and not node.args.get("with_")
+        and node.find(*_EXOTIC) is None
+        and all(isinstance(table.this, exp.Identifier) and not table.db for table in tables)
+        and not any(alias.args.get("columns") for alias in node.find_all(exp.TableAlias))
+    )
+
+
+def is_simple(node: exp.Select) -> bool:
+    """Tell whether a query only filters and projects one table, and orders its rows."""
+    given = {name for name, value in node.args.items() if value}
+    clause = node.args.get("from_")
+    if not given <= _SIMPLE or clause is None or not isinstance(clause.this, exp.Table):
+        return False
+    table = clause.this
+    others = ("joins", "laterals", "pivots", "sample", "when", "version", "pattern", "window")
+    return not any(table.args.get(name) for name in others) and not any(
+        isinstance(part, exp.Window | exp.Explode | exp.AggFunc)
+        or (isinstance(part, exp.Query) and part is not node)
+        for part in node.walk()
+    )
 
 
 def refuse_beside_own(node: exp.Select) -> None:
