@@ -86,6 +86,9 @@ PLANS = {
     "SELECT name, count(*) FROM k GROUP BY name": """
         SparkQuery SELECT name, count(*) FROM k GROUP BY name
     """,
+    "SELECT sum(id) OVER (v ROWS 1 PRECEDING) FROM k WINDOW w AS (ORDER BY a), v AS (w)": """
+        SparkQuery SELECT sum(id) OVER (ORDER BY a ROWS 1 PRECEDING) FROM k WINDOW w AS (ORDER BY a), v AS (w)
+    """,
 }
 
 

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 from millstream.analysis.error_collector import error_at
-from millstream.errors import did_you_mean
+from millstream.errors import Span, did_you_mean
+from millstream.syntax.spans import span_of
+from millstream.syntax.spark_only_queries import is_plain_spark
 
 _PARTS = {"partition_by": "PARTITION BY", "order": "ORDER BY", "spec": "a frame"}
 
@@ -35,17 +37,48 @@ def _windows(select: exp.Select) -> Iterator[exp.Window]:
             yield window
 
 
+def written_out(query: exp.Expr, text: str) -> list[tuple[Span, str]]:
+    """Return places in the text of a query, and the texts to put there for Spark.
+
+    Spark takes the name of a window alone, with nothing beside it. ``text`` is that of the whole script.
+    """
+    return [
+        (_span(window.args["alias"]), _inside(_base(window), text))
+        for window in (() if is_plain_spark(query) else query.find_all(exp.Window))
+        if window.args.get("alias") is not None and any(window.args.get(part) for part in _PARTS)
+    ]
+
+
+def _base(window: exp.Window) -> exp.Window:
+    """Return the window that a window names."""
+    select = window.find_ancestor(exp.Select)
+    definitions = (select.args.get("windows") or ()) if select is not None else ()
+    named = {definition.this.name.lower(): definition for definition in definitions}
+    return _found(window, named)
+
+
+def _inside(definition: exp.Window, text: str) -> str:
+    """Return what stands in the parentheses of a definition."""
+    start, end = _span(definition)
+    first = text.index("(", start) + 1
+    alias = definition.args.get("alias")
+    if alias is None:
+        return text[first:end]
+    (before, after), inside = _span(alias), _inside(_base(definition), text)
+    return text[first:before] + inside + text[after + 1 : end]
+
+
+def _span(node: exp.Expr) -> Span:
+    span = span_of(node)
+    assert span is not None, "it was parsed"
+    return span
+
+
 def _whole(window: exp.Window, named: dict[str, exp.Window]) -> exp.Window:
     """Put the parts of a window in the place of its name."""
-    alias = window.args.get("alias")
-    if alias is None:
+    if window.args.get("alias") is None:
         return window
-    name = alias.name if isinstance(alias, exp.Expr) else str(alias)
-    base = named.get(name.lower())
-    if base is None:
-        known = [definition.this.name for definition in named.values()]
-        hint = did_you_mean(name, known) or f"define it: ... WINDOW {name} AS (PARTITION BY ...)"
-        raise error_at(window, f"there is no window '{name}'", hint=hint)
+    base = _found(window, named)
     for part, clause in _PARTS.items():
         given = base.args.get(part)
         if not given:
@@ -53,9 +86,19 @@ def _whole(window: exp.Window, named: dict[str, exp.Window]) -> exp.Window:
         if window.args.get(part):
             raise error_at(
                 window,
-                f"the window '{name}' has {clause} already",
+                f"the window '{base.this.name}' has {clause} already",
                 hint="write the whole window in OVER (...)",
             )
         window.set(part, [one.copy() for one in given] if isinstance(given, list) else given.copy())
     window.set("alias", None)
     return window
+
+
+def _found(window: exp.Window, named: dict[str, exp.Window]) -> exp.Window:
+    name = window.args["alias"].name
+    base = named.get(name.lower())
+    if base is None:
+        known = [definition.this.name for definition in named.values()]
+        hint = did_you_mean(name, known) or f"define it: ... WINDOW {name} AS (PARTITION BY ...)"
+        raise error_at(window, f"there is no window '{name}'", hint=hint)
+    return base

@@ -153,14 +153,12 @@ class QueryAnalyser:
                 with self.mistakes.collected():
                     self._entry(table)
         self.mistakes.check()
-        span = span_of(node)
-        assert span is not None
         return TableQuery(
             text=spark_text(node, self),
             tables=tuple(dict.fromkeys(t.name for t in tables)),
             fields=self._table_fields(node),
             simple=self._simple(node),
-            span=span,
+            span=span_of(node),
         )
 
     def _simple(self, node: exp.Expr) -> Select | None:

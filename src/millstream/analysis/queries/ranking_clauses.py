@@ -69,7 +69,7 @@ class RankingClauses:
         qualify = self.node.args.get("qualify")
         if qualify is not None:
             self.qualify = resolver.conditions(qualify.this, "QUALIFY")
-            if not self.calls and not overs:
+            if not self.calls and not overs and qualify.find(exp.Window) is None:
                 raise error_at(qualify, "QUALIFY without OVER", hint="use WHERE, or HAVING for aggregates")
         if self.checked_only or (self.facts is None and not self.has_windows):
             return

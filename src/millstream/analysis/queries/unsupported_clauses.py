@@ -66,6 +66,19 @@ def _refuse_window_functions(node: exp.Select, resolver: Resolver) -> None:
             own = resolver.catalog.has_aggregate(call.name) or resolver.catalog.function(call.name)
             if hint is not None and not own:
                 raise error_at(call, f"{call.name}(...) is not part of ESL", hint=hint)
+            known = None if own else builtin(call.name)
+            if known is not None and known.kind is FunctionKind.WINDOW and not _has_over(call):
+                raise error_at(
+                    call, f"'{call.name}' needs OVER", hint=f"write {call.name}(...) OVER (PARTITION BY k)"
+                )
+
+
+def _has_over(call: exp.Expr) -> bool:
+    """Tell whether a call is that of a window, perhaps with IGNORE NULLS between them."""
+    around = call.parent
+    while isinstance(around, exp.IgnoreNulls | exp.RespectNulls | exp.Filter):
+        around = around.parent
+    return isinstance(around, exp.Window)
 
 
 def window_hint(item: FromItem, call: str) -> str:

@@ -205,8 +205,8 @@ class OverPlanner:
         until = 0 if frame.until is None else self.units(frame.until)
         reach = None if frame.preceding is None else self.units(frame.preceding)
         if frame.rows:
-            rows = None if reach is None else int(reach)
-            return OverSpec(aggregate, rows=rows, rows_until=int(until))
+            rows = None if reach is None else _rows(reach)
+            return OverSpec(aggregate, rows=rows, rows_until=_rows(until))
         return OverSpec(aggregate, range=reach, range_until=until)
 
     def uda(self, over: OverCall, name: str, result: str) -> tuple[AnyBody, OverSpec | OverUdaSpec]:
@@ -321,6 +321,11 @@ class OverPlanner:
         version = self.programs.version(over)
         by_rows = version.way is UdaStrategy.WINDOW and isinstance(over.frame.preceding, Rows)
         return by_rows or version.way in (UdaStrategy.TUMBLE, UdaStrategy.PANES)
+
+
+def _rows(count: float) -> int:
+    """Return a number of rows that kernels can add to others."""
+    return max(-_FOR_EVER, min(int(count), _FOR_EVER))
 
 
 def _note(over: OverCall, programs: Programs) -> Choice:

@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from millstream.analysis.queries.from_clause import tables_of
 from millstream.analysis.queries.lateral.lateral_items import GENERATORS, is_own
+from millstream.analysis.queries.named_windows import written_out
 from millstream.analysis.queries.scope import Scope, ScopeRelation
 from millstream.errors import MillstreamError, Span
 from millstream.syntax import nodes
@@ -39,7 +40,8 @@ def spark_text(node: exp.Expr, analyser: QueryAnalyser) -> str:
     span = span_of(node)
     assert span is not None
     text, position = "", span[0]
-    for (start, end), replacement in sorted(_replacements(node, analyser)):
+    replacements = [*_replacements(node, analyser), *written_out(node, analyser.source.text)]
+    for (start, end), replacement in sorted(replacements):
         text += analyser.source.text[position:start] + replacement
         position = end + 1
     return text + analyser.source.text[position : span[1] + 1]
