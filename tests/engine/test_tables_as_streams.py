@@ -41,9 +41,23 @@ QUERIES = (
     "SELECT k, count(*) OVER (ROWS 2 PRECEDING) AS n FROM (SELECT DISTINCT k FROM s [RANGE 3])",
     "SELECT k, v FROM s [TUMBLE 4] ORDER BY v DESC, k LIMIT 2",
     "SELECT RSTREAM k, v FROM s [RANGE 4 SLIDE 2]",
+    "SELECT k, sum(v) OVER (PARTITION BY k ROWS 3 PRECEDING SLIDE 2) AS n FROM s",
+    "SELECT k, sum(v) OVER (RANGE 4 PRECEDING ACTIVE EXPIRATION) AS n FROM s",
+    "SELECT k, total(v) OVER (PARTITION BY k ROWS 2 PRECEDING) AS n FROM s",
+    "SELECT X.k, X.v, count(*Y) AS n FROM s PARTITION BY k AS (X, *Y) WHERE Y.v > X.v",
 )
+pytestmark = pytest.mark.usefixtures("uncompiled")
+
 COLUMNS = "(k INT, v INT, t INT)"
-NAMES = "CREATE TABLE names (k INT, name STRING);\n"
+NAMES = """
+CREATE TABLE names (k INT, name STRING);
+CREATE AGGREGATE total(x INT) : INT {
+  TABLE st(m INT);
+  INITIALIZE : { INSERT INTO st VALUES (x); }
+  ITERATE : { UPDATE st SET m = m + x; }
+  TERMINATE : { INSERT INTO RETURN SELECT m FROM st; }
+};
+"""
 
 
 def declared(kind: str, clauses: str = "ORDER BY t") -> str:

@@ -190,11 +190,11 @@ def _from_item(item: FromItem, query: Select) -> Node:
 
 def _windowed(plan: Node, item: ReadStream | ReadTable | ReadQuery) -> Node:
     window, facts = item.window, facts_of(item)
-    if window is None:
-        return plan
     if facts is not None and facts.stored and not plan.streaming:
         order = (facts.timestamp.column or "").lower()
         plan = TableStream(plan, next(c for c in plan.schema if c.name.lower() == order))
+    if window is None:
+        return plan
     edge = edge_field(window, plan.schema, facts.timestamp.type if facts else None)
     return Windowed(plan, item.alias, window, edge)
 

@@ -14,6 +14,7 @@ from millstream.plan.nodes import (
     StreamScan,
     TableJoin,
     TableScan,
+    TableStream,
     filtered,
 )
 from millstream.plan.optimize import optimize
@@ -36,6 +37,8 @@ class PatternSearch(Node):
 
 def is_searched(node: Node, pattern: PatternMatch) -> bool:
     """Return whether a node is the input of the search, and not a table joined with it."""
+    if isinstance(node, TableStream):
+        return is_searched(node.input, pattern)
     if not isinstance(node, StreamScan | TableScan | Rename):
         return False
     return node.alias.lower() == pattern.pattern.alias.lower()

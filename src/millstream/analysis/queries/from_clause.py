@@ -8,6 +8,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from millstream.analysis.error_collector import error_at
+from millstream.analysis.queries.name_resolver import aggregate_name
 from millstream.analysis.queries.resolved_query import (
     FromItem,
     ReadLateral,
@@ -17,9 +18,10 @@ from millstream.analysis.queries.resolved_query import (
     Select,
     SetOperation,
 )
-from millstream.analysis.queries.scope import ScopeRelation
+from millstream.analysis.queries.scope import Scope, ScopeRelation
 from millstream.analysis.queries.window_clause import ROW_NUM, StreamFacts
 from millstream.analysis.types.quantities import example
+from millstream.catalog import Catalog
 from millstream.catalog.entries import Derived, Rejected, Stream, Table, Timestamp, TimestampKind
 from millstream.errors import AnalysisError, Span
 from millstream.syntax import nodes
@@ -106,6 +108,31 @@ def order_of_table(bracket: nodes.StreamWindow, item: FromItem, relation: ScopeR
     column = relation.find(name)
     timestamp = Timestamp(TimestampKind.EXTERNAL, name, column.type if column else UNKNOWN)
     return StreamFacts(timestamp, frozenset(), bounded=True, stored=True)
+
+
+def in_declared_order(node: exp.Select, source: FromItem, scope: Scope, catalog: Catalog) -> FromItem:
+    """Return a table as a stream in its declared order, if a clause along that order needs one."""
+    if not isinstance(source, ReadTable) or source.window is not None or not isinstance(source.table, Table):
+        return source
+    name, relation = source.table.order, scope.relations[0]
+    pattern = tables_of(node)[0].args.get("pattern")
+    if name is None or not (
+        any(_goes_along(window, name, catalog) for window in node.find_all(exp.Window))
+        if pattern is None
+        else not pattern.args.get("sequence_by")
+    ):
+        return source
+    scope.relations[0] = replace(relation, is_stream=True)
+    column = relation.find(name)
+    return replace(source, order=Timestamp(TimestampKind.EXTERNAL, name, column.type if column else UNKNOWN))
+
+
+def _goes_along(window: exp.Window, order: str, catalog: Catalog) -> bool:
+    """Tell whether only a stream has what OVER asks for: SLIDE and the like, or the order itself."""
+    spec, written = window.args.get("spec"), window.args.get("order")
+    if isinstance(spec, nodes.OverSpec) and any(spec.args.get(name) for name in ("slide", "active", "emit")):
+        return written is None or [o.this.name.lower() for o in written.expressions] == [order.lower()]
+    return written is None and catalog.has_aggregate(aggregate_name(window))
 
 
 def refuse_tables_beside_streams(items: Iterable[FromItem], span: Span | None) -> None:

@@ -47,7 +47,7 @@ def refuse_on_table(node: exp.Window) -> None:
             raise error_at(
                 node,
                 f"{clause} in OVER is for streams",
-                hint="CREATE STREAM with ORDER BY reads the same files in order",
+                hint="declare the order of the table: CREATE TABLE t (...) ORDER BY column USING ...",
             )
 
 

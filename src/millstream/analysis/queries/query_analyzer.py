@@ -11,6 +11,7 @@ from millstream.analysis.patterns.pattern_analyzer import analyse_pattern_query
 from millstream.analysis.queries.from_clause import (
     columns_of,
     facts_of,
+    in_declared_order,
     is_declared,
     is_true,
     join_kind,
@@ -261,7 +262,7 @@ class QueryAnalyser:
             failed = failed or self.mistakes.count > before
         if failed:
             self.mistakes.check()
-        return items[0], joins
+        return in_declared_order(node, items[0], scope, self.catalog), joins
 
     def _check_names(self, node: exp.Select, resolver: Resolver) -> None:
         """Look at the names of a query with a mistake in its windows, where rules would mean nothing."""
