@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from millstream.catalog import Catalog
@@ -243,7 +243,14 @@ class _Interpreter:
                 ]
         states = States(windows, tables, maintained_groups)
         time_type = common_time(line.type for line in lines)
-        return to_stream(node.input, node.kind, states, time_type, source, ended=self._ended)
+        rows = to_stream(node.input, node.kind, states, time_type, source, ended=self._ended)
+        if node.instant is None:
+            return rows
+        records = []
+        for one in rows.records:
+            assert one.time is not None
+            records.append(replace(one, values=(*one.values, from_point(one.time, node.instant))))
+        return replace(rows, schema=node.schema, records=records)
 
     # ------------------------------------------------------------ contents of windows
 

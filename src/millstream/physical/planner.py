@@ -212,7 +212,7 @@ class Planner:
         return plan_stream_udas(self.stages, flow, node, passed, marked=required.staged)
 
     def _maintained(self, node: nodes.RelationToStream, required: RequiredOutput) -> Flow:
-        parts = joined_windows(node)
+        parts = joined_windows(node) if node.instant is None else None
         if parts is not None:
             return self._window_join(node, parts, required)
 

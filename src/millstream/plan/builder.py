@@ -8,10 +8,12 @@ from dataclasses import replace
 from millstream.analysis.queries.call_nodes import is_running
 from millstream.analysis.queries.from_clause import facts_of, with_window
 from millstream.analysis.queries.relation_kind import is_on_windows, reads_relation, takes_relations
-from millstream.analysis.queries.resolved_expression import ColumnRef, Expr
+from millstream.analysis.queries.resolved_expression import ColumnRef, Expr, of_column
 from millstream.analysis.queries.resolved_query import (
     FromItem,
+    InstantColumn,
     JoinClause,
+    Output,
     Query,
     ReadLateral,
     ReadQuery,
@@ -34,6 +36,7 @@ from millstream.plan.nodes import (
     OverAggregate,
     PatternMatch,
     Project,
+    RelationToStream,
     Rename,
     SparkQuery,
     StreamLimit,
@@ -94,7 +97,18 @@ def _select(query: Select) -> Node:
         plan = Distinct(plan)
     if query.arrangement is not None:
         plan = Arranged(plan, query.arrangement)
-    return as_stream(plan, query.to_stream) if query.to_stream else plan
+    if query.to_stream is None:
+        return plan
+    stream = as_stream(plan, query.to_stream)
+    return stream if query.instant is None else _with_instant(stream, query.instant)
+
+
+def _with_instant(stream: RelationToStream, column: InstantColumn) -> Node:
+    """Put the instants at which rows come and go where SELECT names them."""
+    stream = replace(stream, instant=column.type)
+    *columns, instant = (Output(ref.name, of_column(ref)) for ref in stream.schema)
+    place = column.position + len(columns) - len(stream.input.schema)
+    return Project(stream, (*columns[:place], Output(column.name, instant.expr), *columns[place:]))
 
 
 def _from(query: Select) -> Node:

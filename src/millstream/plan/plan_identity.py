@@ -206,7 +206,7 @@ _known(
     "set operation",
     lambda n: {"type": n.kind, "all": n.all, "fields": n.fields},
 )
-_known(nodes.RelationToStream, "to stream", lambda n: {"type": n.kind})
+_known(nodes.RelationToStream, "to stream", lambda n: {"type": n.kind, "instant": n.instant})
 
 # ---------------------------------------------------------------- parts of operators
 

@@ -81,7 +81,9 @@ def timestamps(node: nodes.Node) -> frozenset[ColumnRef]:
             # Rows have the timestamps of the instants at which they come or go.
             windows = windows_in(node.input)
             at_instants = windows and all(isinstance(w, NowWindow) and w.lag is None for w in windows)
-            return timestamps(node.input) if at_instants and node.kind == ISTREAM else frozenset()
+            instant = frozenset(node.schema[-1:]) if node.instant is not None else frozenset()
+            own = timestamps(node.input) if at_instants and node.kind == ISTREAM else frozenset()
+            return own | instant
         case nodes.OverAggregate(calls=(OverCall(emit_every=Duration() | Distance()), *_)):
             return frozenset()  # partial results have the timestamps of their emission
         case nodes.OverAggregate(calls=(OverCall(active_expiration=True),)):

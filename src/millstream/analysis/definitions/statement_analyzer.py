@@ -20,6 +20,7 @@ from millstream.analysis.definitions.create_stream import (
 from millstream.analysis.definitions.fence import check_fence
 from millstream.analysis.definitions.library_aggregates import stock
 from millstream.analysis.definitions.ordered_query import selecting
+from millstream.analysis.definitions.query_columns import told_apart
 from millstream.analysis.definitions.settings import Setting, analyse_setting
 from millstream.analysis.definitions.table_changes import (
     ChangeAnalyser,
@@ -31,7 +32,7 @@ from millstream.analysis.definitions.table_function import table_function
 from millstream.analysis.error_collector import ErrorCollector, error_at
 from millstream.analysis.queries.name_resolver import Resolver
 from millstream.analysis.queries.query_analyzer import analyse_query
-from millstream.analysis.queries.resolved_query import Query, Select
+from millstream.analysis.queries.resolved_query import Query
 from millstream.analysis.queries.scope import Scope, ScopeRelation
 from millstream.analysis.queries.view_queries import order_of_view, require_current, without_order
 from millstream.analysis.types.coercion import stores
@@ -59,7 +60,7 @@ from millstream.errors import (
 )
 from millstream.syntax import ParsedStatement, nodes
 from millstream.syntax.spans import span_of
-from millstream.types import Field, Type
+from millstream.types import Type
 
 
 @dataclass(frozen=True)
@@ -264,7 +265,7 @@ class _StatementAnalyser:
                 f"'{name.name}' would not be a stream, because its query reads none",
                 hint=f"CREATE TABLE {name.name} AS ...",
             )
-        fields = _told_apart(name.name, query, node)
+        fields = told_apart(name.name, query, node)
         return Stream(name.name, fields, Derived(query, query.facts.bounded), query.facts.timestamp)
 
     def _defined_table(self, node: nodes.CreateTable) -> Definition:
@@ -299,7 +300,7 @@ class _StatementAnalyser:
                     f"table '{node.name}' is filled once, because its query reads what changes",
                     hint=f"leave REFRESH EVERY out, or write CREATE VIEW {node.name} AS ..., which follows",
                 )
-            fields = None if query.fields is None else _told_apart(node.name, query, node.args["query"])
+            fields = None if query.fields is None else told_apart(node.name, query, node.args["query"])
             return Table(node.name, fields, Stored())
         return Table(node.name, query.fields, Derived(query, is_bounded=True), refresh=refresh_of(node))
 
@@ -307,11 +308,11 @@ class _StatementAnalyser:
         written = node.args["query"]
         if not any(isinstance(self.catalog.named(t.name), Stream) for t in written.find_all(exp.Table)):
             query = self._query(written)
-            fields = None if query.fields is None else _told_apart(node.name, query, written)
+            fields = None if query.fields is None else told_apart(node.name, query, written)
             return View(node.name, fields, query, maintained=False)
         query = analyse_query(without_order(written), self.catalog, self.source, in_view=True)
         require_current(query, written)
-        fields = _told_apart(node.name, query, written)
+        fields = told_apart(node.name, query, written)
         return View(node.name, fields, query, order_of_view(written, fields))
 
     def _function(self, node: nodes.CreateFunction) -> ScalarFunction:
@@ -441,19 +442,6 @@ class _StatementAnalyser:
             raise
         self.catalog.settings[setting.key] = setting.value
         return setting
-
-
-def _told_apart(name: str, query: Query, node: exp.Expr) -> tuple[Field, ...]:
-    """Return the columns of a query, if others can tell them apart."""
-    fields = query.fields or ()
-    for i, field in enumerate(fields):
-        if any(field.name.lower() == other.name.lower() for other in fields[:i]):
-            raise AnalysisError(
-                f"two columns of '{name}' are called '{field.name}'",
-                span=query.outputs[i].expr.span if isinstance(query, Select) else span_of(node),
-                hint="rename one of them with AS",
-            )
-    return fields
 
 
 def _no_subquery(query: exp.Query, scope: Scope) -> Type:

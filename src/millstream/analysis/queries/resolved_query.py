@@ -11,7 +11,7 @@ from millstream.analysis.queries.window_clause import StreamFacts
 from millstream.catalog.entries import Stream, Table, Timestamp, View
 from millstream.errors import Span
 from millstream.ir.pattern import Pattern
-from millstream.types import STRING, Field
+from millstream.types import STRING, Field, Type
 from millstream.windows.window_spec import Window
 
 
@@ -183,6 +183,15 @@ class TopRows:
 
 
 @dataclass(frozen=True)
+class InstantColumn:
+    """The column ``instant`` of ISTREAM, DSTREAM, RSTREAM or CHANGES, behind so many others of SELECT."""
+
+    position: int
+    name: str
+    type: Type
+
+
+@dataclass(frozen=True)
 class Select:
     """One SELECT over at least one stream, or over tables with constructs that only ESL has."""
 
@@ -206,6 +215,7 @@ class Select:
     by_window: bool = False
     """True if the rows of each window are reported with its bounds, without an aggregate."""
     to_stream: str | None = None
+    instant: InstantColumn | None = None
     arrangement: Arrangement | None = None
     current: bool = False
     """True if an aggregate over a window is that of its content at every instant, as in a view."""
@@ -218,7 +228,10 @@ class Select:
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        return with_op(tuple(output.field for output in self.outputs), self.to_stream)
+        fields = [output.field for output in self.outputs]
+        if self.instant is not None:
+            fields.insert(self.instant.position, Field(self.instant.name, self.instant.type))
+        return with_op(tuple(fields), self.to_stream)
 
     @property
     def is_ranked(self) -> bool:

@@ -26,9 +26,16 @@ from millstream.analysis.queries.ranking_clauses import RankingClauses
 from millstream.analysis.queries.ranks_along import is_rank_along, rank_along
 from millstream.analysis.queries.relation_kind import reads_relation, window_of
 from millstream.analysis.queries.resolved_expression import ColumnRef, Expr, of_column, part_of
-from millstream.analysis.queries.resolved_query import FromItem, GroupKey, JoinClause, Output, Select
+from millstream.analysis.queries.resolved_query import (
+    FromItem,
+    GroupKey,
+    InstantColumn,
+    JoinClause,
+    Output,
+    Select,
+)
 from millstream.analysis.queries.scope import Scope, ScopeRelation
-from millstream.analysis.queries.star_expansion import expanded, star_of
+from millstream.analysis.queries.select_items import expanded, instant_column, placed, star_of
 from millstream.analysis.queries.table_queries import (
     arrangement,
     order_of_window,
@@ -76,6 +83,7 @@ class SelectAnalyser:
         self.joins = joins
         self.resolver = resolver
         self.facts = facts
+        self.instant: InstantColumn | None = None
         items = (source, *(join.item for join in joins))
         is_stream = implied is not None and not implied.grouped
         self.windows = [] if is_stream else [w for w in map(window_of, items) if w is not None]
@@ -132,6 +140,7 @@ class SelectAnalyser:
             distinct=self.node.args.get("distinct") is not None,
             by_window=self._by_window,
             to_stream=to_stream,
+            instant=self.instant,
             arrangement=arranged,
             current=self.current and facts is not None,
             implied=self.implied is not None,
@@ -201,6 +210,10 @@ class SelectAnalyser:
         outputs: list[Output] = []
         for item in self.node.expressions:
             with resolver.collected():
+                instant = instant_column(item, self.node, self.resolver.scope, self.facts)
+                if instant is not None:
+                    self.instant = placed(instant, len(outputs), self.instant, item)
+                    continue
                 for output in self._outputs(item, resolver):
                     outputs.append(output)
                     resolver.aliases.setdefault(output.name.lower(), output.expr)

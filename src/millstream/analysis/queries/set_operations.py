@@ -10,7 +10,7 @@ from millstream.analysis.error_collector import error_at
 from millstream.analysis.queries.from_clause import facts_of, with_bracket
 from millstream.analysis.queries.output_order import common_order
 from millstream.analysis.queries.relation_kind import has_content, takes_relations
-from millstream.analysis.queries.resolved_query import Query, Select, SetOperation
+from millstream.analysis.queries.resolved_query import InstantColumn, Query, Select, SetOperation
 from millstream.analysis.queries.window_clause import StreamFacts
 from millstream.analysis.types.coercion import common_type
 from millstream.catalog.entries import Timestamp, TimestampKind
@@ -75,6 +75,12 @@ def united_facts(
 def without_keyword(query: Query) -> tuple[Query, str | None]:
     """Split a query into the relation and the operator that makes a stream of it."""
     match query:
+        case Select(to_stream=str() as kind, instant=InstantColumn(name=name)):
+            raise AnalysisError(
+                f"'{name}' is no column of the sides of a set operation, whose rows come and go together",
+                span=query.span,
+                hint=f"put the set operation into FROM, with SELECT {kind} outside",
+            )
         case Select(to_stream=str() as kind) | SetOperation(to_stream=str() as kind):
             return replace(query, to_stream=None), kind
         case _:

@@ -23,7 +23,9 @@ from millstream.physical.operators.join_slots import JoinSlots
 from millstream.physical.stage_builder import sorting_columns
 from millstream.plan import nodes
 from millstream.plan.join_conditions import EqualColumns
-from millstream.types import BIGINT, TINYINT, Field
+from millstream.plan.relation_variance import CHANGES
+from millstream.stage.pipeline import TIME
+from millstream.types import BIGINT, STRING, TINYINT, Field
 
 MARKS = {UNTIL: BIGINT, OP: TINYINT, ID: BIGINT, ID2: BIGINT}
 """The hidden columns of changes."""
@@ -152,3 +154,14 @@ def _absent(columns: Sequence[ColumnRef], number: int) -> Expr:
     for i, ref in enumerate(columns):
         parts += [*([" OR "] if i else []), ref, " IS NULL"]
     return Expr((*parts, f", {number}, 0) AS TINYINT)"), TINYINT)
+
+
+def told_changes(one: FlowInput, root: nodes.RelationToStream) -> FlowInput:
+    """Add the columns that tell what happens to a row, and when."""
+    outputs = [Output(c.name, of_column(c)) for c in root.input.schema]
+    if root.kind == CHANGES:
+        outputs.insert(0, Output("op", Expr((f"IF(`{OP}` > 0, '+', '-')",), STRING)))
+    if root.instant is not None:
+        time = next(c for c in one.node.layout if c.name == TIME)
+        outputs.append(Output("instant", ex.cast(ex.column(TIME, time.type), root.instant)))
+    return one.project(outputs)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from types import MappingProxyType
 
 from millstream.analysis.queries.call_nodes import AggregateCall
 from millstream.analysis.queries.resolved_expression import ColumnRef, Expr, of_column
-from millstream.analysis.queries.resolved_query import Output
 from millstream.codegen.udas.uda_compiler import CONTENT
 from millstream.kernels.aggregates.accumulator_selection import depends_on_order
 from millstream.kernels.column_names import ID, ID2, JOIN_KEY, JOIN_KEY2, JOIN_PARTS, JOINED, OP
@@ -50,6 +50,7 @@ from millstream.physical.operators.change_columns import (
     marks_of,
     slotted,
     together,
+    told_changes,
 )
 from millstream.physical.operators.join_slots import JoinSlots, joined_columns
 from millstream.physical.operators.lifetimes import first_instant, lifetime_of, row_lifetime, slide_instants
@@ -71,7 +72,7 @@ from millstream.plan.relation_variance import (
     runs_dry,
 )
 from millstream.plan.update_patterns import grows
-from millstream.types import BIGINT, BOOLEAN, STRING, TINYINT, Field, Type, bound_type
+from millstream.types import BIGINT, BOOLEAN, TINYINT, Field, Type, bound_type
 from millstream.windows.window_properties import slides
 from millstream.windows.window_spec import RowWindow, Window
 
@@ -123,10 +124,8 @@ class RelationStages:
         if relation.signed and kind in (ISTREAM, DSTREAM):
             sign = Expr((f"`{OP}` {'>' if kind == ISTREAM else '<'} 0",), BOOLEAN)
             flow = flow.map(lambda one: one.where([sign]))
-        if kind == CHANGES:
-            op = Output("op", Expr((f"IF(`{OP}` > 0, '+', '-')",), STRING))
-            outputs = [op, *(Output(c.name, of_column(c)) for c in self.root.input.schema)]
-            flow = flow.map(lambda one: one.project(outputs))
+        if kind == CHANGES or self.root.instant is not None:
+            flow = flow.map(partial(told_changes, root=self.root))
         if kind == VIEW:
             return self._kept(flow)
         flow = flow.map(lambda one: replace(one, changes=False))

@@ -328,12 +328,14 @@ class RelationToStream(Node):
 
     input: Node
     kind: str
+    instant: Type | None = None
+    """The type of the column ``instant``, which tells when a row comes or goes, if it is asked for."""
 
     @property
     def schema(self) -> Schema:
-        return (
-            (ColumnRef("", "op", STRING), *self.input.schema) if self.kind == "CHANGES" else self.input.schema
-        )
+        op = (ColumnRef("", "op", STRING),) if self.kind == "CHANGES" else ()
+        instant = (ColumnRef("", "instant", self.instant),) if self.instant is not None else ()
+        return (*op, *self.input.schema, *instant)
 
     def label(self) -> str:
         return f"RelationToStream {self.kind}"

@@ -1,14 +1,20 @@
-"""``*`` in SELECT: all columns of the relations in FROM, or of one of them."""
+"""Items of SELECT with a meaning of their own: ``*``, and ``instant`` of ISTREAM and its kin."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from sqlglot import exp
 
 from millstream.analysis.error_collector import error_at
 from millstream.analysis.queries.resolved_expression import ColumnRef, of_column
-from millstream.analysis.queries.resolved_query import Output
+from millstream.analysis.queries.resolved_query import InstantColumn, Output
 from millstream.analysis.queries.scope import Scope, ScopeRelation
+from millstream.analysis.queries.window_clause import StreamFacts
 from millstream.errors import did_you_mean
+from millstream.types import TIMESTAMP, bound_type
+
+_INSTANT = "instant"
 
 
 def star_of(item: exp.Expr) -> exp.Star | None:
@@ -60,3 +66,33 @@ def _left_out(star: exp.Star, relations: list[ScopeRelation]) -> set[str]:
             )
         names.add(column.name.lower())
     return names
+
+
+def instant_column(
+    item: exp.Expr, node: exp.Expr, scope: Scope, facts: StreamFacts | None
+) -> InstantColumn | None:
+    """Return the column if an item of SELECT is ``instant`` and no relation has a column of that name."""
+    if facts is None or not node.args.get("operation_modifiers"):
+        return None
+    if any(relation.find(_INSTANT) for relation in scope.relations):
+        return None
+    value = item.this if isinstance(item, exp.Alias) else item
+    named = [c for c in value.find_all(exp.Column) if [part.name.lower() for part in c.parts] == [_INSTANT]]
+    if not named:
+        return None
+    if named[0] is not value:
+        raise error_at(
+            named[0],
+            "'instant' is a column of its own in SELECT, and no part of an expression",
+            hint="compute with it in a query above: FROM (SELECT CHANGES instant, ...) AS c",
+        )
+    return InstantColumn(0, item.alias_or_name, bound_type(facts.timestamp.type or TIMESTAMP))
+
+
+def placed(
+    column: InstantColumn, position: int, before: InstantColumn | None, item: exp.Expr
+) -> InstantColumn:
+    """Put the column behind so many others; ``before`` is one that has been selected already."""
+    if before is not None:
+        raise error_at(item, "'instant' is selected twice", hint="once is enough")
+    return replace(column, position=position)
