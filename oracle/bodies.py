@@ -75,6 +75,18 @@ def only_row(
     return returned[0][0] if returned else None
 
 
+def every_row(
+    body: typed_nodes.Body, content: Sequence[Sequence[Value]], given: Mapping[str, Sequence[Row]]
+) -> list[tuple[Value, ...]]:
+    """Return all rows: those that tuples return, and those of TERMINATE."""
+    instance, returned = Instance(body, given), []
+    for i, arguments in enumerate(content):
+        if typed_nodes.INWINDOW in instance.tables:
+            instance.tables[typed_nodes.INWINDOW].append(list(arguments))
+        returned += instance.run("INITIALIZE" if i == 0 else "ITERATE", arguments)
+    return [*returned, *(instance.run("TERMINATE") if content else [])]
+
+
 def _ends(
     body: typed_nodes.Body, content: Sequence[Sequence[Value]], given: Mapping[str, Sequence[Row]]
 ) -> tuple[list[tuple[Value, ...]], list[tuple[Value, ...]]]:
@@ -200,10 +212,22 @@ class _Block:
             groups.setdefault(same_key(key), (key, []))[1].append(place)
         if not query.keys and not groups:
             groups[()] = ([], [])
+        if any(aggregate.every for aggregate in query.aggregates):
+            return [({}, row) for row in self._every_row(query, next(iter(groups.values()))[1])]
         return [
             (members[0] if members else {}, [*key, *(self._aggregate(a, members) for a in query.aggregates)])
             for key, members in groups.values()
         ]
+
+    def _every_row(self, query: typed_nodes.Query, places: list[dict[int, Any]]) -> list[list[Value]]:
+        """Return all rows of the one aggregate of the user's that a query calls."""
+        call = query.aggregates[0]
+        assert call.user is not None
+        if call.filter is not None:
+            places = [place for place in places if self.value(call.filter, place) is True]
+        rows = [[self.value(argument, place) for argument in call.arguments] for place in places]
+        returned = every_row(call.user, rows, self._instance.given)
+        return [[row[aggregate.column] for aggregate in query.aggregates] for row in returned]
 
     def _aggregate(self, aggregate: typed_nodes.Aggregation, places: list[dict[int, Any]]) -> Value:
         if aggregate.filter is not None:

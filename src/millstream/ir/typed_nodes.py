@@ -163,6 +163,8 @@ class Aggregation:
     user: Body | None = None
     column: int = 0
     """Column of the row that the user's aggregate returns."""
+    every: bool = False
+    """True if the query has a row for each that the user's aggregate returns, and not one value."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from millstream.analysis.definitions.create_aggregate import analyse_aggregate
 from millstream.analysis.queries.call_nodes import Bodies, Panes
 from millstream.analysis.udas.body_analyzer import NOT_KEPT, AggregateBody, specialise
-from millstream.analysis.udas.body_queries import SeveralRowsError
+from millstream.analysis.udas.body_names import MistakenCallError
 from millstream.catalog import Catalog
 from millstream.errors import AnalysisError, MillstreamError
 from millstream.ir import typed_nodes
@@ -117,7 +117,7 @@ def _version(
         return python_body(entry, entry.definition, arguments)
     form = specialise(entry, arguments, catalog)
     refusal = form.refusal
-    if isinstance(refusal, SeveralRowsError):
+    if isinstance(refusal, MistakenCallError):
         raise AnalysisError(refusal.message, span=refusal.span, hint=refusal.hint)
     return form.get() if refusal is None else refusal.message
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -12,7 +13,15 @@ from sqlglot import exp
 from millstream.analysis.error_collector import CollectingBlock, ErrorCollector, error_at
 from millstream.analysis.types.data_types import from_datatype
 from millstream.analysis.types.type_inference import OpenTypes
-from millstream.analysis.udas.body_names import RETURN, Attempt, BodyNames, Fields, LocalTable
+from millstream.analysis.udas.body_names import (
+    NO_RECURSION,
+    RETURN,
+    Attempt,
+    BodyNames,
+    Fields,
+    LocalTable,
+    MistakenCallError,
+)
 from millstream.analysis.udas.body_statements import BodyStatements
 from millstream.catalog.entries import Aggregate, View
 from millstream.codegen.udas.body_facts import unsupported
@@ -84,6 +93,10 @@ def analyse_body(aggregate: Aggregate, catalog: Catalog) -> Aggregate:
     return closed
 
 
+_CALLERS: ContextVar[tuple[tuple[str, bool], ...]] = ContextVar("callers", default=())
+"""The aggregates whose calls are being made typed, each called by the one before it."""
+
+
 def specialise(aggregate: Aggregate, arguments: Sequence[Type], catalog: Catalog) -> Attempt[Body]:
     """Make the typed form of a body for arguments of some types, once as long as its names mean the same.
 
@@ -96,10 +109,20 @@ def specialise(aggregate: Aggregate, arguments: Sequence[Type], catalog: Catalog
     known = body.forms.get(key)
     if known is not None and known[0] == meanings:
         return known[1]
-    analyzer = _BodyAnalyzer(aggregate, catalog, arguments)
-    analyzer.analyse(lambda: None)
-    analyzer.check_types()
-    form = analyzer.form()
+    own, callers = (aggregate.name.lower(), aggregate.window), _CALLERS.get()
+    if own in callers:
+        chain = ", which calls ".join(f"'{name}'" for name, _ in (*callers[callers.index(own) + 1 :], own))
+        raise MistakenCallError(
+            f"aggregate '{aggregate.name}' calls itself: it calls {chain}", hint=NO_RECURSION
+        )
+    token = _CALLERS.set((*callers, own))
+    try:
+        analyzer = _BodyAnalyzer(aggregate, catalog, arguments)
+        analyzer.analyse(lambda: None)
+        analyzer.check_types()
+        form = analyzer.form()
+    finally:
+        _CALLERS.reset(token)
     body.forms[key] = meanings, form
     return form
 

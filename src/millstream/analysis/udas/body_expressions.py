@@ -20,7 +20,7 @@ from millstream.analysis.types.elaborator import Elaborator, shown
 from millstream.analysis.types.implicit_casts import converted, together
 from millstream.analysis.types.literal_types import path_type
 from millstream.analysis.types.operator_types import check_condition_type
-from millstream.analysis.udas.body_names import is_literal, walk
+from millstream.analysis.udas.body_names import NO_RECURSION, is_literal, walk
 from millstream.catalog.functions import builtin
 from millstream.errors import AnalysisError, did_you_mean
 from millstream.ir import typed_nodes
@@ -203,7 +203,11 @@ class BodyExpressions(Elaborator):
             return function.returns
         own = name.lower() == self.names.aggregate.lower()
         if own and not self.names.window:
-            raise error_at(node, f"aggregate '{name}' calls itself")
+            raise error_at(
+                node,
+                f"aggregate '{name}' calls itself",
+                hint=NO_RECURSION,
+            )
         base = catalog.aggregate(name)
         if base is not None:
             check_arguments(base, node, given)

@@ -22,6 +22,16 @@ if TYPE_CHECKING:
 
 RETURN = "return"
 
+NO_RECURSION = (
+    "a call is compiled into the code of its caller, which would have no end; write each level as an"
+    " aggregate of its own"
+)
+
+
+class MistakenCallError(AnalysisError):
+    """A call in a body that no version could run: of several rows as one value, or of itself."""
+
+
 Fields = tuple[Field, ...]
 T = TypeVar("T")
 

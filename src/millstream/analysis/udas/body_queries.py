@@ -14,11 +14,12 @@ from millstream.analysis.queries.scope import Scope, ScopeRelation
 from millstream.analysis.types.coercion import common_type
 from millstream.analysis.types.implicit_casts import converted
 from millstream.analysis.types.typed_aggregates import built_in, written_arguments
-from millstream.analysis.udas.body_expressions import BodyExpressions, with_outputs
-from millstream.analysis.udas.body_names import RETURN, Attempt, Scans, walk
+from millstream.analysis.udas.body_expressions import BodyExpressions
+from millstream.analysis.udas.body_names import RETURN, Attempt, MistakenCallError, Scans, walk
+from millstream.analysis.udas.united_queries import united_query
 from millstream.catalog.builtin_aggregates import TABLE, builtin_aggregate
 from millstream.catalog.entries import Stream
-from millstream.codegen.udas.body_facts import returns_growing_table
+from millstream.codegen.udas.body_facts import returns_growing_table, returns_one_row
 from millstream.errors import AnalysisError, UnknownNameError, did_you_mean
 from millstream.ir import typed_nodes
 from millstream.ir.typed_nodes import INWINDOW
@@ -44,8 +45,8 @@ Analysed = tuple["Fields | None", Attempt[typed_nodes.Query]]
 """Columns of a query, None where only Spark knows them, and its typed form."""
 
 
-class SeveralRowsError(AnalysisError):
-    """A call of an aggregate that returns several rows where one value is needed."""
+_ONE_VALUE = ("group", "having", "order", "limit", "distinct")
+"""Clauses beside which a call of an aggregate stands for one value."""
 
 
 class BodyQueries:
@@ -62,7 +63,7 @@ class BodyQueries:
         if isinstance(node, exp.SetOperation):
             left, one = self.analyse(node.this, outer)
             right, other = self.analyse(node.expression, outer)
-            return self._united(node, left, right), self.names.attempt(lambda: _union(node, one, other))
+            return self._united(node, left, right), self.names.attempt(lambda: united_query(node, one, other))
         if not isinstance(node, exp.Select):
             raise error_at(node, "this kind of query is not for aggregates")
         return _BodySelect(node, self, outer).analyse()
@@ -286,9 +287,19 @@ class _BodySelect:
                     outputs.append(typed_nodes.Column(scan.number, index, scan.fields[index].type))
                     names.append(scan.fields[index].name)
                 continue
+            row = self._row_of(item)
+            if row:
+                outputs += [self._aggregate(item, column) for column in range(len(row))]
+                names += [field.name for field in row]
+                continue
             outputs.append(values.of(item.unalias()))
             names.append(item.alias_or_name or f"column{len(names)}")
         return outputs, names
+
+    def _row_of(self, item: exp.Expr) -> Fields:
+        """Return the columns of a call that returns rows, if all its rows are taken."""
+        user = self.names.catalog.aggregate(item.name) if isinstance(item, exp.Anonymous) else None
+        return user.returns if user is not None and user.returns_row and self._takes_rows(item) else ()
 
     def _expanded(self, item: exp.Expr) -> list[tuple[str, int, Field]] | None:
         """List the columns of a star with their relations and positions, if all are known."""
@@ -398,7 +409,7 @@ class _BodySelect:
             return self._aggregate(node)
         return None
 
-    def _aggregate(self, node: exp.Expr) -> typed_nodes.Expr:
+    def _aggregate(self, node: exp.Expr, column: int = 0) -> typed_nodes.Expr:
         condition: typed_nodes.Expr | None = None
         call = node
         if isinstance(call, exp.Filter):
@@ -409,7 +420,7 @@ class _BodySelect:
             raise error_at(node, f"this form of '{name}' cannot be used in an aggregate yet")
         written, distinct = written_arguments(call)
         arguments = () if written and written[0].is_star else tuple(map(self._plain.of, written))
-        found = self._user(name, arguments, node)
+        found = self._user(name, arguments, node, column)
         if found is None:
             row = builtin_aggregate(name)
             if row is None or not row.in_bodies:
@@ -425,7 +436,7 @@ class _BodySelect:
         return typed_nodes.GroupColumn(len(self._keys) + self._aggregates.index(found), found.type)
 
     def _user(
-        self, name: str, arguments: tuple[typed_nodes.Expr, ...], node: exp.Expr
+        self, name: str, arguments: tuple[typed_nodes.Expr, ...], node: exp.Expr, column: int
     ) -> typed_nodes.Aggregation | None:
         entry = self.names.catalog.aggregate(name)
         if entry is None:
@@ -434,15 +445,26 @@ class _BodySelect:
             raise error_at(node, f"'{name}' is in Python and cannot be called from an aggregate in ESL yet")
         body = self.names.body_of(entry, [a.type for a in arguments])
         given = tuple(converted(a, p.type) for a, p in zip(arguments, body.parameters, strict=True))
+        returned = body.returns[column].type
+        if self._takes_rows(node) and (len(body.returns) > 1 or not returns_one_row(body)):
+            return typed_nodes.Aggregation(name, given, returned, user=body, column=column, every=True)
         if len(body.returns) > 1:
             raise error_at(node, f"'{name}' returns rows, which an aggregate cannot take from another yet")
         if returns_growing_table(body):
-            raise SeveralRowsError(
+            raise MistakenCallError(
                 f"'{name}' returns several rows, and a call in an aggregate takes one",
                 span=span_of(node),
-                hint=f"select the rows from a table, or let '{name}' return only one",
+                hint="all rows are taken where it is the only aggregate of a plain INSERT INTO ... SELECT",
             )
-        return typed_nodes.Aggregation(name, given, body.returns[0].type, user=body)
+        return typed_nodes.Aggregation(name, given, returned, user=body)
+
+    def _takes_rows(self, call: exp.Expr) -> bool:
+        """Tell whether all rows of a call are taken: it is alone in the SELECT of an INSERT."""
+        is_plain = not any(self.node.args.get(clause) for clause in _ONE_VALUE)
+        distinct = call.find(exp.Distinct) is not None
+        calls = [found for found in self._calls() if not isinstance(found.parent, exp.Filter)]
+        alone = isinstance(self.node.parent, nodes.InsertInto) and len(calls) == 1
+        return alone and is_plain and not distinct
 
 
 def _scan_of(number: int, query: typed_nodes.Query) -> typed_nodes.Scan:
@@ -458,24 +480,3 @@ def _scan_of_table(number: int, node: exp.Expr, fields: Fields | None) -> typed_
             hint="declare them with CREATE TABLE",
         )
     return typed_nodes.Scan(number, node.name.lower(), fields=fields)
-
-
-def _union(
-    node: exp.SetOperation, one: Attempt[typed_nodes.Query], other: Attempt[typed_nodes.Query]
-) -> typed_nodes.Query:
-    arranged = node.args.get("order") or node.args.get("limit")
-    if not isinstance(node, exp.Union) or node.args.get("distinct") or arranged:
-        raise error_at(
-            node,
-            f"{node.key.upper()} in this form cannot be used in an aggregate yet",
-            hint="UNION ALL can; IN, NOT IN and EXISTS do the work of the others",
-        )
-    left, right = one.get(), other.get()
-    types = []
-    for a, b in zip(left.outputs, right.outputs, strict=True):
-        common = common_type(a.type, b.type)
-        assert common is not None, "the types have been checked"
-        types.append(common)
-    first = with_outputs(left, [converted(o, t) for o, t in zip(left.outputs, types, strict=True)])
-    second = with_outputs(right, [converted(o, t) for o, t in zip(right.outputs, types, strict=True)])
-    return replace(first, united=(*first.united, replace(second, united=()), *second.united))

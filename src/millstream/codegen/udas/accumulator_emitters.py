@@ -15,6 +15,8 @@ from millstream.program.failures import ROWS
 from millstream.types import BIGINT, BOOLEAN, DOUBLE, Kind, Type
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from millstream.codegen.udas.body_emitter import BodyEmitter
 
 
@@ -248,6 +250,40 @@ class CalledUda(Accumulator):
             with self._writer.deeper(f"if {self._rows} > 1 or ({self._rows} == 0 and {before} > 1):"):
                 self._body.fail(ROWS)
         return Value(self._name, self._null)
+
+
+class EveryRow(Accumulator):
+    """An aggregate of the user's own of which all rows count, those of every tuple and those of TERMINATE."""
+
+    takes_any_order = False
+
+    def __init__(
+        self,
+        aggregate: typed_nodes.Aggregation,
+        body: BodyEmitter,
+        consume: Callable[[list[Value]], None],
+    ) -> None:
+        super().__init__(aggregate, body)
+        self._consume = consume
+
+    def begin(self) -> None:
+        assert self.aggregate.user is not None
+        self._first = self._writer.name("m")
+        self._writer.line(f"{self._first} = True")
+        self._inner = self._body.called(self.aggregate.user, self._consume)
+        self._inner.clear()
+
+    def take(self, arguments: list[Value]) -> None:
+        with self._writer.deeper(f"if {self._first}:"):
+            self._writer.line(f"{self._first} = False")
+            self._inner.block("INITIALIZE", arguments)
+        with self._writer.deeper("else:"):
+            self._inner.block("ITERATE", arguments)
+
+    def result(self) -> Value:
+        with self._writer.deeper(f"if not {self._first}:"):
+            self._inner.block("TERMINATE", [])
+        return Value("0")
 
 
 def _as(value: KnownValue, wanted: Type) -> typed_nodes.Expr:

@@ -109,6 +109,8 @@ def _adds(statement: typed_nodes.Insert, single: frozenset[str] = frozenset()) -
     rows = 0
     for query in (statement.query, *statement.query.united):
         few = all(scan.table in single for scan in query.scans)
+        if any(aggregate.every for aggregate in query.aggregates):
+            return None
         if not few and not (query.is_grouped and not query.keys):
             return None
         rows += 1

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from millstream.codegen.core.value_emitter import Value, truth
 from millstream.codegen.udas.access_paths import ByHash, access
+from millstream.codegen.udas.accumulator_emitters import EveryRow
 from millstream.codegen.udas.join_loops import Consume, JoinLoops
 from millstream.codegen.udas.local_table_emitter import if_there
 from millstream.codegen.udas.multi_row_table import MultiRowTable
@@ -51,6 +52,9 @@ class QueryEmitter(JoinLoops):
     # ------------------------------------------------------------ aggregates of everything
 
     def _aggregated(self, query: typed_nodes.Query, consume: Consume) -> None:
+        if any(aggregate.every for aggregate in query.aggregates):
+            self._of_every_row(query, consume)
+            return
         values = self._maintained(query)
         if values is None:
             accumulators = [self._body.accumulator(a) for a in query.aggregates]
@@ -65,6 +69,17 @@ class QueryEmitter(JoinLoops):
             self.loops(query, each, any_order=any_order)
             values = [accumulator.result() for accumulator in accumulators]
         self._after_grouping(query, values, consume)
+
+    def _of_every_row(self, query: typed_nodes.Query, consume: Consume) -> None:
+        """Write the rows of the one aggregate of the user's that a query calls."""
+
+        def returned(values: list[Value]) -> None:
+            self._after_grouping(query, [values[a.column] for a in query.aggregates], consume)
+
+        rows = EveryRow(query.aggregates[0], self._body, returned)
+        rows.begin()
+        self.loops(query, rows.add)
+        rows.result()
 
     def _after_grouping(self, query: typed_nodes.Query, values: list[Value], consume: Consume) -> None:
         before, self._body.group = self._body.group, values
