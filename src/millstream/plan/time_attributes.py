@@ -18,7 +18,7 @@ from millstream.plan.relation_variance import ISTREAM, windows_in
 from millstream.quantity import Distance, Duration
 from millstream.syntax import nodes as syntax
 from millstream.types import Kind
-from millstream.windows.window_properties import is_stamped_apart
+from millstream.windows.window_properties import is_stamped_apart, slides
 from millstream.windows.window_spec import NowWindow, RangeWindow
 
 
@@ -61,13 +61,8 @@ def timestamps(node: nodes.Node) -> frozenset[ColumnRef]:
                 # All tuples of an instant have its timestamp.
                 ends |= timestamps(node.input) & {key.expr.column for key in node.group_by}
             return frozenset(ends)
-        case nodes.WindowJoin():
-            kept = [
-                side
-                for side, fills in zip(node.inputs, (("right", "full"), ("left", "full")), strict=True)
-                if node.kind not in fills
-            ]
-            return frozenset(c for side in kept for c in timestamps(side) if c in set(node.schema))
+        case nodes.WindowJoin() | nodes.RelationToStream() | nodes.Windowed():
+            return _instants(node)
         case nodes.WindowSetOperation():
             return frozenset()
         case nodes.PatternMatch():
@@ -77,13 +72,6 @@ def timestamps(node: nodes.Node) -> frozenset[ColumnRef]:
             stamped = [_of_last_tuple(o.expr.tree, last) in names for o in node.outputs]
             columns = [c for c, is_timestamp in zip(node.schema, stamped, strict=True) if is_timestamp]
             return frozenset(c for c in columns if node.schema.count(c) == 1)
-        case nodes.RelationToStream():
-            # Rows have the timestamps of the instants at which they come or go.
-            windows = windows_in(node.input)
-            at_instants = windows and all(isinstance(w, NowWindow) and w.lag is None for w in windows)
-            instant = frozenset(node.schema[-1:]) if node.instant is not None else frozenset()
-            own = timestamps(node.input) if at_instants and node.kind == ISTREAM else frozenset()
-            return own | instant
         case nodes.OverAggregate(calls=(OverCall(emit_every=Duration() | Distance()), *_)):
             return frozenset()  # partial results have the timestamps of their emission
         case nodes.OverAggregate(calls=(OverCall(active_expiration=True),)):
@@ -91,6 +79,22 @@ def timestamps(node: nodes.Node) -> frozenset[ColumnRef]:
         case _:
             schema = set(node.schema)
             return frozenset(c for child in node.inputs for c in timestamps(child) if c in schema)
+
+
+def _instants(node: nodes.WindowJoin | nodes.RelationToStream | nodes.Windowed) -> frozenset[ColumnRef]:
+    """Return the columns with the instant at which a row enters, which is that of a tuple of NOW only."""
+    match node:
+        case nodes.Windowed():
+            is_now = isinstance(node.window, NowWindow) and node.window.lag is None
+            return timestamps(node.input) if is_now else frozenset()
+        case nodes.WindowJoin():
+            filled = ("right", "full"), ("left", "full")
+            kept = [side for side, kinds in zip(node.inputs, filled, strict=True) if node.kind not in kinds]
+            return frozenset(c for side in kept for c in timestamps(side) if c in set(node.schema))
+        case _:
+            instant = frozenset(node.schema[-1:]) if node.instant is not None else frozenset()
+            moves = node.kind == ISTREAM and not any(map(slides, windows_in(node.input)))
+            return instant | (timestamps(node.input) if moves else frozenset())
 
 
 def _of_last_tuple(node: exp.Expr | None, variable: str) -> str | None:

@@ -45,7 +45,7 @@ class Resolver:
         catalog: Catalog,
         source: Source,
         *,
-        on_subquery: Callable[[exp.Query, Scope], Type],
+        on_subquery: Callable[[exp.Query, Scope], Type | Expr],
         on_aggregate: CallHandler | None = None,
         where: str = "here",
         collector: ErrorCollector | None = None,
@@ -66,7 +66,7 @@ class Resolver:
             column=self._type_of_column,
             call=self._type_of_call,
             node=lambda node: None,
-            query=lambda query: on_subquery(query, scope),
+            query=self._type_of_query,
             names=catalog.function_names,
             collector=collector,
         )
@@ -140,7 +140,9 @@ class Resolver:
                 return
         if isinstance(node, exp.Query):
             # It is checked here and left as it is: Spark resolves subqueries from their text.
-            self._on_subquery(node, self.scope)
+            value = self._on_subquery(node, self.scope)
+            if isinstance(value, Expr):
+                yield _whole(node), value
             return
         if is_aggregate_call(node, self.catalog):
             yield from self._aggregate_hole(node)
@@ -178,6 +180,10 @@ class Resolver:
             yield from self._holes(child)
 
     # ------------------------------------------------------------ types
+
+    def _type_of_query(self, node: exp.Query) -> Type:
+        found = self._on_subquery(node, self.scope)
+        return found.type if isinstance(found, Expr) else found
 
     def _type_of_column(self, node: exp.Column) -> Type | None:
         alias = self._alias(node)

@@ -22,8 +22,9 @@ from millstream.analysis.queries.from_clause import (
     tables_of,
     with_window,
 )
-from millstream.analysis.queries.joins.implied_windows import facts_of_rows, implied_windows
+from millstream.analysis.queries.joins.implied_windows import facts_of_rows, implied_beside
 from millstream.analysis.queries.joins.joined_items import equal_columns, facts_of_joined, refuse_whole_table
+from millstream.analysis.queries.joins.subqueries import SubqueryJoins
 from millstream.analysis.queries.lateral.inline_values import inline_values
 from millstream.analysis.queries.lateral.lateral_items import LateralItems, check_windows, is_lateral
 from millstream.analysis.queries.lateral.spark_generators import is_plain, spark_text
@@ -53,7 +54,7 @@ from millstream.analysis.queries.window_clause import (
 )
 from millstream.catalog import Catalog
 from millstream.catalog.entries import Relation, Stream, View
-from millstream.errors import AnalysisError, Source, UnknownNameError, did_you_mean
+from millstream.errors import AnalysisError, Source, Span, UnknownNameError, did_you_mean
 from millstream.syntax import nodes
 from millstream.syntax.spans import span_of
 from millstream.syntax.spark_only_queries import is_plain_spark
@@ -90,6 +91,8 @@ class QueryAnalyser:
         self.outer = outer
         self._subqueries: dict[tuple[int, int], tuple[exp.Query, Scope, Type]] = {}
         """Types of subqueries by node and scope, which are kept so that their identities stay theirs."""
+        self._values: dict[Span | None, Expr] = {}
+        """The columns that stand for queries in expressions, by the places of these."""
         self.mistakes = ErrorCollector()
 
     def elsewhere(self, source: Source) -> QueryAnalyser:
@@ -212,8 +215,14 @@ class QueryAnalyser:
         implied = None
         if self.in_view and pattern is None:
             source, joins = over_all_tuples(node, source, joins, self.catalog)
+        asked: list[JoinClause] = []
         if pattern is None:
-            implied = implied_windows(node, source, joins, scope, self.catalog)
+            if not self.for_spark:
+                found = SubqueryJoins(self, scope)
+                node, asked = found.taken_from(node), found.joins
+                self._values |= found.values
+            implied = implied_beside(node, source, joins, asked, scope, self.catalog)
+        joins = [*joins, *asked]
         if implied is not None and implied.grouped and self.in_view:
             implied = None  # the groups of a view are those of all tuples
         if implied is not None:
@@ -224,17 +233,8 @@ class QueryAnalyser:
             facts = facts_of_rows(facts, implied)
         if isinstance(pattern, nodes.StreamTable | nodes.StreamSubquery):
             return analyse_pattern_query(node, pattern, source, joins, resolver, facts)
-        analyser = SelectAnalyser(
-            node,
-            source,
-            joins,
-            resolver,
-            facts,
-            implied=implied,
-            checked_only=checked_only,
-            current=self.in_view,
-        )
-        select = analyser.analyse()
+        how = {"checked_only": checked_only, "current": self.in_view}
+        select = SelectAnalyser(node, source, joins, resolver, facts, implied=implied, **how).analyse()
         if self.in_view:
             refuse_order_inside(select)
         return select
@@ -245,14 +245,14 @@ class QueryAnalyser:
         items: list[FromItem] = []
         joins: list[JoinClause] = []
         with self.mistakes.collected():
-            items.append(self._from_item(clause.this, scope))
+            items.append(self.from_item(clause.this, scope))
         lateral = LateralItems(self, scope, beside_window=any(t.args.get("window") for t in tables_of(node)))
         failed = not items
         for join in (*joins_of(node, clause), *(node.args.get("laterals") or ())):
             before = self.mistakes.count
             with self.mistakes.collected():
                 if failed:
-                    self._from_item(join if isinstance(join, exp.Lateral) else join.this, scope)
+                    self.from_item(join if isinstance(join, exp.Lateral) else join.this, scope)
                 elif isinstance(join, exp.Lateral):
                     joins += lateral.joined(join)
                 elif is_lateral(join.this):
@@ -283,8 +283,19 @@ class QueryAnalyser:
         """Return a resolver of names, which also knows queries in expressions."""
         return Resolver(scope, self.catalog, self.source, on_subquery=self._subquery, collector=self.mistakes)
 
-    def _subquery(self, node: exp.Query, scope: Scope) -> Type:
-        """Return the type of a query inside an expression, which is analysed once."""
+    def inner(self, node: exp.Expr) -> Query:
+        """Analyse a query that is read as a relation of its own."""
+        return QueryAnalyser(self.catalog, self.source, self.named, in_view=self.in_view).query(node)
+
+    def reads_changing(self, node: exp.Expr) -> bool:
+        """Tell whether a query reads streams or views."""
+        return self._reads(node, Stream, View)
+
+    def _subquery(self, node: exp.Query, scope: Scope) -> Type | Expr:
+        """Return the type of a query inside an expression, which is analysed once, or what stands for it."""
+        value = self._values.get(span_of(node.unnest()))
+        if value is not None:
+            return value
         key = id(node.unnest()), id(scope)
         if key not in self._subqueries:
             self._subqueries[key] = node, scope, self._subquery_type(node, scope)
@@ -323,7 +334,8 @@ class QueryAnalyser:
 
     # ------------------------------------------------------------ FROM
 
-    def _from_item(self, node: exp.Expr, scope: Scope) -> FromItem:
+    def from_item(self, node: exp.Expr, scope: Scope) -> FromItem:
+        """Resolve an item of FROM, and enter it into a scope."""
         if isinstance(node, exp.Subquery):
             return self._from_query(node, scope)
         if isinstance(node, exp.Values):
@@ -404,7 +416,7 @@ class QueryAnalyser:
     def join(self, join: exp.Join, scope: Scope) -> JoinClause:
         kind = join_kind(join)
         before = list(scope.relations)
-        item = self._from_item(join.this, scope)
+        item = self.from_item(join.this, scope)
         using = join.args.get("using")
         conditions: tuple[Expr, ...] = ()
         if using:

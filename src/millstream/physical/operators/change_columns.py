@@ -71,20 +71,27 @@ def beside_ticks(
 
 
 def slotted(
-    sides: Sequence[VaryingRelation], slots: JoinSlots, equal: Sequence[EqualColumns], *, apart: bool = False
+    sides: Sequence[VaryingRelation],
+    slots: JoinSlots,
+    equal: Sequence[EqualColumns],
+    *,
+    apart: bool = False,
+    asked: Sequence[Expr] = (),
 ) -> tuple[Flow, dict[str, Expr], list[Expr]]:
     """Both sides of a join as one flow, and what tells their keys apart.
 
-    What is NULL equals nothing: rows without a key that must be kept ``apart`` get keys of their own.
+    What is NULL equals nothing: rows without a key that must be kept ``apart`` get keys of their own, and so
+    do rows of the left side for which the conditions ``asked`` of them do not hold.
     """
+    apart = apart and bool(equal or asked)
     keys = [Field(f"k{i}", one.type) for i, one in enumerate(equal)]
     outputs = []
     for number, columns in enumerate([[one.left for one in equal], [one.right for one in equal]]):
         own = [*slots.outputs(number), *(Output(f"k{i}", of_column(c)) for i, c in enumerate(columns))]
-        if apart and equal:
-            own.append(Output("absent", _absent(columns, number + 1)))
+        if apart:
+            own.append(Output("absent", _absent(columns, number + 1, () if number else asked)))
         outputs.append(own)
-    if apart and equal:
+    if apart:
         keys.append(Field("absent", TINYINT))
     flow = _united(sides, outputs, [*slots.fields, *keys])
     return flow, _shipped(sides, slots.fields), [ex.column(key.name, key.type) for key in keys]
@@ -148,11 +155,15 @@ def in_order(one: FlowInput) -> FlowInput:
     return one.set_hidden(*sorting_columns(keys), drops=tuple(MARKS))
 
 
-def _absent(columns: Sequence[ColumnRef], number: int) -> Expr:
+def _absent(columns: Sequence[ColumnRef], number: int, asked: Sequence[Expr]) -> Expr:
     """A number of its own for rows of a side that have no key, and 0 for all others."""
+    reasons: list[tuple[str | ColumnRef, ...]] = [(ref, " IS NULL") for ref in columns]
+    reasons += [("NOT coalesce(", *condition.parts, ", false)") for condition in asked]
+    if not reasons:
+        return Expr(("CAST(0 AS TINYINT)",), TINYINT)
     parts: list[str | ColumnRef] = ["CAST(IF("]
-    for i, ref in enumerate(columns):
-        parts += [*([" OR "] if i else []), ref, " IS NULL"]
+    for i, reason in enumerate(reasons):
+        parts += [*([" OR "] if i else []), *reason]
     return Expr((*parts, f", {number}, 0) AS TINYINT)"), TINYINT)
 
 

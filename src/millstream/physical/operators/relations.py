@@ -370,10 +370,12 @@ class RelationStages:
     def _matched(self, node: nodes.WindowJoin, *, last: bool) -> VaryingRelation:
         """A semi or anti join that asks nothing of pairs makes none."""
         conditions = join_conditions(node.conditions, node.left, node.right)
-        left = nodes.filtered(node.left, conditions.left)
+        # An anti join keeps the rows for which a condition on them does not hold.
+        before, asked = ((), conditions.left) if node.kind == "anti" else (conditions.left, ())
+        left = nodes.filtered(node.left, before)
         sides = [self._relation(left), self._relation(nodes.filtered(node.right, conditions.with_keys[1]))]
         slots = JoinSlots.of(self._wanted(node.left.schema), [])
-        flow, shipped, keys = slotted(sides, slots, conditions.equal, apart=True)
+        flow, shipped, keys = slotted(sides, slots, conditions.equal, apart=True, asked=asked)
         names = tuple(slots.left.values())
         lasting = grows(node.left), grows(node.right)
         spec = SemiAntiJoinSpec(
@@ -487,8 +489,6 @@ def _stamp_type(flow: Flow) -> Type:
 def _asked_of_pairs(node: nodes.WindowJoin) -> bool:
     """Whether a semi or anti join asks more of pairs than that columns are equal.
 
-    What a semi join asks of one side alone can be asked before it. An anti join keeps rows of its left side
-    for which such a condition does not hold.
+    What concerns one side alone is asked of its rows.
     """
-    conditions = join_conditions(node.conditions, node.left, node.right)
-    return (node.kind == "anti" and bool(conditions.left)) or bool(conditions.rest)
+    return bool(join_conditions(node.conditions, node.left, node.right).rest)

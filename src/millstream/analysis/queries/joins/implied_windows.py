@@ -58,6 +58,34 @@ class Implied:
     """Whether the rows of each instant are grouped."""
 
 
+def implied_beside(
+    node: exp.Select,
+    source: FromItem,
+    joins: Sequence[JoinClause],
+    asked: Sequence[JoinClause],
+    scope: Scope,
+    catalog: Catalog,
+) -> Implied | None:
+    """Return the implied windows of FROM beside the joins for queries in expressions, which are added.
+
+    A tuple of a stream without a window asks these at its own instant.
+    """
+    inner = [join.item for join in asked if facts_of(join.item) is not None]
+    together = [*_streams(source, joins), *inner]
+    if not inner or any(window_of(item) is None and not reads_relation(item, together) for item in inner):
+        return implied_windows(node, source, [*joins, *asked], scope, catalog)
+    implied = implied_windows(node, source, joins, scope, catalog)
+    streams = _streams(source, joins)
+    if implied is None and len(streams) == 1 and _is_bare(streams):
+        changed = _with_windows(source, joins, {streams[0].alias: NowWindow()})
+        implied = Implied(*changed, _instants(streams))
+    if implied is None:
+        return None
+    if not all(isinstance(window_of(item), NowWindow) for item in _streams(implied.source, implied.joins)):
+        raise error_at(node, "a query over windows in an expression beside a join of streams", hint=APART)
+    return replace(implied, joins=(*implied.joins, *asked))
+
+
 def implied_windows(
     node: exp.Select, source: FromItem, joins: Sequence[JoinClause], scope: Scope, catalog: Catalog
 ) -> Implied | None:

@@ -13,7 +13,7 @@ from millstream.analysis.queries.output_order import common_order
 from millstream.analysis.queries.relation_kind import reads_relation, window_of
 from millstream.analysis.queries.resolved_expression import Expr
 from millstream.analysis.queries.resolved_query import FromItem
-from millstream.analysis.queries.scope import Scope, ScopeRelation
+from millstream.analysis.queries.scope import UNNAMED, Scope, ScopeRelation
 from millstream.analysis.queries.window_clause import StreamFacts
 from millstream.errors import AnalysisError
 from millstream.syntax.spans import span_of
@@ -32,7 +32,7 @@ def facts_of_joined(items: list[FromItem], node: exp.Select) -> StreamFacts | No
                 continue
             if window is None:
                 raise AnalysisError(
-                    f"'{item.alias}' is joined with another stream and needs a window",
+                    f"{_shown(item)} is joined with another stream and needs a window",
                     span=item.span or span_of(node),
                     hint=f"without one all of it would have to be kept: {with_bracket(item)}"
                     f"{bounds_hint(streams)}",
@@ -78,3 +78,7 @@ def refuse_whole_table(join: exp.Join, kind: str, before: list[ScopeRelation], r
                 f"a {kind.upper()} join would keep rows of the table that no tuple has met yet",
                 hint="only the stream can be the side that is kept whole",
             )
+
+
+def _shown(item: FromItem) -> str:
+    return "a query in an expression" if item.alias.startswith(f"{UNNAMED}_") else f"'{item.alias}'"
