@@ -7,6 +7,7 @@ written and read back are drawn too. A few of them run on Spark.
 from __future__ import annotations
 
 import random
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
 
@@ -272,6 +273,66 @@ ROWS_THAT_SLIDE = (
     "SELECT CHANGES k, v FROM a [ROWS 2 SLIDE 2] UNION ALL SELECT k, v FROM b [RANGE 5 SLIDE 2]",
     "SELECT k, v FROM a [ROWS 2 SLIDE 2] EXCEPT SELECT k, count(*) AS n FROM b [RANGE 5] GROUP BY k",
 )
+
+
+ALONG = (
+    "SELECT CHANGES a.k, b.v FROM a [RANGE 3 WATTR v] JOIN b [RANGE 3] ON a.k = b.k",
+    "SELECT CHANGES DISTINCT k FROM a [RANGE 4 SLIDE 2 WATTR v]",
+    "SELECT k, v FROM a [RANGE 1 WATTR v] EXCEPT SELECT k, w FROM b [RANGE 2 WATTR w]",
+    "SELECT CHANGES count(*), sum(w) FROM b [RANGE 2 WATTR w]",
+    "SELECT DISTINCT k FROM a [LANDMARK START AT 1 END AT 3 WATTR v]",
+    "SELECT DSTREAM k, v FROM a [RANGE 3 WATTR v] WHERE k = 1",
+    "SELECT CHANGES k, v FROM (SELECT k, v, t FROM a WHERE v > 0) [RANGE 3 WATTR v]",
+)
+PROMISING = (
+    StreamDeclaration("a", "k INT, v INT, t INT", "ORDER BY t", "SLACK 2 SLACK 1 ON v"),
+    StreamDeclaration("b", "k INT, v INT, w INT, t INT", "ORDER BY t", "SLACK 2 SLACK 2 ON w"),
+)
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("query", ALONG)
+def test_windows_along_another_attribute(query: str, seed: int) -> None:
+    chance = random.Random(seed)
+    given = {"a": rising(chance, "kvt"), "b": rising(chance, "kvwt")}
+    case = Case(PROMISING, (), (query,), given)
+    compare(case, planned(case.script), chance)
+
+
+def rising(chance: random.Random, names: str) -> Arrivals:
+    """Attributes that rise as the timestamp does, almost."""
+    rows = []
+    for i in range(20):
+        values = {"k": chance.choice([1, 1, 2, None]), "t": max(i // 2 - chance.randint(0, 2), 0)}
+        values |= {name: chance.choice([i // 3, i // 3 + 1, max(i // 3 - 1, 0), None]) for name in "vw"}
+        rows.append(Row({name: values[name] for name in names}))
+    return Arrivals([rows])
+
+
+OF_A_DAY = (
+    "SELECT CHANGES a.k, b.v FROM a [LANDMARK START AT '9:30'] JOIN b [RANGE 3 HOURS] ON a.k = b.k",
+    "SELECT CHANGES DISTINCT k FROM a [LANDMARK START AT '9:30' END AT '16:00']",
+    "SELECT k, v FROM a [LANDMARK END AT '16:00'] WHERE v > 1 EXCEPT SELECT k, v FROM b [ROWS 2]",
+    "SELECT CHANGES count(*), sum(v) FROM a [LANDMARK START AT '9:30'] WHERE v > 1",
+    "SELECT a.k, b.v FROM a [LANDMARK START AT '9:30'] JOIN b [NOW] ON a.k = b.k",
+)
+
+
+@pytest.mark.parametrize("query", OF_A_DAY)
+def test_landmarks_by_time_of_day(query: str) -> None:
+    streams = tuple(
+        StreamDeclaration(name, "k INT, v INT, t TIMESTAMP", "ORDER BY t", "SLACK 2 HOURS") for name in "ab"
+    )
+    five = datetime(2026, 1, 1, 5, tzinfo=UTC)
+    for seed in range(2):
+        chance = random.Random(seed)
+        given = {}
+        for name in "ab":
+            times = [five + timedelta(minutes=90 * max(i - chance.randint(0, 2), 0)) for i in range(20)]
+            rows = [Row({"k": chance.choice([1, 2]), "v": chance.randint(0, 3), "t": t}) for t in times]
+            given[name] = Arrivals([rows])
+        case = Case(streams, (), (query,), given)
+        compare(case, planned(case.script), chance)
 
 
 SCALARS = (

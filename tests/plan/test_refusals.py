@@ -55,8 +55,8 @@ def test_maintained_relations(query, reason):
 @pytest.mark.parametrize(
     ("window", "why"),
     [
-        ("[LANDMARK START AT '09:00:00']", "whose bound is a time of day"),
-        ("[RANGE 4 SECONDS WATTR u]", "which is not measured by the timestamp"),
+        ("[LANDMARK START AT '09:00:00' SLIDE 5 SECONDS]", "SLIDE 5 SECONDS"),
+        ("[RANGE 4 ROWS SLIDE 1 ROW WATTR row_num]", "BY ARRIVAL"),
     ],
 )
 def test_windows_are_refused_in_the_same_words_alone_and_in_joins(join, window, why):

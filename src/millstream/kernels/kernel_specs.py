@@ -194,6 +194,15 @@ class GroupsSpec:
 
 
 @dataclass(frozen=True)
+class BoundsOfDaySpec:
+    """Tuples from ``start`` on and before ``end``, of which some are times on the day of the first tuple."""
+
+    start: int | None
+    end: int | None
+    of_day: tuple[bool, bool]
+
+
+@dataclass(frozen=True)
 class ScalarRowSpec:
     """The row of aggregates without GROUP BY, there from ``first`` on, or from the first change."""
 
@@ -235,6 +244,7 @@ KernelSpec = (
     | ChangelogSpec
     | RowChangelogSpec
     | SampledChangelogSpec
+    | BoundsOfDaySpec
     | ScalarRowSpec
     | BegunChangelogSpec
     | RStreamSpec

@@ -30,6 +30,7 @@ _BY_FIELDS: dict[type, str] = {
     kernel_specs.ChangelogSpec: "relational.changelog.Changelog",
     kernel_specs.RowChangelogSpec: "relational.changelog.RowChangelog",
     kernel_specs.SampledChangelogSpec: "relational.sampled_changelog.SampledChangelog",
+    kernel_specs.BoundsOfDaySpec: "relational.bounds_of_day.BoundsOfDay",
     kernel_specs.ScalarRowSpec: "relational.scalar_row.ScalarRow",
     kernel_specs.BegunChangelogSpec: "relational.begun_changelog.BegunChangelog",
     kernel_specs.RStreamSpec: "relational.rstream.RStream",

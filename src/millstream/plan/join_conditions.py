@@ -11,8 +11,9 @@ from millstream.analysis.types.coercion import common_type
 from millstream.plan import nodes
 from millstream.plan.relation_variance import ISTREAM, maintained
 from millstream.plan.rules.push_filter_below_window import is_askable_below
+from millstream.plan.time_attributes import attribute_beside_time
 from millstream.types import BOOLEAN, Type
-from millstream.windows.window_properties import is_of_time, slides
+from millstream.windows.window_properties import is_contextual, is_of_time, slides
 from millstream.windows.window_spec import LandmarkWindow
 
 
@@ -159,7 +160,8 @@ def _fits(side: nodes.Node) -> bool:
     """Return whether tuples enter a side one by one and leave it in the order of their entry."""
     if not isinstance(side, nodes.Windowed):
         return False
-    return is_of_time(side.window) and not slides(side.window)
+    is_plain = not is_contextual(side.window) and attribute_beside_time(side) is None
+    return is_plain and is_of_time(side.window) and not slides(side.window)
 
 
 def _side(side: nodes.Node, conditions: Iterable[Expr]) -> JoinSide:

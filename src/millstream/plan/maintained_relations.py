@@ -12,7 +12,7 @@ from dataclasses import replace
 from millstream.analysis.queries.resolved_expression import ColumnRef, Expr
 from millstream.plan import nodes
 from millstream.plan.join_conditions import bounds
-from millstream.plan.relation_variance import maintained, varies
+from millstream.plan.relation_variance import VIEW, maintained, varies
 from millstream.plan.time_attributes import attribute_beside_time
 from millstream.types import Kind
 from millstream.windows.window_properties import (
@@ -47,6 +47,11 @@ def of_tuples(node: nodes.Node) -> nodes.Windowed | None:
             return None
 
 
+def takes_tuples_as_they_come(windowed: nodes.Windowed) -> bool:
+    """Return whether the timestamp of a tuple, and no other tuple, tells its lifetime in a window."""
+    return not is_contextual(windowed.window) and attribute_beside_time(windowed) is None
+
+
 def tuples_of(node: nodes.Node) -> nodes.Node:
     """Return the same operators on tuples, without the window of time below them."""
     if isinstance(node, nodes.Windowed) and node.streaming:
@@ -70,7 +75,7 @@ def is_in_order(node: nodes.Node) -> bool:
 def bounded(node: nodes.Node) -> nodes.Node:
     """Replace the bounds of landmark windows by conditions on their tuples."""
     if isinstance(node, nodes.Windowed):
-        conditions = tuple(bounds(node))
+        conditions = () if is_contextual(node.window) else tuple(bounds(node))
         return replace(node, input=nodes.filtered(node.input, conditions)) if conditions else node
     return node.map_inputs(bounded) if varies(node) else node
 
@@ -105,47 +110,63 @@ def expressions(node: nodes.Node) -> Iterator[Expr]:
 # ---------------------------------------------------------------- refusals
 
 
-def why_not_maintained(node: nodes.RelationToStream) -> str | None:
+Reason = tuple[str, str | None, str | None]
+"""A part that cannot be maintained, the reason if there is one, and a remedy."""
+
+
+def why_not_maintained(node: nodes.RelationToStream) -> Reason | None:
     """Describe the first part that cannot be maintained, or return None."""
     windowed = [n for n in maintained(node.input) if isinstance(n, nodes.Windowed)]
     reasons = [*map(_window, windowed), *map(_operator, maintained(node.input))]
     reasons.append(_bounds(node.input, windowed))
+    if node.kind == VIEW:
+        reasons += map(_in_view, windowed)
     return next(filter(None, reasons), None)
 
 
-def _window(side: nodes.Windowed) -> str | None:
+def _window(side: nodes.Windowed) -> Reason | None:
     window = side.window
     name = f"a maintained relation over the window {window}"
-    if window.emit_every is not None or not window.has_state:
-        return name
+    if window.emit_every is not None:
+        return name, "it has no reports that could be emitted early", "leave EMIT EVERY out, or write SLIDE"
+    if not window.has_state:
+        return name, None, None
     if isinstance(window, RangeWindow) and (window.lag is not None or window.emit_empty or window.stamp_last):
-        return f"{name} with LAG, STAMP LAST or EMIT EMPTY"
+        return f"{name} with LAG, STAMP LAST or EMIT EMPTY", None, None
     if isinstance(window, RowWindow):
-        return f"{name}, which counts arrivals," if counts_arrivals(window) else None
-    if attribute_beside_time(side) is not None:
-        return f"{name}, which is not measured by the timestamp,"
-    if is_contextual(window):
-        return f"{name}, whose bound is a time of day,"
+        why = "arrivals are not in the order of time, so it has no content at an instant"
+        return (name, why, "count in the order of time: [ROWS n]") if counts_arrivals(window) else None
+    if is_contextual(window) and slides(window):
+        why = "when it begins to slide depends on the first tuple"
+        return name, why, "leave SLIDE out, or write dates with the times"
     if has_bounds(window) and window.attribute is None:
-        return f"{name} on a timestamp that is no column"
+        return f"{name} on a timestamp that is no column", None, None
     if slides(window) and side.edge.type.kind in (Kind.FLOAT, Kind.DOUBLE):
-        return f"{name}, which slides along doubles,"
+        why = "instants of slides are whole numbers of steps, and doubles are not"
+        return name, why, "order the stream by a decimal or by a whole number"
     return None
 
 
-def _operator(node: nodes.Node) -> str | None:
-    match node:
-        case nodes.Windowed():
-            if any(not column.type.is_known for column in node.schema):
-                return f"a maintained relation over '{node.alias}', whose columns only Spark knows,"
+def _in_view(side: nodes.Windowed) -> Reason | None:
+    """Refuse a view along an attribute: it is at the instant of the newest timestamp."""
+    if not is_of_time(side.window) or attribute_beside_time(side) is None:
+        return None
+    why = "a view is at an instant of the timestamp, and the window has instants of another attribute"
+    return f"a view of the window {side.window}", why, "make a stream of it: SELECT CHANGES ..."
+
+
+def _operator(node: nodes.Node) -> Reason | None:
+    if isinstance(node, nodes.Windowed) and any(not column.type.is_known for column in node.schema):
+        return f"a maintained relation over '{node.alias}', whose columns only Spark knows,", None, None
     return None
 
 
-def _bounds(node: nodes.Node, windowed: Sequence[nodes.Windowed]) -> str | None:
+def _bounds(node: nodes.Node, windowed: Sequence[nodes.Windowed]) -> Reason | None:
     """Refuse bounds of a window that is observed at every instant: it has none."""
     columns = mentioned(node)
     for side in windowed:
         for bound in side.bounds:
             if bound in columns:
-                return f"'{bound.name}' of the window {side.window} in a query without a row for each window"
+                what = f"'{bound.name}' of the window {side.window} in a query without a row for each window"
+                return what, None, None
     return None

@@ -82,7 +82,7 @@ def why_not(plan: nodes.Node) -> Refusal | None:
                 reason = (_maintained_aggregate if varies(node) else _window_aggregate)(node) or _input(node)
             case nodes.RelationToStream():
                 what = why_not_maintained(node)
-                reason = _rows(node) if what is None else Refusal(what)
+                reason = _rows(node) if what is None else Refusal(*what)
             case nodes.PatternMatch():
                 reason = _pattern(node) or _input(node)
             case nodes.WindowRows():

@@ -5,12 +5,14 @@ from __future__ import annotations
 import sys
 
 from millstream.analysis.types.instants import MICROSECONDS_PER_DAY
+from millstream.kernels.kernel_specs import BoundsOfDaySpec
 from millstream.kernels.relational.lifetimes import Lifetime, RowLifetime, SlideInstants
 from millstream.physical.operators.window_assigners import AssignerPlanner
 from millstream.physical.promise_units import units
 from millstream.plan import nodes
 from millstream.quantity import Quantity
 from millstream.types import Kind, Type
+from millstream.windows.window_properties import is_time_of_day
 from millstream.windows.window_spec import LandmarkWindow, NowWindow, RangeWindow, RowWindow
 
 _FIRST_DAY = -62_135_596_800_000_000
@@ -30,6 +32,16 @@ def lifetime_of(side: nodes.Windowed, zone: str) -> Lifetime:
         case LandmarkWindow():
             return Lifetime(None, slides)
     raise AssertionError(f"{side.window} has passed the list of what can be maintained")
+
+
+def bounds_of_day(side: nodes.Windowed, zone: str) -> BoundsOfDaySpec:
+    """Return the bounds of a landmark window, of which some are times of day."""
+    window = side.window
+    assert isinstance(window, LandmarkWindow)
+    planner = AssignerPlanner(_type(side), zone)
+    start, end = None if window.start is None else int(planner.instant(window.start)), planner.end(window)
+    of_day = is_time_of_day(window.start), is_time_of_day(window.end)
+    return BoundsOfDaySpec(start, None if end is None else int(end), of_day)
 
 
 def row_lifetime(window: RowWindow) -> RowLifetime:

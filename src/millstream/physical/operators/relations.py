@@ -19,6 +19,7 @@ from millstream.kernels.kernel_specs import (
     GroupsSpec,
     KernelSpec,
     ReorderSpec,
+    RetimeSpec,
     RowChangelogSpec,
     RStreamSpec,
     SampledChangelogSpec,
@@ -53,13 +54,27 @@ from millstream.physical.operators.change_columns import (
     told_changes,
 )
 from millstream.physical.operators.join_slots import JoinSlots, joined_columns
-from millstream.physical.operators.lifetimes import first_instant, lifetime_of, row_lifetime, slide_instants
+from millstream.physical.operators.lifetimes import (
+    bounds_of_day,
+    first_instant,
+    lifetime_of,
+    row_lifetime,
+    slide_instants,
+)
 from millstream.physical.operators.udas import collected, returned_columns
-from millstream.physical.operators.window import plan_calls
+from millstream.physical.operators.window import ALONG, plan_calls
 from millstream.physical.stage_builder import StageBuilder, StageDraft
 from millstream.plan import nodes
 from millstream.plan.join_conditions import equal_columns, join_conditions
-from millstream.plan.maintained_relations import bounded, is_in_order, mentioned, merged, of_tuples, tuples_of
+from millstream.plan.maintained_relations import (
+    bounded,
+    is_in_order,
+    mentioned,
+    merged,
+    of_tuples,
+    takes_tuples_as_they_come,
+    tuples_of,
+)
 from millstream.plan.relation_variance import (
     CHANGES,
     DSTREAM,
@@ -71,9 +86,10 @@ from millstream.plan.relation_variance import (
     maintained,
     runs_dry,
 )
+from millstream.plan.time_attributes import attribute_beside_time
 from millstream.plan.update_patterns import grows
 from millstream.types import BIGINT, BOOLEAN, TINYINT, Field, Type, bound_type
-from millstream.windows.window_properties import slides
+from millstream.windows.window_properties import is_contextual, slides
 from millstream.windows.window_spec import RowWindow, Window
 
 
@@ -143,14 +159,8 @@ class RelationStages:
     def _relation(self, node: nodes.Node, *, last: bool = False) -> VaryingRelation:
         """A node's rows as they vary. The ``last`` stage gives what the result is asked for."""
         windowed = of_tuples(node)
-        if windowed is not None:
-            flow = self.lower(tuples_of(node))
-            relation = VaryingRelation(flow, node.schema, lifetime_of(windowed, self.stages.zone))
-            if self._ticking and not slides(windowed.window):
-                used = tuple(c for c in node.schema if c in self._mentioned or c not in windowed.schema)
-                return self._sampled(replace(relation, schema=used), windowed.window)
-            as_it_is = not last or (self.root.kind == ISTREAM and not self.slides)
-            return relation if as_it_is else self._changes([relation], node.schema, last=last)
+        if windowed is not None and (node is windowed or takes_tuples_as_they_come(windowed)):
+            return self._of_time(node, windowed, last=last)
         node = merged(node)
         match node:
             case nodes.Windowed():
@@ -184,6 +194,38 @@ class RelationStages:
             case nodes.WindowAggregate():
                 return self._groups(node, last=last)
         raise AssertionError(f"{type(node).__name__} has passed the list of what can be maintained")
+
+    def _of_time(self, node: nodes.Node, windowed: nodes.Windowed, *, last: bool) -> VaryingRelation:
+        """A window of time, and what is computed from its tuples."""
+        stay = lifetime_of(windowed, self.stages.zone)
+        if takes_tuples_as_they_come(windowed):
+            relation = VaryingRelation(self.lower(tuples_of(node)), node.schema, stay)
+        else:
+            relation = replace(self._placed(windowed), stay=stay)
+        if self._ticking and not slides(windowed.window):
+            used = [c for c in relation.schema if c in self._mentioned or c not in windowed.schema]
+            return self._sampled(replace(relation, schema=tuple(used)), windowed.window)
+        as_it_is = not last or (self.root.kind == ISTREAM and not self.slides)
+        return relation if as_it_is else self._changes([relation], relation.schema, last=last)
+
+    def _placed(self, node: nodes.Windowed) -> VaryingRelation:
+        """Tuples of a window with its attribute as their time, and between its times of day."""
+        column = attribute_beside_time(node)
+        flow = replace(self.lower(node), window=None)
+        refs = tuple(c for c in node.input.schema if c in self._mentioned)
+        draft = StageDraft(self.stages.shipped(flow, refs), marked=True)
+        kernels: list[KernelSpec] = []
+        if column is not None:
+            flow = flow.map(lambda one: one.where([ex.has_place(Expr((column,), one.type_of(column)))]))
+            if flow.first.axis is None:
+                draft.arguments = {ALONG: of_column(column)}
+                kernels = [ReorderSpec(), RetimeSpec(ALONG)]
+                draft.time = flow.first.type_of(column)
+        if is_contextual(node.window):
+            kernels += [ReorderSpec(), bounds_of_day(node, self.stages.zone)]
+        draft.kernels, draft.spread = kernels, not kernels
+        made = named(self.stages.build(flow, draft), [(ref, f"c{i}") for i, ref in enumerate(refs)])
+        return VaryingRelation(Flow((FlowInput(made, marked=True, staged=True),)), refs)
 
     def _of_rows(self, node: nodes.Windowed, refs: Sequence[ColumnRef]) -> VaryingRelation:
         """A window of rows: who leaves is known when others come."""

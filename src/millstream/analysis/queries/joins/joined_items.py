@@ -7,7 +7,12 @@ from dataclasses import replace
 from sqlglot import exp
 
 from millstream.analysis.error_collector import error_at
-from millstream.analysis.queries.from_clause import facts_of, refuse_tables_beside_streams, with_bracket
+from millstream.analysis.queries.from_clause import (
+    columns_of,
+    facts_of,
+    refuse_tables_beside_streams,
+    with_bracket,
+)
 from millstream.analysis.queries.joins.implied_windows import bounds_hint
 from millstream.analysis.queries.output_order import common_order
 from millstream.analysis.queries.relation_kind import reads_relation, window_of
@@ -15,8 +20,10 @@ from millstream.analysis.queries.resolved_expression import Expr
 from millstream.analysis.queries.resolved_query import FromItem
 from millstream.analysis.queries.scope import UNNAMED, Scope, ScopeRelation
 from millstream.analysis.queries.window_clause import StreamFacts
+from millstream.catalog.entries import Timestamp, TimestampKind
 from millstream.errors import AnalysisError
 from millstream.syntax.spans import span_of
+from millstream.windows.window_properties import is_of_time
 
 
 def facts_of_joined(items: list[FromItem], node: exp.Select) -> StreamFacts | None:
@@ -43,12 +50,27 @@ def facts_of_joined(items: list[FromItem], node: exp.Select) -> StreamFacts | No
                     span=item.span,
                     hint="it has no content at an instant; use RANGE, ROWS, LANDMARK, NOW or UNBOUNDED",
                 )
-    facts = [f for f in map(facts_of, streams) if f is not None]
+    facts = [f for f in map(_facts_of_content, streams) if f is not None]
     if len(facts) == 1:
         return facts[0]
     type_ = common_order(facts, streams[-1].span or span_of(node), maintained=True)
     timestamp = replace(facts[0].timestamp, type=type_)
     return StreamFacts(timestamp, frozenset(), all(f.bounded for f in facts), facts[0].stored)
+
+
+def _facts_of_content(item: FromItem) -> StreamFacts | None:
+    """Return the facts about an item; a window along another attribute has that as its time."""
+    facts, window = facts_of(item), window_of(item)
+    if facts is None or window is None or window.attribute is None or not is_of_time(window):
+        return facts
+    name = window.attribute.lower()
+    if name == (facts.timestamp.column or "").lower():
+        return facts
+    column = next((field for field in columns_of(item) or () if field.name.lower() == name), None)
+    if column is None:
+        return facts
+    timestamp = Timestamp(TimestampKind.EXTERNAL, column.name, column.type)
+    return replace(facts, timestamp=timestamp, promised=frozenset({column.name.lower()}))
 
 
 def equal_columns(
