@@ -19,10 +19,7 @@ from millstream.kernels.kernel_specs import (
     GroupsSpec,
     KernelSpec,
     ReorderSpec,
-    RetimeSpec,
-    RowChangelogSpec,
     RStreamSpec,
-    SampledChangelogSpec,
     ScalarRowSpec,
     SetOperationsSpec,
 )
@@ -39,7 +36,7 @@ from millstream.kernels.specs import (
 from millstream.physical import expressions as ex
 from millstream.physical.flow import Flow, FlowInput, named
 from millstream.physical.flow import merged as merged_inputs
-from millstream.physical.node import Choice, Column, Role
+from millstream.physical.node import Column, Role
 from millstream.physical.nodes import Lookup
 from millstream.physical.operators.change_columns import (
     CHANGE,
@@ -55,25 +52,20 @@ from millstream.physical.operators.change_columns import (
 )
 from millstream.physical.operators.join_slots import JoinSlots, joined_columns
 from millstream.physical.operators.lifetimes import (
-    bounds_of_day,
     first_instant,
-    lifetime_of,
-    row_lifetime,
-    slide_instants,
 )
 from millstream.physical.operators.udas import collected, returned_columns
-from millstream.physical.operators.window import ALONG, plan_calls
+from millstream.physical.operators.window import plan_calls
+from millstream.physical.operators.window_contents import WindowContents, stamp_type
 from millstream.physical.stage_builder import StageBuilder, StageDraft
 from millstream.plan import nodes
 from millstream.plan.join_conditions import equal_columns, join_conditions
 from millstream.plan.maintained_relations import (
     bounded,
     is_in_order,
-    mentioned,
     merged,
     of_tuples,
     takes_tuples_as_they_come,
-    tuples_of,
 )
 from millstream.plan.relation_variance import (
     CHANGES,
@@ -86,11 +78,8 @@ from millstream.plan.relation_variance import (
     maintained,
     runs_dry,
 )
-from millstream.plan.time_attributes import attribute_beside_time
 from millstream.plan.update_patterns import grows
-from millstream.types import BIGINT, BOOLEAN, TINYINT, Field, Type, bound_type
-from millstream.windows.window_properties import is_contextual, slides
-from millstream.windows.window_spec import RowWindow, Window
+from millstream.types import BIGINT, BOOLEAN, TINYINT, Field
 
 
 @dataclass
@@ -103,28 +92,19 @@ class RelationStages:
     marked: bool
     """Whether another stage takes the result."""
 
-    slides: tuple[SlideInstants, ...] = field(init=False)
-    """Instants at which the result changes, if they are known before; none if tuples decide them too."""
-
-    _periodic: tuple[SlideInstants, ...] = field(init=False)
-    _ticking: list[nodes.Windowed] = field(init=False)
-    """Windows of rows that slide: their tuples decide when."""
-
+    contents: WindowContents = field(init=False)
     _result: nodes.Node = field(init=False)
     _alone: nodes.Node | None = field(init=False)
     """Aggregates without GROUP BY of which the result is the row: it comes with its first change."""
 
-    _mentioned: frozenset[ColumnRef] = field(init=False)
-
     def __post_init__(self) -> None:
-        windowed = [n for n in maintained(self.root.input) if isinstance(n, nodes.Windowed)]
-        found = [slide_instants(side, self.stages.zone) for side in windowed]
-        self._periodic = tuple(dict.fromkeys(one for one in found if one is not None))
-        self._ticking = [n for n in windowed if isinstance(n.window, RowWindow) and slides(n.window)]
-        self.slides = () if self._ticking else self._periodic
+        self.contents = WindowContents.of(self.stages, self.lower, self.root.input)
         self._result = bounded(self.root.input)
         self._alone = None if self.root.kind == VIEW else _scalar_above_all(self._result)
-        self._mentioned = mentioned(self.root.input)
+
+    @property
+    def slides(self) -> tuple[SlideInstants, ...]:
+        return self.contents.slides
 
     def stream(self) -> Flow:
         """The result as a stream."""
@@ -160,13 +140,13 @@ class RelationStages:
         """A node's rows as they vary. The ``last`` stage gives what the result is asked for."""
         windowed = of_tuples(node)
         if windowed is not None and (node is windowed or takes_tuples_as_they_come(windowed)):
-            return self._of_time(node, windowed, last=last)
+            relation = self.contents.of_time(node, windowed)
+            as_it_is = not last or (self.root.kind == ISTREAM and not self.slides)
+            return relation if as_it_is else self._changes([relation], relation.schema, last=last)
         node = merged(node)
         match node:
             case nodes.Windowed():
-                rows = self._of_rows(node, self._wanted(node.input.schema))
-                moves = self._ticking and not slides(node.window)
-                return self._sampled(rows, node.window) if moves else rows
+                return self.contents.of_rows(node)
             case nodes.Rename():
                 below = self._relation(node.input, last=last)
                 return replace(below, flow=below.flow.alias(node.alias), schema=node.schema)
@@ -194,73 +174,6 @@ class RelationStages:
             case nodes.WindowAggregate():
                 return self._groups(node, last=last)
         raise AssertionError(f"{type(node).__name__} has passed the list of what can be maintained")
-
-    def _of_time(self, node: nodes.Node, windowed: nodes.Windowed, *, last: bool) -> VaryingRelation:
-        """A window of time, and what is computed from its tuples."""
-        stay = lifetime_of(windowed, self.stages.zone)
-        if takes_tuples_as_they_come(windowed):
-            relation = VaryingRelation(self.lower(tuples_of(node)), node.schema, stay)
-        else:
-            relation = replace(self._placed(windowed), stay=stay)
-        if self._ticking and not slides(windowed.window):
-            used = [c for c in relation.schema if c in self._mentioned or c not in windowed.schema]
-            return self._sampled(replace(relation, schema=tuple(used)), windowed.window)
-        as_it_is = not last or (self.root.kind == ISTREAM and not self.slides)
-        return relation if as_it_is else self._changes([relation], relation.schema, last=last)
-
-    def _placed(self, node: nodes.Windowed) -> VaryingRelation:
-        """Tuples of a window with its attribute as their time, and between its times of day."""
-        column = attribute_beside_time(node)
-        flow = replace(self.lower(node), window=None)
-        refs = tuple(c for c in node.input.schema if c in self._mentioned)
-        draft = StageDraft(self.stages.shipped(flow, refs), marked=True)
-        kernels: list[KernelSpec] = []
-        if column is not None:
-            flow = flow.map(lambda one: one.where([ex.has_place(Expr((column,), one.type_of(column)))]))
-            if flow.first.axis is None:
-                draft.arguments = {ALONG: of_column(column)}
-                kernels = [ReorderSpec(), RetimeSpec(ALONG)]
-                draft.time = flow.first.type_of(column)
-        if is_contextual(node.window):
-            kernels += [ReorderSpec(), bounds_of_day(node, self.stages.zone)]
-        draft.kernels, draft.spread = kernels, not kernels
-        made = named(self.stages.build(flow, draft), [(ref, f"c{i}") for i, ref in enumerate(refs)])
-        return VaryingRelation(Flow((FlowInput(made, marked=True, staged=True),)), refs)
-
-    def _of_rows(self, node: nodes.Windowed, refs: Sequence[ColumnRef]) -> VaryingRelation:
-        """A window of rows: who leaves is known when others come."""
-        assert isinstance(node.window, RowWindow)
-        names = tuple(f"c{i}" for i in range(len(refs)))
-        partition = {name.lower() for name in node.window.partition_by}
-        flow = self.lower(node.input)
-        draft = StageDraft(
-            self.stages.shipped(flow, refs),
-            keys=[of_column(c) for c in node.input.schema if c.name.lower() in partition],
-            kernels=(ReorderSpec(), RowChangelogSpec(row_lifetime(node.window), names, self.slides)),
-            added=SIGNED,
-            marked=True,
-            anew=True,
-            time=_stamp_type(flow),
-            notes=(Choice("rows", str(node.window), "a row leaves when others come"),),
-        )
-        made = named(self.stages.build(flow, draft), zip(refs, names, strict=True))
-        one = FlowInput(made, marked=True, staged=True, changes=True)
-        return VaryingRelation(Flow((one,)), tuple(refs), None, signed=True)
-
-    def _sampled(self, relation: VaryingRelation, window: Window) -> VaryingRelation:
-        """The content of a window that does not slide, at the slides of windows of rows."""
-        names = [f"c{i}" for i in range(len(relation.schema))]
-        flow, shipped = beside_ticks(relation, self._ticks(), names)
-        columns = list(zip(relation.schema, names, strict=True))
-        kernel = SampledChangelogSpec(relation.stay, tuple(names), self._periodic)
-        draft = _draft(shipped, len(columns), [kernel])
-        draft.notes = (Choice("evaluated", "at slides of windows of rows", str(window)),)
-        return self._staged(flow, draft, columns, last=False)
-
-    def _ticks(self) -> list[Flow]:
-        """The instants at which windows of rows slide: those at which tuples enter them."""
-        enters = Expr((f"`{OP}` > 0",), BOOLEAN)
-        return [self._of_rows(n, ()).map(lambda one: one.where([enters])).flow for n in self._ticking]
 
     def _looked_up(self, node: nodes.TableJoin, *, last: bool) -> VaryingRelation:
         """Rows beside those of a table that they met when they entered: retractions meet nothing again."""
@@ -342,7 +255,7 @@ class RelationStages:
         kernels: list[KernelSpec] = [kind(spec_, below.stay, self.slides)]
         if is_scalar(node):
             kernels.append(
-                ScalarRowSpec(spec_, None if node is self._alone else first_instant(_stamp_type(below.flow)))
+                ScalarRowSpec(spec_, None if node is self._alone else first_instant(stamp_type(below.flow)))
             )
         draft.kernels = [*kernels, *self._ending(names, last=last)]
         draft.arguments |= marks_of(below)
@@ -431,7 +344,7 @@ class RelationStages:
     # ------------------------------------------------------------ stages
 
     def _wanted(self, schema: Iterable[ColumnRef]) -> list[ColumnRef]:
-        return [ref for ref in schema if ref in self._mentioned]
+        return [ref for ref in schema if ref in self.contents.mentioned]
 
     def _ending(self, names: Sequence[str], *, last: bool) -> list[KernelSpec]:
         """A kernel that restates the result at every slide, where RSTREAM asks for that."""
@@ -460,7 +373,7 @@ class RelationStages:
         marks = () if last and self._restates else SIGNED if signed else CHANGE
         draft.kernels = [ReorderSpec(), *draft.kernels]
         draft.added = [*draft.added, *marks]
-        draft.marked, draft.anew, draft.time = marked, True, _stamp_type(flow)
+        draft.marked, draft.anew, draft.time = marked, True, stamp_type(flow)
         made = named(collected(self.stages.build(flow, draft), returned), columns)
         one = FlowInput(made, marked=marked, staged=True, changes=True)
         schema = tuple(ref for ref, _ in columns)
@@ -470,7 +383,7 @@ class RelationStages:
         """The rows from the first change on, in one shard that knows it."""
         names = [f"c{i}" for i in range(len(relation.schema))]
         flow, shipped = beside_ticks(relation, (), names)
-        kernel = BegunChangelogSpec(relation.stay, tuple(names), first_instant(_stamp_type(flow)))
+        kernel = BegunChangelogSpec(relation.stay, tuple(names), first_instant(stamp_type(flow)))
         columns = list(zip(relation.schema, names, strict=True))
         return self._staged(
             flow, _draft(shipped, len(columns), [kernel]), columns, last=self.root.kind != RSTREAM
@@ -480,11 +393,13 @@ class RelationStages:
         """Restate all of it at every slide, or whenever anything changes, in one shard that has all."""
         schema = self.root.input.schema
         names = [f"c{i}" for i in range(len(schema))]
-        ticks = self._ticks()
+        ticks = self.contents.ticks()
         flow, shipped = beside_ticks(relation, ticks, names)
         stays = (relation.stay, TICK) if ticks else (relation.stay,)
-        draft = _draft(shipped, len(names), [ReorderSpec(), RStreamSpec(stays, tuple(names), self._periodic)])
-        draft.marked, draft.anew, draft.time = self.marked, True, _stamp_type(flow)
+        draft = _draft(
+            shipped, len(names), [ReorderSpec(), RStreamSpec(stays, tuple(names), self.contents.periodic)]
+        )
+        draft.marked, draft.anew, draft.time = self.marked, True, stamp_type(flow)
         made = named(self.stages.build(flow, draft), zip(schema, names, strict=True))
         return VaryingRelation(Flow((FlowInput(made, marked=self.marked, staged=True),)), schema)
 
@@ -521,11 +436,6 @@ def _result(result: Column, spec: AggregateSpec) -> Sequence[Column]:
 
 def _mark(name: str) -> Column:
     return Column(name, TINYINT if name == JOINED else BIGINT, role=Role.MARK)
-
-
-def _stamp_type(flow: Flow) -> Type:
-    """Return the type of the instants at which rows of a flow enter and leave."""
-    return bound_type(flow.first.time_type)
 
 
 def _asked_of_pairs(node: nodes.WindowJoin) -> bool:
