@@ -39,14 +39,13 @@ Table = dict[str, dict[str, str]]
 
 @cache
 def tables() -> dict[str, Table]:
-    """The tables of the page by their headings: rows by their first column, cells by the names of columns."""
+    """The first table of each section by its heading: rows by first column, cells by names of columns."""
     found = {}
     sections = re.findall(r"^## (.+?)$(.*?)(?=^## |\Z)", PAGE.read_text(), re.MULTILINE | re.DOTALL)
     for heading, text in sections:
         header, _, *rows = [
             [cell.strip().strip("`") for cell in line.strip("|").split("|")]
-            for line in text.splitlines()
-            if line.startswith("|")
+            for line in text[text.index("\n|") + 1 :].split("\n\n")[0].splitlines()
         ]
         found[heading] = {row[0]: dict(zip(header[1:], row[1:], strict=True)) for row in rows}
     return found

@@ -109,6 +109,10 @@ def main() -> None:
     for is_float, keyed, nulls in product((False, True), repeat=3):
         batch = tuples(is_float=is_float, keyed=keyed, nulls=nulls)
         work([Reorder(), OverAggregate(over)], batch)
+        for until in ({"rows": 3, "rows_until": 1}, {"range": 2, "range_until": -2}):
+            work(
+                [Reorder(), OverAggregate(tuple(OverSpec(aggregate, **until) for aggregate in SPECS))], batch
+            )
         for slide in (SlideSpec(rows=3), SlideSpec(rows=9, emit=6, complete="c")):
             work([Reorder(), OverAggregate(over, slide)], batch)
         for aggregate in SPECS:

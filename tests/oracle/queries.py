@@ -107,6 +107,12 @@ def _over(draw: Draw, source: Source, name: str, everything: bool) -> tuple[str,
         call, type_ = draw(aggregate_calls(source, everything))
         by = draw(_partition(source)) if partition is None else partition
         frame = draw(_frame(amounts))
+        if everything and draw(st.integers(0, 2)) == 0:
+            # A tuple waits for the frames of one call only, so that it is clear how long.
+            frame = draw(_frame_elsewhere(amounts, follows=not slide and i == 0))
+        if everything and not slide and draw(st.integers(0, 3)) == 0:
+            call, type_ = draw(_rank(source, follows=i == 0))
+            frame = ""
         result = f"a{len(source.columns) + i}"
         outputs.append(f"{call} OVER ({by}{frame}{slide}) AS {result}")
         if type_ is not None:
@@ -220,6 +226,31 @@ def _frame(amounts: Amounts) -> st.SearchStrategy[str]:
         st.integers(0, 5).map(lambda n: f"ROWS {n} PRECEDING"),
         st.integers(1, 12).map(lambda n: f"RANGE {amounts.interval(n)} PRECEDING"),
         st.sampled_from(["ROWS UNBOUNDED PRECEDING", "RANGE UNBOUNDED PRECEDING"]),
+    )
+
+
+@st.composite
+def _frame_elsewhere(draw: Draw, amounts: Amounts, follows: bool) -> str:
+    """Draw a frame that does not end at the current tuple."""
+    rows = draw(st.booleans())
+    ends = sorted(draw(st.tuples(*[st.integers(-9, 6 if follows else -1)] * 2)))
+    sides = [f"{'PRECEDING' if end < 0 else 'FOLLOWING'}" for end in ends]
+    counts = [str(abs(end)) if rows else amounts.interval(abs(end)) for end in ends]
+    bounds = [
+        f"{count} {side}" if end else "CURRENT ROW"
+        for end, count, side in zip(ends, counts, sides, strict=True)
+    ]
+    return f"{'ROWS' if rows else 'RANGE'} BETWEEN {bounds[0]} AND {bounds[1]}"
+
+
+@st.composite
+def _rank(draw: Draw, source: Source, follows: bool) -> tuple[str, str]:
+    column = draw(st.sampled_from(sorted(source.columns)))
+    number = draw(st.integers(1, 3))
+    others = [f"lag({column}, {number})", f"lag({column}) IGNORE NULLS", f"nth_value({column}, {number})"]
+    others += [f"lead({column}, {number})"] if follows else []
+    return draw(
+        st.sampled_from([("row_number()", "INT"), *((call, source.columns[column]) for call in others)])
     )
 
 

@@ -35,9 +35,14 @@ def compile_kernels() -> None:
     """Run all that is compiled once, on a handful of tuples: afterwards it is in memory, and in the cache."""
     tuples = _tuples()
     calls = tuple(OverSpec(aggregate, **reach) for reach in _REACH for aggregate in _aggregates())
+    elsewhere = (
+        OverSpec(calls[0].aggregate, rows=1, rows_until=-1),
+        OverSpec(calls[0].aggregate, range=2, range_until=1),
+    )
     panes = WindowSpec(SlidingWindows(4, 2), pa.int64(), ("word",), tuple(_aggregates()))
     kernels: list[list[Kernel]] = [
         [Reorder(), OverAggregate(calls)],
+        *([Reorder(), OverAggregate((call,))] for call in elsewhere),
         [Reorder(), OverAggregate(calls, SlideSpec(rows=6))],
         [Reorder(), OverAggregate(calls, SlideSpec(time=6))],
         [WindowAggregate(panes)],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from millstream.analysis.queries.call_nodes import AggregateCall, OverCall
+from millstream.analysis.queries.call_nodes import AggregateCall, OverCall, ranks_along
 from millstream.masking import masked
 from millstream.plan import aggregate_strategies, python_strategies, time_panes, uda_versions
 from millstream.plan.nodes import Node, OverAggregate, WindowAggregate, Windowed
@@ -77,6 +77,9 @@ def _in_esl(calls: Iterable[AggregateCall]) -> Iterator[AggregateCall]:
 
 def _over_notes(over: OverCall) -> list[str]:
     bodies = over.call.bodies
+    if ranks_along(over.call):
+        how = "counted" if not over.call.arguments else "value of another row"
+        return [f"{over.call.result}: {how}, O(1)"]
     if over.call.user is None:
         return aggregate_strategies.notes([(over.call, over.frame.preceding is None)])
     if bodies is None or bodies.unfit is not None:
