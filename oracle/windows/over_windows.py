@@ -56,12 +56,20 @@ def over_aggregate(node: OverAggregate, relation: Relation, source: int) -> Rela
         marks = (complete,) if call.emit_every is not None else ()
         found = itertools.product(*(column[i] for column in columns))
         records += [replace(tuples[i], values=(*tuples[i].values, *row, *marks), time=time) for row in found]
+    return relation.held_back(_waiting(node, on_time, relation.before_end())).changed(records, node.schema)
+
+
+def _waiting(node: OverAggregate, on_time: list[Record], relation: Relation) -> list[Record]:
+    """Return the tuples that may still get results, which promises about results cannot pass."""
+    call = node.calls[0]
+    tuples = [record for record in on_time if is_final(record, relation)]
     waiting = [record for record in on_time if not is_final(record, relation)]
-    if not isinstance(call.slide, Rows):
-        # In a slot that counts tuples, the present tuples are not yield tuples.
-        waiting += [tuples[i] for slot in slots if not slot.is_over for i in slot.members]
-        waiting += [record for i, record in enumerate(tuples) if i not in answered]
-    return relation.held_back(waiting).changed(records, node.schema)
+    if isinstance(call.slide, Rows):
+        return waiting  # in a slot that counts tuples, the present tuples are not yield tuples
+    answered = _complete(node.calls, tuples, relation)
+    slots = _slots(call, tuples, relation)
+    waiting += [tuples[i] for slot in slots if not slot.is_over for i in slot.members]
+    return waiting + [record for i, record in enumerate(tuples) if i not in answered]
 
 
 def _check(call: OverCall, other: OverCall) -> None:

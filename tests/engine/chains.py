@@ -63,6 +63,14 @@ REPORTS = {
     "FROM {s} [LANDMARK START AT {x} END AT {y} SLIDE {i}] GROUP BY k",
     "unbounded slide": "SELECT k, max(n) AS n FROM {s} [UNBOUNDED SLIDE {i}] GROUP BY k",
     "unbounded": "SELECT max(k) AS k, count(*) AS n FROM {s} [UNBOUNDED]",
+    "lag": "SELECT k, count(*) AS n FROM {s} [RANGE {j} SLIDE {i} LAG {i}] GROUP BY k",
+    "empty": "SELECT max(k) AS k, count(*) AS n FROM {s} [TUMBLE {i} EMIT EMPTY]",
+    "rollup": "SELECT k, sum(n) AS n FROM {s} [TUMBLE {i}] GROUP BY ROLLUP (k)",
+    "first of windows": "SELECT k, n FROM {s} [TUMBLE {i}] ORDER BY n DESC, k LIMIT 2",
+    "ranks in windows": "SELECT k, row_number() OVER (PARTITION BY k ORDER BY n) AS n FROM {s} [TUMBLE {i}]",
+    "rows with bounds": "SELECT k, n FROM {s} [RANGE {j} SLIDE {i}] WHERE window_end > window_start",
+    "groups of reports": "SELECT max(k) AS k, count(*) AS n FROM "
+    "(SELECT k, window_end AS e, count(*) AS c FROM {s} [TUMBLE {i}] GROUP BY k) GROUP BY e",
     "origin": "SELECT k, count(*) AS n FROM {s} [RANGE {j} SLIDE {i} ORIGIN {x}] GROUP BY k",
 }
 MAINTAINED = {
@@ -93,6 +101,11 @@ MAINTAINED = {
     "(SELECT k, sum(n) AS n FROM {o} [RANGE {j}] GROUP BY k) y ON x.k = y.k",
     "groups of a join": "SELECT x.k AS k, sum(y.n) AS n "
     "FROM {s} [RANGE {i}] x JOIN {o} [RANGE {j}] y ON x.k = y.k GROUP BY x.k",
+    "whole and growing": "SELECT RSTREAM k, n FROM {s} [UNBOUNDED SLIDE {i}]",
+    "own of groups": "SELECT k, total(c) AS n FROM "
+    "(SELECT k, n, count(*) AS c FROM {s} [RANGE {i}] GROUP BY k, n) GROUP BY k",
+    "join of rows that slide": "SELECT x.k AS k, y.n AS n "
+    "FROM {s} [ROWS {m} SLIDE {l}] x JOIN {o} [RANGE {j}] y ON x.k = y.k",
     "except": "SELECT k, n FROM {s} [RANGE {i}] EXCEPT SELECT k, n FROM {o} [RANGE {j}]",
     "except all": "SELECT k, n FROM {s} [RANGE {i}] EXCEPT ALL SELECT k, n FROM {o} [ROWS {m}]",
     "intersect": "SELECT k, n FROM {s} [RANGE {i}] INTERSECT SELECT k, n FROM {o} [RANGE {j}]",
@@ -103,11 +116,21 @@ ALONG = {
     "over rows": "SELECT k, count(*) OVER (ROWS {m} PRECEDING) AS n FROM {s}",
     "over unbounded": "SELECT k, max(n) OVER (PARTITION BY k ROWS UNBOUNDED PRECEDING) AS n FROM {s}",
     "over slide": "SELECT k, sum(n) OVER (PARTITION BY k ROWS {m} PRECEDING SLIDE {l}) AS n FROM {s}",
+    "over instants": "SELECT k, sum(n) OVER (PARTITION BY k RANGE {j} PRECEDING SLIDE RANGE {i}) AS n "
+    "FROM {s}",
     "over active": "SELECT k, count(*) OVER (PARTITION BY k RANGE {i} PRECEDING ACTIVE EXPIRATION) AS n "
     "FROM {s}",
     "over own": "SELECT k, total(n) OVER (PARTITION BY k RANGE {i} PRECEDING) AS n FROM {s}",
     "over both": "SELECT k, n "
     "FROM (SELECT k, sum(n) OVER (ROWS {m} PRECEDING) + min(n) OVER (RANGE {i} PRECEDING) AS n FROM {s})",
+    "over before": "SELECT k, sum(n) OVER (PARTITION BY k ROWS BETWEEN 3 PRECEDING AND 1 PRECEDING) AS n "
+    "FROM {s}",
+    "over following": "SELECT k, sum(n) OVER (PARTITION BY k ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING) AS n "
+    "FROM {s}",
+    "lag and lead": "SELECT k, lag(n) OVER (PARTITION BY k) + lead(n) OVER (PARTITION BY k) AS n FROM {s}",
+    "rank": "SELECT k, rank() OVER (PARTITION BY k) AS n FROM {s}",
+    "first rows": "SELECT k, n FROM {s} QUALIFY row_number() OVER (PARTITION BY k) <= 2",
+    "elements": "SELECT k, q.x AS n FROM {s}, UNNEST(array(n, n + 1)) AS q(x)",
     "base": "SELECT k, running(n) AS n FROM {s} GROUP BY k",
     "base alone": "SELECT k, running(n) AS n FROM {s}",
     "pattern": "SELECT X.k AS k, Y.n AS n FROM {s} PARTITION BY k AS (X, Y) WHERE Y.n > X.n",

@@ -95,4 +95,4 @@ def _takes_order(node: nodes.WindowAggregate, windowed: nodes.Windowed) -> bool:
     if any(isinstance(p, SlackPromise) and p.generous for stream in streams for p in stream.promises):
         return False
     keys = [key.expr.column or ColumnRef("", key.name, key.expr.type) for key in node.group_by]
-    return len(streams) > 1 or not is_apart(streams[0], windowed, [*keys, *windowed.partition])
+    return len(streams) != 1 or not is_apart(streams[0], windowed, [*keys, *windowed.partition])
