@@ -6,12 +6,14 @@ import math
 from collections import defaultdict
 from dataclasses import replace
 
+from millstream.quantity import Duration
 from millstream.types import Kind
 from millstream.windows.window_spec import LandmarkWindow, NowWindow, RangeWindow
 from oracle.relations import Record, Report
 from oracle.values.points import NOTHING, Point, at, is_everything
 from oracle.windows.extent import Extent
 from oracle.windows.landmark import Landmark
+from oracle.windows.months import SlidingMonths, month_of
 from oracle.windows.now import Now
 from oracle.windows.sliding import Sliding
 from oracle.windows.window_reports import Line, Placed, Reported
@@ -24,7 +26,10 @@ def sliding(window: RangeWindow, line: Line) -> Reported:
     lag = 0 if window.lag is None else line.written(window.lag)
     origin = line.origin(window.origin) - lag
     later = lag - (line.step if window.stamp_last else 0)
-    sizes = Sliding(line.written(window.range), line.written(window.slide), origin, line.rounded)
+    if isinstance(window.range, Duration) and isinstance(window.slide, Duration) and window.range.months:
+        sizes: Sliding = SlidingMonths(window.range.months, window.slide.months, month_of(origin))
+    else:
+        sizes = Sliding(line.written(window.range), line.written(window.slide), origin, line.rounded)
     tuples = line.placed(line.relation.records)
     if line.type.kind in (Kind.DOUBLE, Kind.FLOAT):
         # Ids of windows that are further from the origin would not fit into a BIGINT.

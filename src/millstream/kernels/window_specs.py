@@ -20,6 +20,8 @@ class SlidingWindows:
     """Whether times are doubles: then all amounts are exact, and bounds are rounded."""
     single: bool = False
     """Whether bounds are rounded to floats."""
+    months: bool = False
+    """Whether all amounts are months of the calendar, and the origin is one; nothing is emitted early."""
 
     def __post_init__(self) -> None:
         if self.range <= 0 or self.slide <= 0:

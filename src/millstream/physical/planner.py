@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from millstream.analysis.queries.call_nodes import COMPLETE
-from millstream.analysis.queries.group_clause import SET
+from millstream.analysis.queries.grouping.group_clause import SET
 from millstream.analysis.queries.resolved_expression import ColumnRef, Expr, of_column
 from millstream.analysis.queries.resolved_query import Output
 from millstream.catalog.entries import Rejected, Stream, Table, View

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from millstream.analysis.queries.group_clause import SET
+from millstream.analysis.queries.grouping.group_clause import SET
 from millstream.analysis.queries.resolved_expression import ColumnRef, Expr, of_column
 from millstream.analysis.queries.resolved_query import GroupKey, Select
 from millstream.catalog.entries import SlackPromise

@@ -19,6 +19,7 @@ from millstream.windows.window_properties import (
     counts_arrivals,
     has_bounds,
     is_contextual,
+    is_of_months,
     is_of_time,
     slides,
 )
@@ -131,8 +132,12 @@ def _window(side: nodes.Windowed) -> Reason | None:
         return name, "it has no reports that could be emitted early", "leave EMIT EVERY out, or write SLIDE"
     if not window.has_state:
         return name, None, None
+    if is_of_months(window):
+        why = "slides are counted in steps of one length, and months differ"
+        return name, why, "aggregate it, or select window_end beside the rows"
     if isinstance(window, RangeWindow) and (window.lag is not None or window.emit_empty or window.stamp_last):
-        return f"{name} with LAG, STAMP LAST or EMIT EMPTY", None, None
+        why = "LAG, STAMP LAST and EMIT EMPTY are about reports"
+        return name, why, "aggregate it, or select window_end beside the rows"
     if isinstance(window, RowWindow):
         why = "arrivals are not in the order of time, so it has no content at an instant"
         return (name, why, "count in the order of time: [ROWS n]") if counts_arrivals(window) else None

@@ -19,6 +19,7 @@ from millstream.plan.time_attributes import attribute_beside_time, is_apart
 from millstream.quantity import Distance, Duration, Quantity, size
 from millstream.types import Kind
 from millstream.windows.slot_panes import Panes
+from millstream.windows.window_properties import is_of_months
 from millstream.windows.window_spec import RangeWindow
 
 
@@ -37,6 +38,8 @@ def time_panes(node: nodes.WindowAggregate, call: AggregateCall) -> TimePanes | 
     if windowed is None or bodies is None or bodies.unfit is not None or call.distinct or node.current:
         return None
     window = windowed.window
+    if is_of_months(window):
+        return None
     if not isinstance(window, RangeWindow) or window.slide is None or not _takes_order(node, windowed):
         return None
     base = bodies.base or bodies.window

@@ -25,6 +25,17 @@ _BEGINNINGS = "a window begins with RANGE, ROWS, TUMBLE, NOW, UNBOUNDED, LANDMAR
 class WindowParser(CallParser):
     """Parser of windows and patterns after the name of a stream in FROM."""
 
+    def quantity(self, what: str) -> exp.Expr:
+        """Parse an amount; a quarter is three months."""
+        if self.current.kind is not Kind.NUMBER or self.peek().key not in ("QUARTER", "QUARTERS"):
+            return super().quantity(what)
+        first = self.advance()
+        self.advance()
+        if not first.text.isdigit():
+            self.fail("expected a whole number of quarters", first)
+        count = self.spanned(exp.Literal.string(str(3 * int(first.text))), first)
+        return self.spanned(exp.Interval(this=count, unit=exp.Var(this="MONTH")), first)
+
     # ------------------------------------------------------------ brackets
 
     def stream_window(self) -> nodes.StreamWindow:

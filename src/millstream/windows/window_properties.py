@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from enum import Enum
 
+from millstream.quantity import Duration
 from millstream.windows.window_spec import (
     LandmarkWindow,
     NowWindow,
@@ -104,6 +105,11 @@ def is_stamped_apart(window: Window) -> bool:
     if isinstance(window, RangeWindow) and (window.lag is not None or window.stamp_last):
         return True
     return isinstance(window, RowWindow) or window.emit_every is not None
+
+
+def is_of_months(window: Window) -> bool:
+    """Whether a window is measured in months of the calendar, which differ in length."""
+    return isinstance(window, RangeWindow) and isinstance(window.range, Duration) and window.range.months > 0
 
 
 def has_ends(window: Window) -> bool:

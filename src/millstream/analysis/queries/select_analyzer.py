@@ -10,8 +10,8 @@ from millstream.analysis.error_collector import error_at
 from millstream.analysis.queries.aggregate_calls import aggregate_call, check_several_rows
 from millstream.analysis.queries.call_nodes import COMPLETE, AggregateCall, OverCall, is_running
 from millstream.analysis.queries.from_clause import facts_of
-from millstream.analysis.queries.group_clause import Sets, grouping_calls
-from millstream.analysis.queries.group_keys import GroupKeys, check_empty
+from millstream.analysis.queries.grouping.group_clause import Sets, grouping_calls
+from millstream.analysis.queries.grouping.group_keys import GroupKeys, check_empty
 from millstream.analysis.queries.joins.implied_windows import (
     APART,
     Implied,

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from datetime import datetime, time
-from decimal import Decimal
 from typing import Any
 
 from sqlglot import exp
@@ -13,15 +10,20 @@ from sqlglot import exp
 from millstream.analysis.error_collector import error_at
 from millstream.analysis.queries.name_resolver import Resolver
 from millstream.analysis.queries.scope import ScopeRelation
-from millstream.analysis.types.instants import instant
-from millstream.analysis.types.literal_checks import check_literal
-from millstream.analysis.types.quantities import example, is_point, positive_on, positive_rows, quantity
+from millstream.analysis.queries.window_constants import begins_month, check_time, comparable
+from millstream.analysis.types.quantities import (
+    example,
+    is_point,
+    positive,
+    positive_on,
+    positive_rows,
+    quantity,
+)
 from millstream.catalog.entries import Timestamp, TimestampKind
-from millstream.errors import AnalysisError, NotExecutableError, did_you_mean
+from millstream.errors import AnalysisError, did_you_mean
 from millstream.quantity import Distance, Duration, Quantity, Rows
 from millstream.syntax import nodes, to_sql
 from millstream.types import BOOLEAN, TIMESTAMP, UNKNOWN, Field, Kind, Type
-from millstream.windows.window_properties import is_time_of_day
 from millstream.windows.window_spec import (
     LandmarkWindow,
     NowWindow,
@@ -243,7 +245,7 @@ class WindowAnalyser:
 
     def _check_bounds(self, start: exp.Expr, end: exp.Expr) -> None:
         """Refuse bounds between which no tuple can be; bounds that only Spark can compare pass."""
-        one, other = _comparable(start), _comparable(end)
+        one, other = comparable(start), comparable(end)
         if one is None or type(one) is not type(other):
             return
         try:
@@ -353,7 +355,35 @@ class WindowAnalyser:
                 hint="write a plain number"
                 + (f", or a window on another column: WATTR {times[0]}" if self.facts.bounded else ""),
             )
+        if self._of_months():
+            return self._months(node, what, attribute, type_)
         return positive_on(node, what, attribute, type_)
+
+    def _of_months(self) -> bool:
+        """Tell whether windows that slide are measured in months of the calendar."""
+        size = self.node.args.get("range") if self._has("slide") or self.node.kind == "TUMBLE" else None
+        amount = quantity(size) if isinstance(size, exp.Interval | exp.Add) else None
+        return isinstance(amount, Duration) and amount.months > 0
+
+    def _months(self, node: exp.Expr, what: str, attribute: str, type_: Type) -> Duration:
+        """Return a number of months; of windows in months everything is measured in months."""
+        amount = positive(node, what)
+        if type_.is_known and not type_.is_time:
+            raise self._error(f"{what} cannot be {amount}, because '{attribute}' is of type {type_}", node)
+        if what not in ("RANGE", "SLIDE", "TUMBLE"):
+            raise self._error(f"{what} does not go with a window of months, which differ in length", node)
+        if not isinstance(amount, Duration) or amount.microseconds or not amount.months:
+            raise self._error(
+                f"{what} {amount} is not measured in months, as the window is",
+                node,
+                hint="write both RANGE and SLIDE in months, or both in units of fixed length",
+            )
+        origin = self.node.args.get("origin")
+        if origin is not None and not begins_month(origin, type_):
+            raise self._error(
+                "ORIGIN of a window of months is the beginning of a month", origin, hint="write '2026-04-01'"
+            )
+        return amount
 
     def _emit_rows(self) -> Rows | None:
         return positive_rows(self._arg("emit"), "EMIT EVERY") if self._has("emit") else None
@@ -374,7 +404,7 @@ class WindowAnalyser:
             )
         if not type_.is_numeric:
             if type_.is_time:
-                _check_time(node, what, type_)
+                check_time(node, what, type_)
             return to_sql(node)
         amount = None if is_text else quantity(node)
         if not isinstance(amount, Distance):
@@ -414,38 +444,6 @@ class WindowAnalyser:
 
     def _error(self, message: str, node: exp.Expr | None = None, hint: str | None = None) -> AnalysisError:
         return error_at(node or self.node, message, hint=hint)
-
-
-def _check_time(node: exp.Expr, what: str, type_: Type) -> None:
-    """Refuse a text that is no time, or a time of day whose day Spark would take from the clock."""
-    if isinstance(node, exp.Literal) and not is_time_of_day(to_sql(node)):
-        check_literal(node, type_)
-        if re.match(r"\s*T?\d{1,2}:", node.name):
-            raise error_at(
-                node,
-                f"{what} '{node.name}' is a time of day in a form that names no day",
-                hint="write '07:00:00' for one on the day of the first tuple, or a date and a time",
-            )
-        if type_.kind in (Kind.TIMESTAMP, Kind.TIMESTAMP_NTZ, Kind.DATE):
-            try:
-                instant(node.name, type_)
-            except NotExecutableError as error:
-                raise error_at(node, error.message, hint=error.hint) from None
-
-
-def _comparable(node: exp.Expr) -> Decimal | datetime | time | None:
-    """Return a bound of a landmark as a value that Python can compare; None where that is left to Spark."""
-    if isinstance(node, exp.Cast):
-        node = node.this
-    if not isinstance(node, exp.Literal) or not node.is_string:
-        amount = quantity(node)
-        return amount.value if isinstance(amount, Distance) else None
-    for read in (time.fromisoformat, datetime.fromisoformat):
-        try:
-            return read(node.name.strip())
-        except ValueError:
-            pass
-    return None
 
 
 def implicit_columns(window: Window, facts: StreamFacts, relation: ScopeRelation) -> tuple[Field, ...]:

@@ -13,6 +13,7 @@ from millstream.kernels.core.time_order import LEAST, MOST, as_order, from_order
 from millstream.kernels.core.tuple_batch import is_held
 from millstream.kernels.window_specs import LandmarkWindows, NowWindows, SlidingWindows
 from millstream.kernels.windows.double_slide_arithmetic import DoubleSlideArithmetic
+from millstream.kernels.windows.month_arithmetic import MonthArithmetic
 from millstream.kernels.windows.pane_sweep import DueWindows
 from millstream.kernels.windows.slide_arithmetic import SlideArithmetic
 from millstream.kernels.windows.sliding_assigner import slide_arithmetic
@@ -33,7 +34,7 @@ class LandmarkAssigner(WindowAssigner):
         self._spec = spec
         # Where there is no slide the ends of windows are instants of emission, none of them complete.
         step = spec.slide if spec.slide is not None else spec.emit
-        self._ticks: SlideArithmetic | DoubleSlideArithmetic | None = None
+        self._ticks: SlideArithmetic | DoubleSlideArithmetic | MonthArithmetic | None = None
         if step is not None:
             emit = spec.emit if spec.slide is not None else None
             self._ticks = slide_arithmetic(SlidingWindows(step, step, 0, emit, spec.is_float, spec.single))

@@ -13,13 +13,16 @@ from millstream.kernels.core.time_order import LEAST, MOST
 from millstream.kernels.core.tuple_batch import is_held
 from millstream.kernels.window_specs import SlidingWindows
 from millstream.kernels.windows.double_slide_arithmetic import DoubleSlideArithmetic
+from millstream.kernels.windows.month_arithmetic import MonthArithmetic
 from millstream.kernels.windows.pane_sweep import DueWindows
 from millstream.kernels.windows.slide_arithmetic import SlideArithmetic
 from millstream.kernels.windows.window_assigner import Assignment, WindowAssigner, WindowEdges
 
 
-def slide_arithmetic(spec: SlidingWindows) -> SlideArithmetic | DoubleSlideArithmetic:
+def slide_arithmetic(spec: SlidingWindows) -> SlideArithmetic | DoubleSlideArithmetic | MonthArithmetic:
     """Return where windows end, and when they are looked at."""
+    if spec.months:
+        return MonthArithmetic(int(spec.range), int(spec.slide), int(spec.origin))
     numbers = spec.range, spec.slide, spec.origin, spec.emit
     if spec.is_float:
         return DoubleSlideArithmetic(*numbers, single=spec.single)  # type: ignore[arg-type]

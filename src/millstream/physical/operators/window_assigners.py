@@ -24,9 +24,10 @@ from millstream.kernels.window_specs import (
 from millstream.kernels.windows.double_slide_arithmetic import nearest
 from millstream.physical.expressions import is_double
 from millstream.physical.promise_units import units
-from millstream.quantity import MICROSECONDS, Distance, Quantity, Rows
+from millstream.quantity import MICROSECONDS, Distance, Duration, Quantity, Rows
 from millstream.types import BIGINT, Kind, Type, bound_type
-from millstream.windows.window_properties import is_time_of_day
+from millstream.windows.months import month_of
+from millstream.windows.window_properties import is_of_months, is_time_of_day
 from millstream.windows.window_spec import (
     LandmarkWindow,
     NowWindow,
@@ -73,6 +74,8 @@ class AssignerPlanner:
         in_order = (ReorderSpec(),)
         edge = bound_type(self.time_type)
         match window:
+            case RangeWindow() if is_of_months(window):
+                return self._months(window, apart=apart)
             case RangeWindow(range=range_, slide=slide, origin=origin):
                 assert slide is not None
                 begin = 0 if origin is None else self._exact_instant(origin)
@@ -106,6 +109,16 @@ class AssignerPlanner:
                     runs, edge, before=in_order, shipped={STARTS: start_when, ENDS: end_when}
                 )
         raise AssertionError(f"{window} has passed the list of what can be run")
+
+    def _months(self, window: RangeWindow, *, apart: bool) -> WindowPlacement:
+        reach, slide = window.range, window.slide
+        assert isinstance(reach, Duration)
+        assert isinstance(slide, Duration)
+        origin = 0 if window.origin is None else month_of(int(self.instant(window.origin)))
+        sliding = SlidingWindows(reach.months, slide.months, origin, months=True)
+        stamp = -self._instant if window.stamp_last else 0
+        assigner = SubstreamWindows(sliding) if apart else sliding
+        return WindowPlacement(assigner, bound_type(self.time_type), generous=True, stamp=stamp)
 
     def _landmark(self, window: LandmarkWindow) -> WindowPlacement:
         of_day = is_time_of_day(window.start), is_time_of_day(window.end)

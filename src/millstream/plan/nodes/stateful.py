@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from millstream.analysis.queries.call_nodes import COMPLETE, AggregateCall, OrderKey, OverCall, RankCall
-from millstream.analysis.queries.group_clause import SET
+from millstream.analysis.queries.grouping.group_clause import SET
 from millstream.analysis.queries.resolved_expression import ColumnRef, Expr, all_of, of_column
 from millstream.analysis.queries.resolved_query import GroupKey, Output, PatternClause
 from millstream.plan import node_labels

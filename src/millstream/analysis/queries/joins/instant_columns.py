@@ -12,6 +12,7 @@ from millstream.analysis.queries.resolved_query import FromItem, ReadQuery, Read
 from millstream.catalog.entries import Derived
 from millstream.quantity import Distance, Duration
 from millstream.types import Kind, Type
+from millstream.windows.window_properties import is_of_months
 from millstream.windows.window_spec import NowWindow, RangeWindow
 
 Distances = Mapping[str, Fraction]
@@ -75,6 +76,8 @@ def _bounds(item: FromItem, window: RangeWindow) -> dict[ColumnRef, Fraction]:
     end = Fraction(0) if window.lag is None else -amount(window.lag)
     end += _instant(timestamp.type) if window.stamp_last else 0
     distances = {"window_start": end - amount(window.range), "window_end": end}
+    if is_of_months(window):
+        del distances["window_start"]
     # A bound has no relation where a column of the stream has its name.
     return {ColumnRef("" if n in columns else item.alias, n): d for n, d in distances.items()}
 

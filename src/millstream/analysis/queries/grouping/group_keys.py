@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from millstream.analysis.error_collector import error_at
-from millstream.analysis.queries.group_clause import Sets, groupings, without_copies
+from millstream.analysis.queries.grouping.group_clause import Sets, groupings, without_copies
 from millstream.analysis.queries.name_resolver import Resolver
 from millstream.analysis.queries.relation_kind import reads_relation, window_of
 from millstream.analysis.queries.resolved_query import FromItem, GroupKey, JoinClause

@@ -1,0 +1,1 @@
+"""GROUP BY: its keys, grouping sets, and what they rule out."""
