@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from millstream.catalog.entries import (
     Aggregate,
     Entry,
+    Reader,
     Relation,
     ScalarFunction,
     Sink,
@@ -14,6 +15,7 @@ from millstream.catalog.entries import (
     Table,
     View,
 )
+from millstream.types import Field
 
 _KINDS: dict[type, str] = {
     Stream: "stream",
@@ -54,6 +56,8 @@ class Catalog:
         self._shipped: Callable[[str], tuple[Aggregate, ...]] = lambda name: ()
         self._shipped_names: Callable[[], Iterable[str]] = tuple
         self.settings: dict[str, str] = {}
+        self.infer: Callable[[Reader], tuple[Field, ...]] | None = None
+        """Infers the columns that a definition leaves out from the files behind a reader."""
         self._unclear: set[tuple[str, bool]] = set()
         """Names whose definitions had errors, each with a flag for names of functions."""
 
@@ -65,6 +69,7 @@ class Catalog:
         twin._aggregates = dict(self._aggregates)
         twin._shipped, twin._shipped_names = self._shipped, self._shipped_names
         twin.settings = dict(self.settings)
+        twin.infer = self.infer
         twin._unclear = set(self._unclear)
         return twin
 

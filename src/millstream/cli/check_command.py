@@ -24,11 +24,12 @@ from millstream.plan.nodes import Node
 from millstream.plan.planner import best_plan
 from millstream.plan.refusals import why_not
 from millstream.plan.views import form_of
+from millstream.runtime.column_inference import inferred_columns
 
 
 def check_script(text: str, name: str) -> None:
     """Raise the mistakes of a script, and print notes on it, among them what this version cannot run."""
-    statements = _analysed(text, name, Catalog())
+    statements = _analysed(text, name, _catalog())
     queries = 0
     for statement in statements:
         for note in notes_of(statement):
@@ -49,10 +50,16 @@ def check_script(text: str, name: str) -> None:
     )
 
 
+def _catalog() -> Catalog:
+    catalog = Catalog()
+    catalog.infer = inferred_columns
+    return catalog
+
+
 def explain_script(text: str, name: str, *, physical: bool = False) -> None:
     """Print the EXPLAIN of every query, logical (or ``physical``) if no other is asked for."""
     number = 0
-    catalog = Catalog()
+    catalog = _catalog()
     for statement in _analysed(text, name, catalog):
         query = query_of(statement)
         if query is None:

@@ -26,6 +26,7 @@ from millstream.catalog.entries import Registered, Relation, Sink, Table, View
 from millstream.errors import MillstreamError, NotExecutableError, Source, Span
 from millstream.plan.builder import build
 from millstream.plan.views import build_kept, build_view
+from millstream.runtime.column_inference import KeptColumns, inferred_columns
 from millstream.runtime.explain import located_explanation
 from millstream.runtime.own_tables import OwnTables
 from millstream.runtime.port_listeners import PortListeners
@@ -74,6 +75,8 @@ class Mill:
         warns: bool = True,
     ) -> None:
         self.catalog = Catalog(elsewhere=self._table_of_spark, allow_python=allow_python, allow=allow)
+        inferring = None if checkpoint is None else KeptColumns(checkpoint / "columns.json")
+        self.catalog.infer = inferring or inferred_columns
         stock(self.catalog)
         self._handle = SparkHandle(spark, master)
         self._warns = warns

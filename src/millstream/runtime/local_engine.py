@@ -27,6 +27,7 @@ from millstream.local.frame import Frame
 from millstream.local.plan_runner import LocalResult, run_plan, values_table
 from millstream.local.sources import FileSources
 from millstream.local.translator import converted
+from millstream.runtime.column_inference import inferred_columns
 from millstream.runtime.explain import explanation, located_explanation
 from millstream.runtime.own_tables import OwnTables
 from millstream.runtime.python_registration import dump_code, python_aggregate
@@ -71,6 +72,7 @@ class LocalEngine:
 
     def __post_init__(self) -> None:
         stock(self.catalog)
+        self.catalog.infer = inferred_columns
         self._own = TableStatements(OwnTables(), self._rows_of)
 
     def table(self, name: str) -> pa.Table:

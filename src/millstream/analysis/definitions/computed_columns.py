@@ -36,11 +36,19 @@ class ColumnAnalyzer:
     source: Source
     mistakes: ErrorCollector
 
-    def columns(self, schema: Sequence[Field], declared: Sequence[nodes.ColumnDeclaration]) -> Columns:
-        """Return the columns with the types of those that leave them out, and the computed ones."""
-        fields: list[Field] = []
+    def columns(
+        self,
+        schema: Sequence[Field],
+        declared: Sequence[nodes.ColumnDeclaration],
+        before: Sequence[Field] = (),
+    ) -> Columns:
+        """Return the columns with the types of those that leave them out, and the computed ones.
+
+        Columns ``before`` the declared ones stand at the beginning of the schema.
+        """
+        fields: list[Field] = list(before)
         computed: list[ComputedColumn] = []
-        for field, node in zip(schema, declared, strict=True):
+        for field, node in zip(schema[len(before) :], declared, strict=True):
             fields.append(field)
             if node.args.get("computed") is None:
                 continue

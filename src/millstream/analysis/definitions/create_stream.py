@@ -9,38 +9,34 @@ from dataclasses import replace
 from sqlglot import exp
 
 from millstream.analysis.definitions.computed_columns import ColumnAnalyzer
+from millstream.analysis.definitions.declared_promises import declared_field, promises_of
 from millstream.analysis.definitions.source_options import misspelt_path
 from millstream.analysis.error_collector import CollectingBlock, ErrorCollector, error_at
-from millstream.analysis.queries.name_resolver import Resolver
-from millstream.analysis.queries.scope import Scope, ScopeRelation
 from millstream.analysis.types.data_types import from_datatype
-from millstream.analysis.types.quantities import positive, positive_duration, positive_on
+from millstream.analysis.types.quantities import positive_duration
 from millstream.catalog import Catalog
 from millstream.catalog.entries import (
     FILE_FORMATS,
     LATENT,
     ComputedColumn,
-    HeartbeatPromise,
     Options,
-    OrderedPerPromise,
     Origin,
     Port,
     Promise,
-    PunctuationPromise,
     Reader,
     Registered,
     Rejected,
     Sink,
-    SlackPromise,
     Stored,
     Stream,
     Table,
     Timestamp,
     TimestampKind,
 )
-from millstream.errors import Source, did_you_mean
-from millstream.quantity import Duration, Rows
+from millstream.errors import AnalysisError, Source, did_you_mean
+from millstream.quantity import Duration
 from millstream.syntax import nodes
+from millstream.syntax.spans import span_of
 from millstream.types import STRING, TIMESTAMP, UNKNOWN, Field, Kind
 
 _NOT_STORED = frozenset({Kind.VARIANT, Kind.YEAR_MONTH_INTERVAL})
@@ -49,8 +45,6 @@ _NOT_STORED = frozenset({Kind.VARIANT, Kind.YEAR_MONTH_INTERVAL})
 INTERNAL_TIMESTAMP = "current_time"
 """The reserved column of the papers: stamped by the system when a tuple arrives."""
 RESERVED_PREFIX = "__ms_"
-IMPLIED_HEARTBEAT = Duration(1_000_000)
-"""Interval of the heartbeats of streams that are stamped on arrival."""
 BAD_RECORD = (Field("record", STRING), Field("reason", STRING))
 """The schema of a stream of bad records."""
 
@@ -70,6 +64,8 @@ FORMATS = FILE_FORMATS | {
     *("iceberg", "hudi", "kinesis", "pulsar", "eventhubs", "pubsub", "cloudfiles", "statestore", "mongodb"),
 }
 """Formats that Spark brings along, and those of well-known packages, in lower case."""
+INFERRED = frozenset({"parquet", "csv", "json"})
+"""Formats whose columns are inferred from their files."""
 _ANY_SOURCE = frozenset({"csv", "text", "json", "xml"})
 _OUR_OPTIONS = frozenset({"mode", "columnnameofcorruptrecord"})
 _NESTED = (Kind.ARRAY, Kind.MAP, Kind.STRUCT, Kind.VARIANT, Kind.BINARY)
@@ -77,22 +73,41 @@ _NESTED = (Kind.ARRAY, Kind.MAP, Kind.STRUCT, Kind.VARIANT, Kind.BINARY)
 
 def analyse_stream(node: nodes.CreateStream, catalog: Catalog, source: Source) -> tuple[Stream, ...]:
     """Return the stream with a source of its own, and the streams of its late tuples and bad records."""
-    if not node.args.get("columns"):
+    mistakes = ErrorCollector()
+    declared = node.args.get("columns") or []
+    origin: Origin = Registered()
+    with mistakes.collected():
+        origin = _origin(node)
+    given = _inferred(node, origin, catalog)
+    if given is None and not declared:
+        mistakes.check()
         raise error_at(
             node.this,
             f"stream '{node.name}' has neither columns nor a query",
             hint="CREATE STREAM s (a INT, t TIMESTAMP) ORDER BY t USING ..., or CREATE STREAM s AS ...",
         )
-    mistakes = ErrorCollector()
-    declared = node.args["columns"]
     analyzer = ColumnAnalyzer(catalog, source, mistakes)
-    schema, computed = analyzer.columns(columns(declared, mistakes), declared)
-    origin: Origin = Registered()
+    schema, computed = analyzer.columns(columns(declared, mistakes, given or ()), declared, given or ())
     with mistakes.collected():
-        origin = _origin(node)
-    with mistakes.collected():
-        _check_format(origin, schema, node)
+        _check_format(origin, schema[len(given or ()) :], node)
     return with_clauses(node, Stream(node.name, schema, origin, computed=computed), catalog, source, mistakes)
+
+
+def _inferred(
+    node: nodes.CreateStream | nodes.CreateTable, origin: Origin, catalog: Catalog
+) -> tuple[Field, ...] | None:
+    """Return the columns of the source if none of them is declared and they can be inferred."""
+    declared = node.args.get("columns") or ()
+    is_left_out = all(column.args.get("computed") is not None for column in declared)
+    if not is_left_out or catalog.infer is None or not isinstance(origin, Reader):
+        return None
+    if origin.format.lower() not in INFERRED or not origin.option("path"):
+        return None
+    try:
+        return catalog.infer(origin)
+    except AnalysisError as error:
+        error.span = span_of(node.args["format"])
+        raise
 
 
 def with_clauses(
@@ -103,7 +118,7 @@ def with_clauses(
     promises: tuple[Promise, ...] = ()
     with mistakes.collected():
         timestamp = _timestamp(node, schema)
-        promises = _promises(node, schema, timestamp, catalog, source)
+        promises = promises_of(node, schema, timestamp, catalog, source)
     mistakes.check()
     late, bad = node.args.get("late"), node.args.get("bad")
     stream = replace(
@@ -133,9 +148,11 @@ def analyse_table(node: nodes.CreateTable, catalog: Catalog, source: Source) -> 
     mistakes = ErrorCollector()
     schema: tuple[Field, ...] | None = None
     computed: tuple[ComputedColumn, ...] = ()
-    if declared := node.args.get("columns"):
+    declared = node.args.get("columns") or []
+    given = _inferred_of_table(node, catalog)
+    if declared or given is not None:
         analyzer = ColumnAnalyzer(catalog, source, mistakes)
-        schema, computed = analyzer.columns(columns(declared, mistakes), declared)
+        schema, computed = analyzer.columns(columns(declared, mistakes, given or ()), declared, given or ())
     if node.args.get("format") is None:
         if schema is None:
             raise error_at(
@@ -168,7 +185,7 @@ def analyse_table(node: nodes.CreateTable, catalog: Catalog, source: Source) -> 
         _check_path(reader, node)
     if schema is not None:
         with mistakes.collected():
-            _check_format(reader, schema, node)
+            _check_format(reader, schema[len(given or ()) :], node)
     mistakes.check()
     if schema is None and reader.format.lower() in _ANY_SOURCE:
         raise error_at(node.this, f"a {reader.format} table needs its columns", hint="name them with types")
@@ -181,7 +198,7 @@ def ordered(table: Table, node: nodes.CreateTable) -> Table:
     if order is None:
         return table
     if table.schema is not None:
-        field = _field(order, table.schema)
+        field = declared_field(order, table.schema)
         if field is None:
             hint = did_you_mean(order.name, [f.name for f in table.schema])
             raise error_at(order, f"unknown column '{order.name}' in ORDER BY", hint=hint)
@@ -192,6 +209,19 @@ def ordered(table: Table, node: nodes.CreateTable) -> Table:
                 hint="order it by a timestamp, a date or a number",
             )
     return replace(table, order=order.name)
+
+
+def _inferred_of_table(node: nodes.CreateTable, catalog: Catalog) -> tuple[Field, ...] | None:
+    """Return the columns of a table's files; Spark finds those of formats with types of their own, too."""
+    if node.args.get("format") is None:
+        return None
+    reader = Reader(node.args["format"].name, options(node.args.get("options")))
+    try:
+        return _inferred(node, reader, catalog)
+    except AnalysisError:
+        if node.args.get("columns") or reader.format.lower() in _ANY_SOURCE:
+            raise
+        return None
 
 
 def refresh_of(node: nodes.CreateTable) -> Duration | None:
@@ -212,13 +242,15 @@ def analyse_sink(node: nodes.CreateSink) -> Sink:
 
 
 def columns(
-    declared: Sequence[nodes.ColumnDeclaration], collector: ErrorCollector | None = None
+    declared: Sequence[nodes.ColumnDeclaration],
+    collector: ErrorCollector | None = None,
+    before: Sequence[Field] = (),
 ) -> tuple[Field, ...]:
-    """Return the declared columns; old listings may leave out types.
+    """Return the columns ``before`` and the declared ones; old listings may leave out types.
 
     A column with a mistake that is collected is there all the same, of a type that is unknown.
     """
-    fields: list[Field] = []
+    fields: list[Field] = list(before)
     for column in declared:
         type_ = UNKNOWN
         with CollectingBlock(collector):
@@ -300,7 +332,7 @@ def _check_spelling(node: exp.Identifier) -> None:
 def _check_format(origin: Origin, schema: tuple[Field, ...], node: exp.Expression) -> None:
     if not isinstance(origin, Reader):
         return
-    for column, declared in zip(schema, node.args["columns"], strict=True):
+    for column, declared in zip(schema, node.args.get("columns") or (), strict=True):
         if declared.args.get("computed") is not None:
             continue
         if declared.args.get("kind") is None:
@@ -319,7 +351,7 @@ def _timestamp(node: nodes.CreateStream, schema: tuple[Field, ...]) -> Timestamp
     order = node.args.get("order_by")
     if order is None:
         return LATENT
-    field = _field(order, schema)
+    field = declared_field(order, schema)
     if field is not None and field.name.lower() == INTERNAL_TIMESTAMP:
         given = node.args.get("columns") or ()
         declared = next((one for one in given if one.name.lower() == INTERNAL_TIMESTAMP), None)
@@ -351,113 +383,3 @@ def _timestamp(node: nodes.CreateStream, schema: tuple[Field, ...]) -> Timestamp
             raise error_at(order, f"'{INTERNAL_TIMESTAMP}' is stamped on arrival and must be a TIMESTAMP")
         return Timestamp(TimestampKind.INTERNAL, field.name, TIMESTAMP)
     return Timestamp(TimestampKind.EXTERNAL, field.name, field.type)
-
-
-def _promises(
-    node: nodes.CreateStream,
-    schema: tuple[Field, ...],
-    timestamp: Timestamp,
-    catalog: Catalog,
-    source: Source,
-) -> tuple[Promise, ...]:
-    promises: list[Promise] = []
-    seen: dict[tuple[type, str], exp.Expr] = {}
-    for clause in node.args.get("clauses") or ():
-        field = _promised_field(clause, schema, timestamp)
-        # A heartbeat may stand beside another promise; two promises of one kind contradict each other.
-        group = nodes.Heartbeat if isinstance(clause, nodes.Heartbeat) else nodes.Slack
-        if (group, field.name) in seen:
-            raise error_at(clause, f"two clauses say how '{field.name}' progresses", hint="keep one of them")
-        seen[group, field.name] = clause
-        if isinstance(clause, nodes.Heartbeat) and clause.this is None:
-            _check_none(clause, timestamp)
-            continue
-        on = clause.args.get("on")
-        promises.append(_promise(clause, field, schema, on.name if on else None, catalog, source))
-    if timestamp.kind is TimestampKind.INTERNAL and (nodes.Heartbeat, timestamp.column) not in seen:
-        promises.append(HeartbeatPromise(IMPLIED_HEARTBEAT, implied=True))
-    return tuple(promises)
-
-
-def _check_none(clause: nodes.Heartbeat, timestamp: Timestamp) -> None:
-    """Refuse HEARTBEAT NONE where no heartbeat is implied."""
-    if timestamp.kind is not TimestampKind.INTERNAL or clause.args.get("on") is not None:
-        raise error_at(
-            clause,
-            "HEARTBEAT NONE goes with ORDER BY current_time, which implies a heartbeat",
-            hint="leave it out: without HEARTBEAT there is none",
-        )
-
-
-def _promised_field(clause: exp.Expr, schema: tuple[Field, ...], timestamp: Timestamp) -> Field:
-    on = clause.args.get("on")
-    if on is not None:
-        field = _field(on, schema)
-        if field is None:
-            raise error_at(
-                on, f"unknown column '{on.name}' in ON", hint=did_you_mean(on.name, [f.name for f in schema])
-            )
-        if not field.type.is_ordered:
-            raise error_at(on, f"nothing can be promised about '{field.name}', which is of type {field.type}")
-        return field
-    if timestamp.column is None:
-        raise error_at(
-            clause, "a stream without a timestamp promises nothing", hint="add ORDER BY, or ON attribute"
-        )
-    return Field(timestamp.column, timestamp.type or UNKNOWN)
-
-
-def _promise(
-    clause: exp.Expr,
-    field: Field,
-    schema: tuple[Field, ...],
-    on: str | None,
-    catalog: Catalog,
-    source: Source,
-) -> Promise:
-    match clause:
-        case nodes.Slack():
-            amount = positive(clause.this, "SLACK")
-            if not isinstance(amount, Rows):
-                amount = positive_on(clause.this, "SLACK", field.name, field.type)
-            return SlackPromise(amount, clause.args.get("mode") == "GENEROUS", on)
-        case nodes.OrderedPer():
-            idle = clause.args.get("idle")
-            if idle is not None and field.type.is_numeric:
-                raise error_at(
-                    idle,
-                    f"IDLE AFTER is a time, but '{field.name}' is of type {field.type}",
-                    hint="order the stream by a timestamp, or leave IDLE AFTER out",
-                )
-            return OrderedPerPromise(
-                _names(clause.expressions, schema),
-                positive_duration(idle, "IDLE AFTER") if idle is not None else None,
-                on,
-            )
-        case nodes.PunctuatedBy():
-            scope = Scope([ScopeRelation("", schema)])
-            resolver = Resolver(scope, catalog, source, on_subquery=lambda query, _: UNKNOWN)
-            predicate = resolver.condition(clause.this, "PUNCTUATED BY")
-            return PunctuationPromise(predicate, _names(clause.args.get("per") or (), schema), on)
-        case _:
-            if field.type.is_known and field.type.kind not in (Kind.TIMESTAMP, Kind.TIMESTAMP_NTZ):
-                raise error_at(
-                    clause, f"a heartbeat follows the clock, but '{field.name}' is of type {field.type}"
-                )
-            return HeartbeatPromise(positive_duration(clause.this, "HEARTBEAT"), on)
-
-
-def _names(named: Sequence[exp.Expr], schema: tuple[Field, ...]) -> tuple[str, ...]:
-    names = []
-    for node in named:
-        field = _field(node, schema)
-        if field is None:
-            raise error_at(
-                node, f"unknown column '{node.name}'", hint=did_you_mean(node.name, [f.name for f in schema])
-            )
-        names.append(field.name)
-    return tuple(names)
-
-
-def _field(node: exp.Expr, schema: tuple[Field, ...]) -> Field | None:
-    return next((f for f in schema if f.name.lower() == node.name.lower()), None)
