@@ -224,3 +224,10 @@ def test_ties_are_ranked_by_the_timestamp() -> None:
     check(
         query, {"a": stream("k v t", rows)}, [(1, 1, 1), (2, 1, 1), (3, 3, 2), (4, 3, 2), (5, 5, 3)], seeds=2
     )
+
+
+def test_without_an_order_the_tuples_of_an_instant_come_as_they_arrived() -> None:
+    rows = [("x", 1, 5), ("x", 2, 5), ("x", 3, 6), ("y", 4, 6)]
+    calls = "row_number() OVER w, lag(v) OVER w, last_value(v) OVER w"
+    query = f"{A} SELECT v, {calls} FROM a WINDOW w AS (PARTITION BY t);"
+    check(query, {"a": stream("k v t", rows)}, [(1, 1, None, 2), (2, 2, 1, 2), (3, 1, None, 4), (4, 2, 3, 4)])

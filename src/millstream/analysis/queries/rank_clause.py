@@ -34,9 +34,14 @@ def is_ranking(node: exp.Window, resolver: Resolver) -> bool:
 
 
 def is_of_instants(node: exp.Window, facts: StreamFacts | None, resolver: Resolver) -> bool:
-    """Tell whether PARTITION BY names the timestamp: then a partition has rows of one instant only."""
+    """Tell whether PARTITION BY names the timestamp: then a partition has rows of one instant only.
+
+    Without ORDER BY only a value of the whole instant needs all its rows; all else goes along the stream.
+    """
     timestamp = facts.timestamp.column if facts is not None else None
-    if timestamp is None:
+    framed = node.args.get("spec") is not None or isinstance(node.this, exp.Filter)
+    along = framed or aggregate_name(node).lower() not in _OF_FRAMES
+    if timestamp is None or (node.args.get("order") is None and along):
         return False
     columns = (resolver.resolve(part).column for part in node.args.get("partition_by") or ())
     return any(column is not None and column.name.lower() == timestamp.lower() for column in columns)
