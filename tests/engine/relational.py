@@ -58,6 +58,8 @@ class Drawing:
             f"k {self.key}, v {self.value}, t {self.time}",
             f"k {other}, v {self.value}, w INT, t {self.time}",
         )
+        if self.time in ("INT", "BIGINT", "TINYINT"):
+            slacks[1] += f" SLACK {max(VALUES['INT'][:-1])} ON w"  # it is never broken
         parts = zip("ab", columns, slacks, strict=True)
         streams = (StreamDeclaration(name, typed, "ORDER BY t", slack) for name, typed, slack in parts)
         return (*streams, TableDeclaration("names", f"k {self.key}, name STRING"))
@@ -113,11 +115,15 @@ class Drawing:
 
     # ------------------------------------------------------------ windows
 
-    def window(self) -> str:
+    def window(self, stream: str) -> str:
         draw = self.chance.randint
         size, step = self.amount(draw(1, 5)), self.amount(draw(1, 3))
         start = f"START AT {self.bound(draw(0, 4))}"
         end = f" END AT {self.bound(draw(5, 12))}"
+        if self.time == "TIMESTAMP" and self.chance.random() < 0.1:
+            return f"LANDMARK START AT '12:00:0{draw(0, 4)}'{self.chance.choice(['', end])}"
+        if self.time in ("INT", "BIGINT", "TINYINT") and stream == "b" and self.chance.random() < 0.1:
+            return f"RANGE {draw(1, 3)}{self.chance.choice(['', ' SLIDE 2'])} WATTR w"
         return self.chance.choice(
             [
                 f"RANGE {size}",
@@ -143,7 +149,7 @@ class Drawing:
         stream = self.chance.choice("ab")
         alias = self._alias()
         columns = ("k", "v", "t") if stream == "a" else ("k", "v", "w", "t")
-        text = f"{stream} [{self.window()}] AS {alias}"
+        text = f"{stream} [{self.window(stream)}] AS {alias}"
         return Relation(text, tuple(f"{alias}.{name}" for name in columns))
 
     def _alias(self) -> str:
@@ -187,7 +193,7 @@ class Drawing:
     def _call(self, columns: Sequence[str]) -> str:
         column = self.chance.choice(columns)
         calls = ["count(*)", f"count({column})", f"count(DISTINCT {column})", f"min({column})"]
-        calls += [f"max({column})", "count(*)"]
+        calls += [f"max({column})", "count(*)", f"first({column})", f"collect_list({column})"]
         if self._is_number(column):
             calls += [f"sum({column})", f"avg({column})", f"sum({column})", f"stddev({column})"]
             calls += [f"sum({column}) FILTER (WHERE {column} > 1)"]

@@ -337,7 +337,7 @@ def test_landmarks_by_time_of_day(query: str) -> None:
 
 SCALARS = (
     "SELECT CHANGES count(*), sum(v), collect_list(v) FROM a [RANGE 2] WHERE v > 1",
-    "SELECT count(*) FROM a [RANGE 2] WHERE v > 100",
+    "SELECT count(*) FROM a [RANGE 2] WHERE v > 100 GROUP BY ()",
     "SELECT CHANGES count(*) > 2 AS big FROM a [LANDMARK START AT 3] HAVING count(*) < 4",
     "SELECT CHANGES count(*), sum(v) FROM a [RANGE 4 SLIDE 3] WHERE v > 1",
     "SELECT count(*), sum(x.v) FROM a [RANGE 4 SLIDE 2] x JOIN b [ROWS 2] y ON x.k = y.k AND y.w = 2",

@@ -37,6 +37,8 @@ class GroupKeys:
         scope = replace(self.resolver.scope, bound=bound)
         resolver = self.resolver.with_aggregates(None, "in GROUP BY", scope)
         for node in clause.keys:
+            if isinstance(node, exp.Tuple) and not node.expressions:
+                continue  # GROUP BY () has no keys
             with resolver.collected():
                 expr = resolver.resolve(node if is_all else self._selected(node))
                 if is_all and not any(expr.columns()):
