@@ -15,7 +15,7 @@ REFUSED = {
     "auction": "IN with a query cannot be used",
     "double_bottom": "built-in aggregates over a table",
     "traffic": "a query over tables only",
-    "views": "'lately' is a view",
+    "views": "a query over tables only",
 }
 EXAMPLES = sorted(path.stem for path in (ROOT / "examples").glob("*.esl"))
 

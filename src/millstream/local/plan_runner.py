@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass
 from typing import TypeVar
@@ -37,10 +37,14 @@ FindTable = Callable[[str], Table | None]
 
 @dataclass(frozen=True)
 class LocalResult:
-    """The results of a plan with their hidden columns, and the late tuples of each stream."""
+    """The results of a plan with their hidden columns, and the late tuples of each stream.
+
+    ``newest`` are the newest times of its streams as texts.
+    """
 
     frame: Frame
     late: Mapping[str, int]
+    newest: Sequence[str] = ()
 
 
 def run_plan(
@@ -74,7 +78,7 @@ def run_plan(
 
     def run() -> LocalResult:
         stages = StageRunner(course, read_table, partitions or {})
-        return LocalResult(Translation(sources, stages).frame(query.physical), stages.late)
+        return LocalResult(Translation(sources, stages).frame(query.physical), stages.late, stages.newest)
 
     return _in_context(run, catalog, now)
 

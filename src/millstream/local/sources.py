@@ -21,6 +21,7 @@ from millstream.catalog.entries import (
     Stream,
     Table,
     TimestampKind,
+    View,
     source_columns,
 )
 from millstream.errors import NotExecutableError
@@ -49,8 +50,8 @@ class Sources(Protocol):
     def stream(self, stream: Stream) -> SourceFrames:
         """Return the tuples and bad records of a stream."""
 
-    def table(self, table: Table) -> Frame:
-        """Return the rows of a table."""
+    def table(self, table: Table | View) -> Frame:
+        """Return the rows of a table, or the current result of a view."""
 
 
 @dataclass
@@ -59,7 +60,7 @@ class FileSources:
 
     course: Course
     tables: Mapping[str, pa.Table] = field(default_factory=dict)
-    """Tables in memory, by name in lower case; they stand for those of the catalog."""
+    """Tables and views in memory, by name in lower case; they stand for those of the catalog."""
     read: dict[str, SourceFrames] = field(default_factory=dict)
     """Streams that have been read, by name."""
 
@@ -77,8 +78,11 @@ class FileSources:
             self.read[stream.name] = classify(_with_arrival(good, refs), stream, _bad_frame(bad))
         return self.read[stream.name]
 
-    def table(self, table: Table) -> Frame:
+    def table(self, table: Table | View) -> Frame:
         key = table.name.lower()
+        if isinstance(table, View):
+            refs = [ColumnRef("", f.name, f.type) for f in table.schema or ()]
+            return stored(from_table(self.tables[key], refs))
         rows = self.tables[key] if key in self.tables else read_table_files(table)
         fields = source_columns(table.schema or (), table.computed)
         refs = [ColumnRef("", f.name, f.type) for f in fields]

@@ -60,6 +60,8 @@ class ShardHost:
     course: Course
     late: list[int] = field(default_factory=list)
     """Late tuples of each input so far."""
+    newest: list[str] = field(default_factory=list)
+    """The newest times of inputs that shards have reported."""
     _stores: dict[int, StateStore] = field(default_factory=dict)
     _memory: dict[int, Shard] = field(default_factory=dict)
 
@@ -77,6 +79,7 @@ class ShardHost:
             shard = self._shard(store, name)
             result, report = shard.process(own)
             self.late = [so_far + new for so_far, new in zip(self.late, report["late"], strict=True)]
+            self.newest += [time for time in report["newest"] if time is not None]
             change = shard.snapshot()
             for gone in change.dropped:
                 store.chunks.pop(gone, None)
@@ -110,6 +113,8 @@ class StageRunner:
     partitions: Mapping[str, int] = field(default_factory=dict)
     late: dict[str, int] = field(default_factory=dict)
     """Late tuples of each stream, as the stage that has seen most of them counts."""
+    newest: list[str] = field(default_factory=list)
+    """The newest times of streams, derived ones included."""
 
     def run(self, stage: Stage, frames: Sequence[Frame]) -> Frame:
         """Return the results of a stage, each with its micro-batch."""
@@ -136,6 +141,7 @@ class StageRunner:
         for name, count in zip(stage.streams, host.late, strict=True):
             if name:
                 self.late[name] = max(count, self.late.get(name, 0))
+        self.newest += host.newest
         types = {column.name: column.type for column in stage.layout} | {BATCH: BIGINT}
         whole = pa.concat_tables(results)
         return from_table(whole, [ColumnRef("", name, types[name]) for name in whole.column_names])

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millstream.analysis.queries.resolved_expression import ColumnRef, Expr
-from millstream.catalog.entries import Table
 from millstream.errors import NotExecutableError
 from millstream.kernels.core.arrow_types import arrow_type
 from millstream.local.frame import BATCH, Frame, concatenated
@@ -63,11 +62,6 @@ def _scan(node: nodes.Scan, to: Translation) -> Frame:
 
 @to_rows.register
 def _table_scan(node: nodes.TableScan, to: Translation) -> Frame:
-    if not isinstance(node.table, Table):
-        raise NotExecutableError(
-            f"'{node.table.name}' is a view, and the local engine maintains none",
-            hint="run without --engine local",
-        )
     if node.definition is None:
         return to.sources.table(node.table).alias(node.alias)
     rows = to.frame(node.definition)

@@ -223,11 +223,15 @@ def _stream(stream: Stream, alias: str) -> Node:
 
 
 def definition_of(relation: Table | View) -> Query | None:
-    """Return the query that a table or view stands for when it is read; None if it has rows of its own."""
+    """Return the query that a table or view stands for when it is read; None if it has rows of its own.
+
+    A query over tables is returned in the form that needs no Spark, if it has one.
+    """
     match relation:
         case View(maintained=False, definition=definition) | Table(origin=Derived(definition=definition)):
             assert isinstance(definition, Query)
-            return definition
+            simple = definition.simple if isinstance(definition, TableQuery) else None
+            return simple if isinstance(simple, Select) else definition
         case _:
             return None
 

@@ -18,28 +18,33 @@ from millstream.analysis.definitions.statement_analyzer import (
     InsertQuery,
     RunQuery,
 )
-from millstream.analysis.queries.resolved_query import Query, Select, TableQuery, Values
+from millstream.analysis.queries.resolved_query import Arrangement, Query, Select, TableQuery, Values
 from millstream.catalog import Catalog
-from millstream.catalog.entries import Relation, Sink, Stream, Table
+from millstream.catalog.entries import Relation, Sink, Stream, Table, View
 from millstream.errors import MillstreamError, NotExecutableError
+from millstream.kernels.column_names import ID, ID2, OP
 from millstream.local.course import Course
-from millstream.local.frame import Frame
+from millstream.local.frame import Frame, to_table
 from millstream.local.plan_runner import LocalResult, run_plan, values_table
 from millstream.local.sources import FileSources
 from millstream.local.translator import converted
+from millstream.plan.builder import build
+from millstream.plan.views import build_view
 from millstream.runtime.column_inference import inferred_columns
 from millstream.runtime.explain import explanation, located_explanation
 from millstream.runtime.own_tables import OwnTables
 from millstream.runtime.python_registration import dump_code, python_aggregate
 from millstream.runtime.queries.query_progress import Progress, most
-from millstream.runtime.queries.query_request import plan_query
+from millstream.runtime.queries.query_request import Form, plan_query
 from millstream.runtime.queries.rejection_warnings import RejectionWarnings
 from millstream.runtime.results import external_sort
+from millstream.runtime.results.materialized_result import MaterializedResult, latest
 from millstream.runtime.script_checks import Runnable
 from millstream.runtime.show import answer
 from millstream.runtime.single_query import single_query
 from millstream.runtime.table_statements import TableStatements
 from millstream.stage.hidden_columns import is_hidden, sort_keys
+from millstream.stage.pipeline import TIME
 from millstream.types import Field
 
 
@@ -69,6 +74,8 @@ class LocalEngine:
     catalog: Catalog = field(default_factory=Catalog)
     tables: Mapping[str, pa.Table] = field(default_factory=dict)
     _names: int = 0
+    _views: dict[str, pa.Table] = field(default_factory=dict)
+    """The results of views at the end of their input."""
 
     def __post_init__(self) -> None:
         stock(self.catalog)
@@ -135,11 +142,8 @@ class LocalEngine:
             case InsertQuery(sink):
                 _refuse_sink(sink)
             case Definition() as definition:
-                for view, _ in definition.views:
-                    raise NotExecutableError(
-                        f"'{view.name}' is a view, and the local engine maintains none",
-                        hint="run without --engine local",
-                    )
+                for view, query in definition.maintained:
+                    self._views[view.name.lower()] = self._current(view, query, statement)
             case Setting(key=key) if key.startswith("spark."):
                 raise NotExecutableError(
                     f"'{key}' is a setting of Spark, which the local engine does not start",
@@ -171,13 +175,34 @@ class LocalEngine:
         )
         return LocalQuery(name, table, progress)
 
-    def _found(self, query: Query, statement: AnalysedStatement) -> tuple[LocalResult, FileSources]:
+    def _current(self, view: View, query: Query, statement: AnalysedStatement) -> pa.Table:
+        """Return the rows of a view at the instant of the newest tuple of its streams."""
+        found, _ = self._found(query, statement, build_view)
+        changes = to_table(found.frame.pairs)
+        kind = changes.schema.field(TIME).type
+        names = changes.column_names
+        order = view.arrangement
+        assert order is None or isinstance(order, Arrangement)
+        kept = MaterializedResult(
+            changes.schema,
+            sort_keys(names),
+            (OP, ID, ID2),
+            [name for name in names if is_hidden(name)],
+            newest=lambda: latest(found.newest, kind),
+            arrangement=order,
+        )
+        kept.apply(0, changes)
+        return kept.snapshot()
+
+    def _found(
+        self, query: Query, statement: AnalysedStatement, form: Form = build
+    ) -> tuple[LocalResult, FileSources]:
         """Run the plan of a query."""
         if isinstance(query, TableQuery) and isinstance(query.simple, Select):
             query = query.simple
-        plan = plan_query(query, statement.source)
+        plan = plan_query(query, statement.source, form)
         course = Course(self.batches + 1, self.shards)
-        sources = FileSources(course, {**self.tables, **self._own.tables.all})
+        sources = FileSources(course, {**self.tables, **self._own.tables.all, **self._views})
         found = run_plan(
             plan, sources, course, self._stream, self._table, dumps=dump_code, catalog=self.catalog
         )

@@ -21,6 +21,13 @@ BEGINNINGS = (
     *("SELECT", "WITH", "VALUES", "CREATE", "STREAM", "TABLE", "AGGREGATE", "WINDOW"),
     *("SPLIT", "INSERT", "UPDATE", "DELETE", "EXPLAIN", "SHOW", "DESCRIBE", "DESC", "DROP", "SET"),
 )
+_INSTEAD = {
+    "TRUNCATE": "DELETE FROM t removes all rows of a table",
+    "MERGE": "UPDATE t SET ... WHERE, and INSERT INTO t SELECT ... WHERE NOT EXISTS (...) for the rest",
+    "REPLACE": "INSERT INTO adds rows to a table",
+}
+"""Statements of other systems that change tables, and what to write instead."""
+
 _STREAM_CLAUSES = (
     *("ORDER", "USING", "OPTIONS", "SOURCE", "LATE", "BAD", "AS"),
     *("SLACK", "ORDERED", "PUNCTUATED", "HEARTBEAT"),
@@ -40,7 +47,7 @@ class EslParser(AggregateParser):
                 "DESCRIBE, DROP or SET"
             )
             message = f"did not expect {self.found()} at the beginning of a statement"
-            self.fail(message, hint=self.similar(BEGINNINGS) or hint)
+            self.fail(message, hint=_INSTEAD.get(first.key) or self.similar(BEGINNINGS) or hint)
         match first.key:
             case "CREATE":
                 return self._create()
