@@ -38,7 +38,6 @@ _HOP = "put the window behind the stream: FROM Bid [RANGE 10 MINUTES SLIDE 5 MIN
 _SESSION = "put the window behind the stream: FROM Bid [SESSION GAP 30 MINUTES]"
 _CUMULATE = "partial results of a window: FROM Bid [TUMBLE 1 DAY EMIT EVERY 1 HOUR]"
 _LATEST = "the latest row of each key is a window: rates [PARTITION BY currency ROWS 1]"
-_ASOF = f"{_LATEST}, joined with orders [NOW]"
 _BEST = "the best n of each window: FROM s [TUMBLE 1 HOUR] GROUP BY k ORDER BY count(*) DESC LIMIT 10"
 _EXPLODE = "it stands in FROM: FROM Bid, UNNEST(tags) AS q(tag)"
 _LIMITED = (
@@ -99,13 +98,11 @@ PHRASES = (
     Phrase(("CREATE", "CONNECTOR"), "CREATE CONNECTOR", "write CREATE STREAM or CREATE SINK with USING"),
     Phrase(("SHOW", "CREATE"), "SHOW CREATE", "DESCRIBE name shows its definition"),
     # joins
-    Phrase(("ASOF", "JOIN"), "ASOF JOIN", _ASOF),
-    Phrase(("ASOF", "LEFT"), "ASOF JOIN", _ASOF),
-    Phrase(("LEFT", "ASOF"), "ASOF JOIN", _ASOF),
     Phrase(
         ("FOR", "SYSTEM_TIME"),
         "FOR SYSTEM_TIME AS OF",
-        f"leave it out for a table, which REFRESH EVERY reads again; {_LATEST}",
+        "leave it out for a table, which REFRESH EVERY reads again; for a stream write"
+        " orders o ASOF JOIN rates r ON o.currency = r.currency AND o.t >= r.t",
     ),
     Phrase(("WITHIN", "INTERVAL"), "WITHIN", _LIMITED),
     Phrase(("WITHIN", AMOUNT), "WITHIN", _LIMITED),

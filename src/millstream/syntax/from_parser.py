@@ -50,14 +50,15 @@ class RelationParser(WindowParser):
     def _join_length(self) -> int:
         """Return the number of words that introduce the next join; 0 if there is none."""
         length = 0
-        while self.peek(length).key in ("NATURAL", *_SIDES, *_KINDS) and length < 3:
+        while self.peek(length).key in ("NATURAL", "ASOF", *_SIDES, *_KINDS) and length < 4:
             length += 1
         return length + 1 if self.peek(length).key == "JOIN" else 0
 
     def _join(self) -> exp.Join:
         first = self.current
-        method = self.take("NATURAL")
+        method = self.take("NATURAL", "ASOF")
         side = self.take(*_SIDES)
+        method = method or self.take("ASOF")
         kind = self.take(*_KINDS)
         self._check_join(side, kind)
         self.expect("JOIN")
@@ -65,6 +66,10 @@ class RelationParser(WindowParser):
         for argument, token in (("method", method), ("side", side), ("kind", kind)):
             if token:
                 join.set(argument, token.key)
+        if method and method.key == "ASOF" and self.take("MATCH_CONDITION"):
+            opening = self.open("(")
+            join.set("match_condition", self.expression())
+            self.close(opening)
         if self.take("ON"):
             join.set("on", self.expression())
         elif self.take("USING"):
@@ -288,7 +293,7 @@ class RelationParser(WindowParser):
             self.at_name
             and not self.at_clause
             and not self._join_length()
-            and not (self.at("ASOF") and self.peek().key in ("JOIN", "LEFT"))
+            and not self.at_words("MATCH_CONDITION", "(")
         )
 
     @property

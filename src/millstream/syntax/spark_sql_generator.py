@@ -125,11 +125,12 @@ class PlainSqlGenerator(SparkGenerator):
 
     def join_sql(self, expression: exp.Join, join_op: str | None = None) -> str:
         words = [expression.args.get(key) for key in ("method", "side", "kind")]
-        using = expression.args.get("using")
+        using, matched = expression.args.get("using"), expression.args.get("match_condition")
         return "".join(
             (
                 *(f" {word}" for word in words if word),
                 f" JOIN {self.sql(expression, 'this')}",
+                f" MATCH_CONDITION ({self.sql(matched)})" if matched is not None else "",
                 self.clause(expression, "on", "ON"),
                 f" USING ({self.listed(using)})" if using else "",
             )

@@ -207,12 +207,8 @@ def length_on(item: FromItem, time: str = "1 MINUTE", number: str = "100") -> st
 
 def join_kind(join: exp.Join) -> str:
     side, kind = (join.side or "").lower(), (join.kind or "").lower()
-    if join.method:
-        raise error_at(
-            join.this,
-            f"a {join.method.upper()} JOIN cannot be used with a stream",
-            hint="name the columns with ON or USING",
-        )
+    if join.method == "ASOF" and (kind or side not in ("", "left")):
+        raise error_at(join.this, "there are ASOF JOIN and ASOF LEFT JOIN only")
     if kind in ("semi", "anti"):
         return kind
     if side:

@@ -160,6 +160,9 @@ class Resolver:
             yield from self._holes(child)
 
     def _alias(self, node: exp.Column) -> Expr | None:
+        filled = self.scope.filled.get(node.name.lower()) if len(node.parts) == 1 else None
+        if filled is not None:
+            return filled
         if len(node.parts) > 1 or any(r.find(node.name) for r in self.scope.relations):
             return None
         return self.aliases.get(node.name.lower())

@@ -22,8 +22,14 @@ from millstream.analysis.queries.from_clause import (
     tables_of,
     with_window,
 )
+from millstream.analysis.queries.joins.asof_join import ASOF, is_of_times, latest_of_keys, refuse_on_tables
 from millstream.analysis.queries.joins.implied_windows import facts_of_rows, implied_beside
-from millstream.analysis.queries.joins.joined_items import equal_columns, facts_of_joined, refuse_whole_table
+from millstream.analysis.queries.joins.joined_items import (
+    common_columns,
+    equal_columns,
+    facts_of_joined,
+    refuse_whole_table,
+)
 from millstream.analysis.queries.joins.subqueries import SubqueryJoins
 from millstream.analysis.queries.lateral.inline_values import inline_values
 from millstream.analysis.queries.lateral.lateral_items import LateralItems, check_windows, is_lateral
@@ -109,6 +115,7 @@ class QueryAnalyser:
                 hint="PIVOT, time travel, pipes and paths into variants do not go with streams",
             )
         if not self._reads(node, Stream) and is_plain(node, self.catalog):
+            refuse_on_tables(node)
             return self._table_query(node)
         inner = self._with(node)
         if isinstance(node, exp.SetOperation):
@@ -258,7 +265,7 @@ class QueryAnalyser:
                 elif is_lateral(join.this):
                     joins += lateral.joined(join.this, join)
                 else:
-                    joins.append(self.join(join, scope))
+                    joins.append(self.join(join, scope, items[0]))
             failed = failed or self.mistakes.count > before
         if failed:
             self.mistakes.check()
@@ -413,20 +420,26 @@ class QueryAnalyser:
             )
         return entry
 
-    def join(self, join: exp.Join, scope: Scope) -> JoinClause:
+    def join(self, join: exp.Join, scope: Scope, left: FromItem | None = None) -> JoinClause:
         kind = join_kind(join)
         before = list(scope.relations)
         item = self.from_item(join.this, scope)
+        right = scope.relations[-1]
         using = join.args.get("using")
         conditions: tuple[Expr, ...] = ()
-        if using:
-            conditions = equal_columns(using, before, scope.relations[-1], scope)
+        if join.method == "NATURAL":
+            conditions = equal_columns(common_columns(join, before, right), kind, before, right, scope)
+        elif using:
+            conditions = equal_columns(using, kind, before, right, scope)
         elif join.args.get("on") is not None and not is_true(join.args["on"]):
             resolver = self.resolver(scope).with_aggregates(None, "in ON")
             conditions = resolver.conditions(join.args["on"], "ON")
-        refuse_whole_table(join, kind, before, scope.relations[-1])
+        if join.method == ASOF:
+            equal = tuple(one for one in conditions if not is_of_times(one))
+            return JoinClause(kind, latest_of_keys(join, item, left, equal, scope), equal, asof=True)
+        refuse_whole_table(join, kind, before, right)
         if kind in ("semi", "anti"):
-            scope.hide(scope.relations[-1])
+            scope.hide(right)
         return JoinClause(kind, item, conditions)
 
     # ------------------------------------------------------------ set operations

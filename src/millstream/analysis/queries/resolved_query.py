@@ -88,6 +88,8 @@ class JoinClause:
     item: FromItem
     conditions: tuple[Expr, ...] = ()
     """All must hold."""
+    asof: bool = False
+    """True if tuples meet the latest of each key, at their own instants."""
 
     @property
     def condition(self) -> Expr | None:

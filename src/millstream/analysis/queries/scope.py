@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from millstream.analysis.error_collector import error_at
-from millstream.analysis.queries.resolved_expression import ColumnRef
+from millstream.analysis.queries.resolved_expression import ColumnRef, Expr
 from millstream.catalog.functions import BARE_FUNCTIONS
 from millstream.errors import AnalysisError, Span, did_you_mean
 from millstream.syntax.spans import span_of
@@ -74,6 +74,8 @@ class Scope:
     """The bound of a window that a name means although a column has it, too."""
     advice: Callable[[exp.Column], str | None] = lambda node: None
     """A hint about a name that is no column, but something else in the query."""
+    filled: dict[str, Expr] = field(default_factory=dict)
+    """The values of columns of a RIGHT or FULL join with USING, whose left side may be NULL."""
 
     def add(self, relation: ScopeRelation, node: exp.Expr) -> None:
         if any(relation.alias.lower() == known.alias.lower() for known in (*self.relations, *self.hidden)):

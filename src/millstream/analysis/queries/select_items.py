@@ -52,7 +52,8 @@ def expanded(item: exp.Expr, star: exp.Star, scope: Scope) -> list[Output]:
             home = scope.merged.get(column.name.lower(), relation.alias)
             if column.name.lower() not in left_out and (table or home.lower() == relation.alias.lower()):
                 ref = ColumnRef(relation.alias, column.name, column.type)
-                outputs.append(Output(column.name, of_column(ref)))
+                filled = None if table else scope.filled.get(column.name.lower())
+                outputs.append(Output(column.name, filled or of_column(ref)))
     return outputs
 
 

@@ -70,6 +70,11 @@ def implied_beside(
 
     A tuple of a stream without a window asks these at its own instant.
     """
+    latest = [join for join in joins if join.asof]
+    plain = [join for join in joins if not join.asof]
+    if latest:
+        implied = implied_beside(node, source, plain, [*latest, *asked], scope, catalog)
+        return None if implied is None else _reordered(implied, [*joins, *asked])
     inner = [join.item for join in asked if facts_of(join.item) is not None]
     together = [*_streams(source, joins), *inner]
     if not inner or any(window_of(item) is None and not reads_relation(item, together) for item in inner):
@@ -84,6 +89,13 @@ def implied_beside(
     if not all(isinstance(window_of(item), NowWindow) for item in _streams(implied.source, implied.joins)):
         raise error_at(node, "a query over windows in an expression beside a join of streams", hint=APART)
     return replace(implied, joins=(*implied.joins, *asked))
+
+
+def _reordered(implied: Implied, joins: Sequence[JoinClause]) -> Implied:
+    """Return joins in the order in which they are written."""
+    places = {(join.kind, join.item.alias, join.conditions): number for number, join in enumerate(joins)}
+    ordered = sorted(implied.joins, key=lambda join: places[join.kind, join.item.alias, join.conditions])
+    return replace(implied, joins=tuple(ordered))
 
 
 def implied_windows(

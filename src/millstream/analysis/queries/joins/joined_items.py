@@ -16,10 +16,11 @@ from millstream.analysis.queries.from_clause import (
 from millstream.analysis.queries.joins.implied_windows import bounds_hint
 from millstream.analysis.queries.output_order import common_order
 from millstream.analysis.queries.relation_kind import reads_relation, window_of
-from millstream.analysis.queries.resolved_expression import Expr
+from millstream.analysis.queries.resolved_expression import Expr, of_column
 from millstream.analysis.queries.resolved_query import FromItem
 from millstream.analysis.queries.scope import UNNAMED, Scope, ScopeRelation
 from millstream.analysis.queries.window_clause import StreamFacts
+from millstream.analysis.types.coercion import common_type
 from millstream.catalog.entries import Timestamp, TimestampKind
 from millstream.errors import AnalysisError
 from millstream.syntax.spans import span_of
@@ -74,7 +75,7 @@ def _facts_of_content(item: FromItem) -> StreamFacts | None:
 
 
 def equal_columns(
-    names: list[exp.Identifier], before: list[ScopeRelation], right: ScopeRelation, scope: Scope
+    names: list[exp.Identifier], kind: str, before: list[ScopeRelation], right: ScopeRelation, scope: Scope
 ) -> tuple[Expr, ...]:
     """Return the conditions of USING; each column is taken from the first relation that has it."""
     conditions: list[Expr] = []
@@ -83,9 +84,27 @@ def equal_columns(
         right_column = right.find(name.name)
         if left_column is None or right_column is None:
             raise error_at(name, f"USING column '{name.name}' is not on both sides of the join")
-        conditions.append(Expr((left_column, " = ", right_column)))
-        scope.merged[name.name.lower()] = left_column.relation
+        key = name.name.lower()
+        left = scope.filled.get(key) or of_column(left_column)
+        conditions.append(Expr((*left.parts, " = ", right_column)))
+        scope.merged[key] = left_column.relation
+        if kind == "right":
+            scope.filled[key] = of_column(right_column)
+        elif kind == "full":
+            type_ = common_type(left.type, right_column.type) or left.type
+            scope.filled[key] = Expr(("coalesce(", *left.parts, ", ", right_column, ")"), type_)
     return tuple(conditions)
+
+
+def common_columns(join: exp.Join, before: list[ScopeRelation], right: ScopeRelation) -> list[exp.Identifier]:
+    """Return the columns by which a NATURAL join compares: those that both sides have."""
+    if right.fields is None or any(relation.fields is None for relation in before):
+        raise error_at(join.this, "a NATURAL JOIN needs columns that are known", hint="name them: USING (k)")
+    names = {field.name.lower() for relation in before for field in relation.fields or ()}
+    shared = [exp.to_identifier(field.name) for field in right.fields if field.name.lower() in names]
+    if not shared:
+        raise error_at(join.this, "a NATURAL JOIN of relations without a common column", hint="use ON")
+    return shared
 
 
 def refuse_whole_table(join: exp.Join, kind: str, before: list[ScopeRelation], right: ScopeRelation) -> None:
