@@ -46,6 +46,7 @@ def matches(node: nodes.PatternMatch, relation: Relation, catalog: Catalog) -> R
             for e in node.pattern.elements
         ],
         [facts.holds(c) for c in node.pattern.elements[0].per_tuple if not facts.has_aggregate(c)],
+        node.pattern.each,
     )
     placed: list[tuple[int, Taken]] = []
     waiting: list[Record] = []
@@ -53,7 +54,9 @@ def matches(node: nodes.PatternMatch, relation: Relation, catalog: Catalog) -> R
     for positions in _partitions(node, tuples, relation):
         history = [tuples[i] for i in positions]
         taken, _ = search.run(history, ended=relation.ended)
-        placed += [(positions[match.elements[-1][-1]], match) for match in taken]
+        for match in taken:
+            rows = _growing(match) if node.pattern.each else (match,)
+            placed += [(positions[row.elements[-1][-1]], row) for row in rows]
         if relation.time_type is not None:
             known = [record for record in history if is_final(record, before_the_end)]
             _, possible = search.run(known, ended=False)
@@ -102,6 +105,12 @@ def _partitions(
     return partitions.values()
 
 
+def _growing(match: Taken) -> Iterable[Taken]:
+    """Return a match as it was with each tuple of its last star."""
+    *before, last = match.elements
+    return (replace(match, elements=(*before, range(last.start, end + 1))) for end in last)
+
+
 # ---------------------------------------------------------------- the search
 
 
@@ -125,6 +134,8 @@ class _Search:
 
     elements: Sequence[_Element]
     before: Sequence[Condition]
+    each: bool
+    """Whether rows of the last star are given out while it grows."""
 
     def run(self, history: Sequence[Record], *, ended: bool) -> tuple[list[Taken], list[int]]:
         """Return the matches in a partition, and the positions of tuples that may still be the last of one.
@@ -142,6 +153,9 @@ class _Search:
                 outcome, taken = self._attempt(history, start, ended)
             last = taken.elements[-1] if len(taken.elements) == len(self.elements) else range(0)
             is_open |= outcome is _Outcome.OPEN
+            if self.each and last and outcome is _Outcome.OPEN:
+                complete.append(taken)  # it can only grow
+                return complete, possible
             if outcome is not _Outcome.FAILED:
                 possible += last[-1:] if is_open else []
             if outcome is _Outcome.MATCH:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -111,7 +112,13 @@ def over_scripts(draw: st.DrawFn) -> str:
     shown = ", ".join(
         f"{c} OVER ({over}) AS r{i}" for i, (c, over) in enumerate(zip(calls, overs, strict=True))
     )
-    return "\n".join([*created, f"SELECT k, x, t, {shown} FROM s;"])
+    script = "\n".join([*created, f"SELECT k, x, t, {shown} FROM s;"])
+    return without_lies(script) if "SLIDE INTERVAL" in slide else script
+
+
+def without_lies(script: str) -> str:
+    """Aggregates that are not ALGEBRAIC: the definition has no panes of time."""
+    return re.sub(r" ALGEBRAIC( USING \([^)]*\))?", "", script)
 
 
 @st.composite
@@ -135,7 +142,7 @@ def bracket_scripts(draw: st.DrawFn) -> str:
     outputs = [*(["k"] if grouped or "PATTR" in window else []), "window_end"]
     outputs += [f"{call} AS r{i}" for i, call in enumerate(calls)]
     by = " GROUP BY k" if grouped else ""
-    return f"{draw(versions('agg'))}\nSELECT {', '.join(outputs)} FROM s {window}{by};"
+    return without_lies(f"{draw(versions('agg'))}\nSELECT {', '.join(outputs)} FROM s {window}{by};")
 
 
 # ---------------------------------------------------------------- streams

@@ -74,3 +74,5 @@ class Pattern:
     measures: tuple[Measure, ...]
     outputs: tuple[Expr, ...]
     returns: tuple[Field, ...]
+    each: bool = False
+    """True if the outputs are computed with every tuple that the last star takes, and not of matches."""

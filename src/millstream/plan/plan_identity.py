@@ -247,6 +247,7 @@ _known(
         "sequence": _all_lower(p.sequence_by),
         "elements": p.elements,
         "after": p.after_match,
+        "each": p.each,
         "computed": p.computed,
         "calls": _called_by(p.form),
     },

@@ -13,7 +13,7 @@ from millstream.syntax.tokens import Kind
 if TYPE_CHECKING:
     from millstream.syntax.tokens import Token
 
-MODIFIERS = ("ISTREAM", "DSTREAM", "RSTREAM", "CHANGES")
+MODIFIERS = ("ISTREAM", "DSTREAM", "RSTREAM", "CHANGES", "EACH")
 _SET_OPERATIONS = {
     "UNION": exp.Union,
     "EXCEPT": exp.Except,

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from millstream.analysis.queries.name_resolver import Resolver
     from millstream.analysis.queries.resolved_query import FromItem, JoinClause
 
+EACH = "EACH"
 _CLAUSES = frozenset({"expressions", "from_", "joins", "where", "order", "with_"})
 
 
@@ -85,7 +86,7 @@ def _check_from(
 
 def _check_clauses(node: exp.Select) -> None:
     for name, value in node.args.items():
-        if value and name not in _CLAUSES:
+        if value and name not in _CLAUSES and not (name == "operation_modifiers" and _each(node)):
             part = value[0] if isinstance(value, list) else value
             clause = {"group": "GROUP BY", "operation_modifiers": to_sql(part)}.get(name, name.upper())
             raise AnalysisError(
@@ -93,6 +94,11 @@ def _check_clauses(node: exp.Select) -> None:
                 span=span_of(part) or span_of(node),
                 hint="make a stream of the matches, CREATE STREAM m AS SELECT ..., and query that",
             )
+
+
+def _each(node: exp.Select) -> bool:
+    """Tell whether a query is SELECT EACH: a row for each tuple that the last star takes."""
+    return any(modifier.name == EACH for modifier in node.args.get("operation_modifiers") or ())
 
 
 class _PatternAnalyser:
@@ -108,6 +114,7 @@ class _PatternAnalyser:
         self.node = node
         self.pattern: nodes.Pattern = table.args["pattern"]
         self.resolver = resolver
+        self.each = _each(node)
         relation = resolver.scope.relations[[one is table for one in tables_of(node)].index(True)]
         self.relation = relation
         self.facts = facts if relation.is_stream else None
@@ -217,13 +224,44 @@ class _PatternAnalyser:
                     per_tuple[owner].append(condition)
         if self.resolver.mistakes is not None:
             self.resolver.mistakes.check()
+        if self.each:
+            self._check_each(final)
         elements = tuple(
             PatternElement(v.name, v.star, tuple(per_tuple[v.position]), tuple(final[v.position]))
             for v in self.names.variables
         )
         return PatternClause(
-            self.relation.alias, self.partition_by, self.sequence_by, elements, tuple(after_match)
+            self.relation.alias,
+            self.partition_by,
+            self.sequence_by,
+            elements,
+            tuple(after_match),
+            each=self.each,
         )
+
+    def _check_each(self, final: list[list[Expr]]) -> None:
+        """Check that the rows of the last star are certain as soon as it has taken a tuple."""
+        last = self.names.variables[-1]
+        other = next((v for v in self.names.variables[:-1] if v.star), None)
+        if not last.star:
+            raise error_at(
+                self.pattern,
+                f"EACH needs a star at the end, and '{last.name}' is one tuple",
+                hint=f"*{last.name}",
+            )
+        if other is not None:
+            raise error_at(
+                self.pattern,
+                f"EACH with the star '{other.name}' before '{last.name}'",
+                hint="its end may show that an earlier match has taken these tuples: make a stream of the"
+                " matches up to there, and search in that",
+            )
+        for condition in final[-1]:
+            raise AnalysisError(
+                f"a condition on all of '{last.name}', of which EACH has given out rows before",
+                span=condition.span,
+                hint=f"test each tuple: ccount({last.name}.x) counts so far",
+            )
 
     def _check_after_match(self, mentions: list[VariableReference]) -> None:
         for mention in mentions:
@@ -248,8 +286,15 @@ class _PatternAnalyser:
             yield from self._expanded(item)
             return
         value = item.unalias()
+        last = self.names.variables[-1]
         for mention in self.mentions.of(value):
-            if mention.how is ReferenceKind.RUNNING:
+            if self.each and mention.variable == last and mention.how is ReferenceKind.FINAL:
+                raise error_at(
+                    mention.node,
+                    f"with EACH the star '{last.name}' is not complete",
+                    hint=f"take the tuple itself, {last.name}.x, or a running aggregate: csum({last.name}.x)",
+                )
+            if mention.how is ReferenceKind.RUNNING and not (self.each and mention.variable == last):
                 raise error_at(
                     mention.node,
                     "in SELECT a star is complete, and its aggregates are final",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -298,7 +298,8 @@ def build_pattern(
         return replace(clause, unfit=f"the columns of '{clause.alias}' are not known before Spark reads it")
     try:
         elements = tuple(_element(clause, variable, values) for variable in names.variables)
-        made = tuple(_result(spoken[ref], values) for ref in returned)
+        with values.testing(names.variables[-1], final=False) if clause.each else nullcontext():
+            made = tuple(_result(spoken[ref], values) for ref in returned)
     except AnalysisError as error:
         return replace(clause, unfit=error.message)
     form = Pattern(
@@ -308,6 +309,7 @@ def build_pattern(
         tuple(values.measures),
         made,
         tuple(Field(str(ref), expr.type) for ref, expr in zip(returned, made, strict=True)),
+        clause.each,
     )
     return replace(clause, form=form, returned=returned, computed=tuple(values.computed))
 

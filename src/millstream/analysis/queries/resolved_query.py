@@ -137,6 +137,8 @@ class PatternClause:
     """Columns of the pattern that outputs and conditions after the match use."""
     computed: tuple[Output, ...] = field(default=(), compare=False, repr=False)
     """Columns that are added to the tuples before the search, after those of the relation."""
+    each: bool = False
+    """True if there is a row for each tuple that the last star takes."""
     unfit: str | None = field(default=None, compare=False)
     """Why there is no form: something in it cannot be compiled yet."""
 

@@ -302,6 +302,12 @@ class SelectAnalyser:
 
     def _to_stream(self) -> str | None:
         modifiers = self.node.args.get("operation_modifiers") or []
+        if any(modifier.name == "EACH" for modifier in modifiers):
+            raise error_at(
+                modifiers[0],
+                "EACH is about a star at the end of a pattern",
+                hint="SELECT EACH Y.v FROM s PARTITION BY k AS (X, *Y)",
+            )
         if not modifiers:
             return None
         if self.facts is None:

@@ -98,7 +98,7 @@ class MatcherEmitter:
                     with writer.deeper(f"if state == {WAITING}:"):
                         self._matches.emit_aside()
                     if self._pattern.elements[self._last].star:
-                        with writer.deeper(f"elif state == {IN_LAST_STAR}:"):
+                        with writer.deeper(f"elif state == {self._inside(self._last)}:"):
                             self._complete(self._last)
                     self._attempts.drop()
                     writer.line("row = at_head[k]")
@@ -193,6 +193,8 @@ class MatcherEmitter:
                     measure(m)
             if not self._pattern.elements[j].star:
                 code.end_measures(j)
+            if self._pattern.each and j == self._last:
+                self._give_out(first=phase is ElementPhase.BEGUN and j == 0)
             yield
 
     def _holding(self, stack: ExitStack, conditions: Iterable[Expr], written: Iterable[Expr] = ()) -> None:
@@ -224,7 +226,21 @@ class MatcherEmitter:
         with writer.deeper("if not held:"):
             self._complete(j)
 
+    def _give_out(self, *, first: bool) -> None:
+        """Emit the row of a tuple that the last star takes; all attempts behind the oldest are inside it.
+
+        No other star stands before it, so an older attempt is in the last star, too, and cannot fail.
+        """
+        values, stamp = self._matches.results(), self._matches.stamp(star=False)
+        is_oldest = "at_head[k] == row"
+        if first:
+            is_oldest = f"at_head[k] < 0 or (begun == 1 and {is_oldest})"
+        with self._writer.deeper(f"if {is_oldest}:"):
+            self._matches.emit(values, stamp)
+
     def _inside(self, j: int) -> int:
+        if self._pattern.each and j == self._last:
+            return IN_LAST_STAR - self._count  # its tuples have been given out: it does not wait
         return IN_LAST_STAR - (self._last - j)
 
     def _took(self, position: TuplePosition) -> None:
@@ -242,7 +258,9 @@ class MatcherEmitter:
             code.end_measures(j)
             code.count(self._pattern.elements[j].final)
             self._holding(stack, self._pattern.elements[j].final)
-            if j == self._last:
+            if j == self._last and self._pattern.each:
+                writer.lines("verdict = 2", "freed = True")
+            elif j == self._last:
                 self._matched(star=True)
             else:
                 code.keep_tuple(j, "row", first=False)

@@ -264,7 +264,8 @@ class PatternMatch(Node):
         return tuple(ColumnRef("", o.name, o.expr.type) for o in self.outputs)
 
     def label(self) -> str:
-        return f"PatternMatch{node_labels.pattern(self.pattern)} RETURNING {node_labels.listed(self.outputs)}"
+        searched = f"{' EACH' if self.pattern.each else ''}{node_labels.pattern(self.pattern)}"
+        return f"PatternMatch{searched} RETURNING {node_labels.listed(self.outputs)}"
 
 
 @dataclass(frozen=True)
