@@ -129,3 +129,15 @@ def test_missing_files_and_headers(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("x,i\n")
     with pytest.raises(ExecutionError, match=r"a.csv has the header \(x, i\), and not \(i, x, "):
         read_stream_files(stream(tmp_path / "a.csv", header="true"))
+
+
+def test_columns_of_csv_are_read_by_name(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("S,other,i\nx,1,1\ny,2\nz,3,soon\n")
+    reader = Reader("csv", (("path", str(tmp_path / "a.csv")), ("header", "true")))
+    fields = (Field("i", INT), Field("s", STRING))
+    [found] = read_stream_files(Stream("s", fields, reader))
+    assert found.rows.drop_columns([ROW]).to_pylist() == [{"i": 1, "s": "x"}]
+    assert found.bad.column("record").to_pylist() == ["y,2", "z,3,soon"]
+    rows = read_table_files(Table("t", fields, reader)).to_pylist()
+    assert rows[0] == {"i": 1, "s": "x"}
+    assert rows[2] == {"i": None, "s": "z"}

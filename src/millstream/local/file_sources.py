@@ -10,7 +10,7 @@ import glob
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from pyarrow import csv, parquet
 from millstream.catalog.entries import NOT_IN_SCHEMA, Reader, Stream, Table, source_columns
 from millstream.errors import ExecutionError, MillstreamError, NotExecutableError
 from millstream.kernels.core.arrow_types import arrow_type
+from millstream.physical.csv_columns import columns_of_files
 from millstream.program.failures import OutsideError
 from millstream.program.interpreted_functions import from_text
 from millstream.stage.hidden_columns import ROW
@@ -57,8 +58,11 @@ def read_stream_files(stream: Stream) -> list[FileRows]:
                 f"stream '{stream.name}' waits for files, and the local engine reads bounded input only",
                 hint="leave out follow 'true', or run without --engine local",
             )
+        fields = columns_of_files(reader, stream.source_fields)
         paths = _paths(reader, f"stream '{stream.name}'")
-        return [_read(path, reader, stream.source_fields, strict=True) for path in paths]
+        read = [_read(path, reader, fields, strict=True) for path in paths]
+        names = [field.name for field in stream.source_fields]
+        return [replace(one, rows=one.rows.select([*names, ROW])) for one in read]
 
 
 def read_table_files(table: Table) -> pa.Table:
@@ -71,10 +75,11 @@ def read_table_files(table: Table) -> pa.Table:
                 f"{what} has no columns declared, and the local engine does not infer them",
                 hint="declare them in its CREATE TABLE, or run without --engine local",
             )
-        fields = source_columns(table.schema, table.computed)
+        declared = source_columns(table.schema, table.computed)
+        fields = columns_of_files(reader, declared)
         read = [_read(path, reader, fields, strict=False).rows for path in _paths(reader, what)]
-        rows = [one.drop_columns([ROW]) for one in read]
-        return pa.concat_tables(rows) if rows else _schema(fields).empty_table()
+        rows = [one.select([field.name for field in declared]) for one in read]
+        return pa.concat_tables(rows) if rows else _schema(declared).empty_table()
 
 
 @contextmanager

@@ -20,6 +20,7 @@ from millstream.catalog.entries import (
     Reader,
     Stream,
 )
+from millstream.physical.csv_columns import columns_of_files
 from millstream.types import Field, Kind, Type
 
 _LONGEST = 120
@@ -63,6 +64,8 @@ def _cause(record: str, reason: str, stream: Stream) -> str:
         return _json_cause(record, fields)
     if reader is not None and reader.format.lower() == "xml":
         return ""
+    if reader is not None:
+        fields = list(columns_of_files(reader, tuple(fields)))
     return _csv_cause(record, fields, reader)
 
 

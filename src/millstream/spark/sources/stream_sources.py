@@ -33,6 +33,7 @@ from millstream.catalog.entries import (
     source_columns,
 )
 from millstream.errors import ExecutionError
+from millstream.physical.csv_columns import columns_of_files
 from millstream.physical.sources import (
     CHECKED_FORMATS,
     LINE_FORMATS,
@@ -221,7 +222,8 @@ def read_table(table: Table, spark: SparkSession) -> DataFrame:
     reader = spark.read.format(table.origin.format).options(**_options(table.origin))
     if table.schema is None:
         return reader.load()
-    frame = reader.schema(_struct(source_columns(table.schema, table.computed))).load()
+    fields = columns_of_files(table.origin, source_columns(table.schema, table.computed))
+    frame = reader.schema(_struct(fields)).load()
     return with_computed(frame, table.computed, table.schema).select(*(_column(f.name) for f in table.schema))
 
 
@@ -257,7 +259,7 @@ def _read(reader: Reader, declared: tuple[Field, ...], spark: SparkSession, name
         by_name = not reader.is_bounded or arrive_together(path, spark)
     native = NATIVE_COLUMNS.get(format_)
     if native is None:
-        schema = _struct(declared)
+        schema = _struct(columns_of_files(reader, declared))
         if format_ in CHECKED_FORMATS:
             source = source.option("mode", "PERMISSIVE").option("columnNameOfCorruptRecord", BAD)
             schema = T.StructType([*schema.fields, T.StructField(BAD, T.StringType())])
