@@ -137,9 +137,16 @@ def test_pattr_is_a_group() -> None:
     assert [row.values for row in interpreted(planned(case.script), case.inputs).rows] == expected
 
 
-def test_conditions_above_lookups() -> None:
-    """They were lost where a window ends with the input."""
-    query = "SELECT b.k, b.v FROM b [UNBOUNDED] LEFT JOIN names ON b.k = names.k WHERE b.v <> 0"
+LOOKUPS = (
+    # Conditions were lost where a window ends with the input.
+    "SELECT b.k, b.v FROM b [UNBOUNDED] LEFT JOIN names ON b.k = names.k WHERE b.v <> 0",
+    # Changes of a window of rows are looked up in several shards.
+    "SELECT CHANGES collect_list(b.w) FROM b [ROWS 4] LEFT ANTI JOIN names ON b.v = names.k",
+)
+
+
+@pytest.mark.parametrize("query", LOOKUPS)
+def test_lookups(query: str) -> None:
     table = TableDeclaration("names", "k INT, name STRING")
     names = [{"k": 1, "name": "x"}, {"k": 1, "name": "y"}]
     for seed in range(2):

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from functools import partial
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from checks import Chain, check, ended, stream
@@ -24,7 +25,7 @@ from varying import (
     unmatched,
 )
 
-from millstream.kernels.column_names import ID, ID2, KEY, OP, UNTIL
+from millstream.kernels.column_names import ID, ID2, KEY, OP, SIDE, UNTIL
 from millstream.kernels.core import state_chunks
 from millstream.kernels.core.kernel import END, Frontier, Kernel, Tuples
 from millstream.kernels.core.tuple_batch import cut
@@ -36,6 +37,7 @@ from millstream.kernels.relational.inner_join import InnerJoin
 from millstream.kernels.relational.lifetimes import Lifetime, RowLifetime, SlideInstants
 from millstream.kernels.relational.outer_join import OuterJoin
 from millstream.kernels.relational.rstream import RStream
+from millstream.kernels.relational.sampled_changelog import SampledChangelog
 from millstream.kernels.relational.semi_anti_join import SemiAntiJoin
 from millstream.kernels.specs import (
     AggregateSpec,
@@ -322,6 +324,16 @@ def test_of_equal_rows_only_one_is_kept(stay: Lifetime | None) -> None:
         kernel.snapshot()
     # Three keys, and what is not complete yet.
     assert kernel.rows <= 3 + 4
+
+
+def test_rows_that_no_slide_has_seen_are_dropped() -> None:
+    kernel = SampledChangelog(Lifetime(3), ("v",))
+    for time in range(200):
+        table = pa.table({"v": [time], SIDE: pa.array([0], pa.int8())})
+        times = np.array([time], np.int64)
+        kernel.process(Tuples(table, times, np.zeros(1, np.int32), times), Frontier(time, 0))
+        kernel.snapshot()
+    assert kernel.rows < 40
 
 
 def test_what_has_left_before_a_restart_does_not_come_back() -> None:

@@ -68,7 +68,7 @@ def is_in_order(node: nodes.Node) -> bool:
         case nodes.Rename() | nodes.Filter() | nodes.Project():
             return is_in_order(node.input)
         case nodes.TableJoin():
-            return is_in_order(node.left if node.left.streaming else node.right)
+            return of_tuples(node) is not None  # changes of a window of rows lose their order
         case _:
             return False
 

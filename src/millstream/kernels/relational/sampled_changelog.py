@@ -47,7 +47,8 @@ class SampledChangelog(Changelog):
         ticks = np.unique(enter[self._is_waiting & ~of_rows])
         entering = np.flatnonzero(self._is_waiting & of_rows)
         enter[entering] = self._seen(enter[entering], ticks)
-        leaving = np.flatnonzero(of_rows & (until < last) & self._is_alive)
+        # What no slide has seen is left as it is, and dropped.
+        leaving = np.flatnonzero(of_rows & (until < last) & (until >= enter) & self._is_alive)
         until[leaving] = self._seen(until[leaving] + 1, ticks) - 1
         self._note_moved(np.union1d(entering, leaving))
 
