@@ -327,7 +327,9 @@ class WindowAnalyser:
         if not self.declared:
             return (
                 f"a query promises nothing about what it computes: '{name}' must come unchanged from a stream"
-                f" that is declared with ORDER BY {name}, or with SLACK ... ON {name}"
+                f" that is declared with ORDER BY {name}, or with SLACK ... ON {name}; a stateless query over"
+                f" a stream without an order gets one by CREATE STREAM s ORDER BY {name} SLACK ... AS SELECT"
+                " ..."
             )
         amount = "10" if type_.is_numeric else f"INTERVAL {example(type_, '10 SECONDS')}"
         return f"add a promise to the stream, such as SLACK {amount} ON {name}"
