@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
-from millstream.catalog.builtin_aggregates import accumulator_functions
+from millstream.catalog.builtin_aggregates import Family, accumulator_functions, accumulator_row
 from millstream.kernels.window_specs import AssignerSpec
 
 if TYPE_CHECKING:
@@ -88,6 +88,19 @@ class AggregateSpec:
     def arguments(self) -> tuple[str, ...]:
         """All columns that it needs."""
         return tuple(name for name in (self.argument, *self.others, self.condition) if name is not None)
+
+
+def family_of(spec: AggregateSpec) -> Family:
+    """The accumulator of an aggregate; of the first so many by another column, all values are needed."""
+    if spec.function in (USER, ROWS):
+        return Family.CONTENT
+    family = accumulator_row(spec.function).family
+    return Family.CONTENT if family is Family.MIN_MAX_BY and spec.parameters else family
+
+
+def depends_on_order(spec: AggregateSpec) -> bool:
+    """Tell whether an aggregate may depend on the order of its tuples."""
+    return family_of(spec) in (Family.CONTENT, Family.FIRST_LAST, Family.MIN_MAX_BY)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from millstream.kernels.aggregates.min_max_bitwise import MinMaxBitwise
 from millstream.kernels.aggregates.moments import PAIRS, SHAPE, VARIANCE, Moments
 from millstream.kernels.aggregates.percentiles import OrderStatistics
 from millstream.kernels.core.column_codec import check_type, is_long_decimal
-from millstream.kernels.specs import ROWS, USER, AggregateSpec
+from millstream.kernels.specs import ROWS, USER, AggregateSpec, family_of
 from millstream.kernels.udas.content_uda import ContentUda, PaneRows
 from millstream.kernels.udas.paned_content import PanedContent
 
@@ -51,19 +51,6 @@ def needs_values(spec: AggregateSpec) -> bool:
     if spec.argument is None:
         return False
     return family_of(spec) in (Family.CONTENT, Family.ORDER) or drops_copies(spec)
-
-
-def family_of(spec: AggregateSpec) -> Family:
-    """The accumulator of an aggregate; of the first so many by another column, all values are needed."""
-    if spec.function in (USER, ROWS):
-        return Family.CONTENT
-    family = accumulator_row(spec.function).family
-    return Family.CONTENT if family is Family.MIN_MAX_BY and spec.parameters else family
-
-
-def depends_on_order(spec: AggregateSpec) -> bool:
-    """Tell whether an aggregate may depend on the order of its tuples."""
-    return family_of(spec) in (Family.CONTENT, Family.FIRST_LAST, Family.MIN_MAX_BY)
 
 
 def drops_copies(spec: AggregateSpec) -> bool:

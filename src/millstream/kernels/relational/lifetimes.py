@@ -83,6 +83,10 @@ class Lifetime:
         return order, order if self.reach == 0 else later(order, is_float, self.reach)
 
 
+TICK = Lifetime(0)
+"""The lifetime of a tick: the instant at which a window of rows slides."""
+
+
 @dataclass(frozen=True)
 class RowLifetime:
     """Lifetimes in windows of rows: the latest ``count`` of a partition, updated every ``slide`` rows."""

@@ -10,10 +10,7 @@ import pyarrow as pa
 from millstream.kernels.core.buffers import Array, Integers
 from millstream.kernels.core.time_order import MOST
 from millstream.kernels.relational.changelog import Changelog
-from millstream.kernels.relational.lifetimes import Lifetime, SlideInstants
-
-TICK = Lifetime(0)
-"""The lifetime of a tick: the instant at which a window of rows slides."""
+from millstream.kernels.relational.lifetimes import TICK, Lifetime, SlideInstants
 
 
 class SampledChangelog(Changelog):

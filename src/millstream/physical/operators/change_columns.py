@@ -14,8 +14,7 @@ from functools import partial
 from millstream.analysis.queries.resolved_expression import ColumnRef, Expr, of_column
 from millstream.analysis.queries.resolved_query import Output
 from millstream.kernels.column_names import ID, ID2, OP, SIDE, UNTIL
-from millstream.kernels.relational.lifetimes import Lifetime
-from millstream.kernels.relational.sampled_changelog import TICK
+from millstream.kernels.relational.lifetimes import TICK, Lifetime
 from millstream.physical import expressions as ex
 from millstream.physical.flow import Flow, FlowInput, united
 from millstream.physical.node import Column, Role

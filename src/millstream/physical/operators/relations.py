@@ -10,7 +10,6 @@ from types import MappingProxyType
 from millstream.analysis.queries.call_nodes import AggregateCall
 from millstream.analysis.queries.resolved_expression import ColumnRef, Expr, of_column
 from millstream.codegen.udas.uda_compiler import CONTENT
-from millstream.kernels.aggregates.accumulator_selection import depends_on_order
 from millstream.kernels.column_names import ID, ID2, JOIN_KEY, JOIN_KEY2, JOIN_PARTS, JOINED, OP
 from millstream.kernels.kernel_specs import (
     AppendOnlyGroupsSpec,
@@ -23,8 +22,7 @@ from millstream.kernels.kernel_specs import (
     ScalarRowSpec,
     SetOperationsSpec,
 )
-from millstream.kernels.relational.lifetimes import SlideInstants
-from millstream.kernels.relational.sampled_changelog import TICK
+from millstream.kernels.relational.lifetimes import TICK, SlideInstants
 from millstream.kernels.specs import (
     AggregateSpec,
     GroupSpec,
@@ -32,6 +30,7 @@ from millstream.kernels.specs import (
     OuterJoinSpec,
     SemiAntiJoinSpec,
     SetOperationSpec,
+    depends_on_order,
 )
 from millstream.physical import expressions as ex
 from millstream.physical.flow import Flow, FlowInput, named
