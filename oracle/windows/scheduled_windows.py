@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import replace
 
+from millstream.analysis.queries.resolved_expression import ColumnRef, Expr
 from millstream.quantity import Duration
-from millstream.types import Kind
+from millstream.types import Kind, bound_type
 from millstream.windows.window_spec import LandmarkWindow, NowWindow, RangeWindow
 from oracle.relations import Record, Report
+from oracle.values.expressions import compiled
 from oracle.values.points import NOTHING, Point, at, is_everything
 from oracle.windows.extent import Extent
 from oracle.windows.landmark import Landmark
@@ -35,13 +38,15 @@ def sliding(window: RangeWindow, line: Line) -> Reported:
         # Ids of windows that are further from the origin would not fit into a BIGINT.
         far = line.written(window.emit_every or window.slide) * 2**62
         tuples = [(record, place) for record, place in tuples if _distance(place, origin) + sizes.size < far]
+    extent_of = _varying(window, line, sizes) if window.cases else sizes.extent
     held: dict[int, list[Placed]] = defaultdict(list)
     for record, place in tuples:
         for wid in sizes.wids(place):
-            held[wid].append((record, place))
+            if place in extent_of(wid):
+                held[wid].append((record, place))
     contents: Contents = []
     for wid, members in sorted(held.items()):
-        extent = sizes.extent(wid)
+        extent = extent_of(wid)
         assert extent.end is not None
         if line.has_passed(extent):
             report = Report(wid, line.value(extent.start), line.value(extent.end), wid, extent.end + later)
@@ -65,6 +70,24 @@ def sliding(window: RangeWindow, line: Line) -> Reported:
             contents.append((report, _content(line, held[wid], replace(extent, end=instant))))
     frontier = line.up_to_here(with_end=window.stamp_last)
     return Reported(contents, line.type, frontier, every=every, reached=reached)
+
+
+def _varying(window: RangeWindow, line: Line, sizes: Sliding) -> Callable[[int], Extent]:
+    """Return the extents of windows whose range is that of the first condition that holds of their end."""
+    end = ColumnRef("", "window_end", bound_type(line.type))
+    cases = [
+        (compiled(when, (end,)) if isinstance(when, Expr) else None, line.written(reach))
+        for when, reach in window.cases
+    ]
+
+    def extent(wid: int) -> Extent:
+        whole = sizes.extent(wid)
+        assert whole.end is not None
+        values = (line.value(whole.end),)
+        reach = next(reach for when, reach in cases if when is None or when(values) is True)
+        return Extent(whole.end - reach, whole.end)
+
+    return extent
 
 
 def _distance(one: Point, other: Point) -> Point:

@@ -132,6 +132,9 @@ def _window(side: nodes.Windowed) -> Reason | None:
         return name, "it has no reports that could be emitted early", "leave EMIT EVERY out, or write SLIDE"
     if not window.has_state:
         return name, None, None
+    if isinstance(window, RangeWindow) and window.cases:
+        why = "the extent is known of its ends only"
+        return name, why, "leave ISTREAM, DSTREAM, RSTREAM, CHANGES and the join out"
     if is_of_months(window):
         why = "slides are counted in steps of one length, and months differ"
         return name, why, "aggregate it, or select window_end beside the rows"

@@ -329,18 +329,15 @@ def _window(window: window_spec.Window, **own: Any) -> Properties:
     }
 
 
+def _reports(window: window_spec.RangeWindow) -> Properties:
+    cases = tuple((when or "else", reach) for when, reach in window.cases)
+    return {"last": window.stamp_last, "empty": window.emit_empty, "cases": cases}
+
+
 _known(
     window_spec.RangeWindow,
     "range",
-    lambda w: _window(
-        w,
-        range=w.range,
-        slide=w.slide,
-        origin=w.origin,
-        lag=w.lag,
-        last=w.stamp_last,
-        empty=w.emit_empty,
-    ),
+    lambda w: _window(w, range=w.range, slide=w.slide, origin=w.origin, lag=w.lag, **_reports(w)),
 )
 _known(
     window_spec.RowWindow,

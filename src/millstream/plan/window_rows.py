@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
-from millstream.analysis.queries.resolved_expression import ColumnRef, Expr, of_column
-from millstream.analysis.queries.resolved_query import GroupKey, Select
+from millstream.analysis.queries.resolved_expression import ColumnRef, Expr, Part, of_column
+from millstream.analysis.queries.resolved_query import GroupKey, Output, Select
 from millstream.plan.nodes import (
     Filter,
     Node,
+    Project,
+    Rename,
     TableJoin,
     Windowed,
     WindowRows,
@@ -22,8 +24,10 @@ from millstream.plan.nodes import (
     filtered,
     windows_seen,
 )
+from millstream.quantity import MICROSECONDS, Distance, Duration
+from millstream.types import BOOLEAN, Type
 from millstream.windows.window_properties import has_ends
-from millstream.windows.window_spec import NowWindow, RowWindow
+from millstream.windows.window_spec import NowWindow, RangeWindow, RowWindow
 
 Bounds = frozenset[ColumnRef]
 
@@ -44,8 +48,10 @@ def with_bounds(plan: Node, query: Select, *, always: bool) -> tuple[Node, Selec
         query = _grouped(query, bounds)
     if not query.aggregates and not query.group_by:
         return plan, query
+    window = windows[0].window
     if (
         always
+        or (isinstance(window, RangeWindow) and window.cases)
         or any(_mixes(expr, bounds) for expr in (*query.where, *(key.expr for key in query.group_by)))
         or any(not bounds.isdisjoint(expr.columns()) for expr in _of_tuples(query))
     ):
@@ -79,8 +85,46 @@ def _reported(plan: Node, windowed: Windowed, where: Iterable[Expr]) -> tuple[No
     """Report the rows of a window, and return the conditions that are left; those on tuples stand below."""
     stream = frozenset(windowed.input.schema)
     below = tuple(c for c in where if c.movable and stream.issuperset(c.columns()))
-    rows = WindowRows(filtered(windowed, below))
+    rows: Node = WindowRows(filtered(windowed, below))
+    if isinstance(windowed.window, RangeWindow) and windowed.window.cases:
+        rows = _with_extents(rows, windowed, windowed.window)
     return _replaced(plan, lambda node: rows), tuple(c for c in where if c not in below)
+
+
+def _with_extents(rows: Node, windowed: Windowed, window: RangeWindow) -> Node:
+    """Keep the rows in the extents of windows whose range varies, which are parts of the longest."""
+    bounds = {bound.name: bound for bound in windowed.bounds}
+    name = (window.attribute or "").lower()
+    attribute = next(column for column in windowed.input.schema if column.name.lower() == name)
+    start = _start(window, bounds["window_end"], windowed.edge.type)
+    inside = Expr((attribute, " >= ", *start.parts), BOOLEAN)
+    outputs = tuple(
+        Output(column.name, start if column == bounds["window_start"] else of_column(column))
+        for column in rows.schema
+    )
+    return Rename(Project(filtered(rows, (inside,)), outputs), windowed.alias)
+
+
+def _start(window: RangeWindow, end: ColumnRef, type_: Type) -> Expr:
+    """Return the beginning of a window by the conditions on its end."""
+    parts: list[Part] = ["CAST(CASE"]
+    for when, reach in window.cases:
+        if isinstance(when, Expr):
+            parts += [" WHEN ", *when.substitute(lambda _: end).parts, " THEN "]
+        else:
+            parts.append(" ELSE ")
+        parts += [end, f" - {_written(reach)}"]
+    return Expr((*parts, f" END AS {type_})"), type_)
+
+
+def _written(amount: Duration | Distance) -> str:
+    if isinstance(amount, Distance):
+        return str(amount.value)
+    days, rest = divmod(amount.microseconds, MICROSECONDS["DAY"])
+    seconds, fraction = divmod(amount.microseconds, MICROSECONDS["SECOND"])
+    if not rest:
+        return f"INTERVAL '{days}' DAY"
+    return f"INTERVAL '{seconds}{f'.{fraction:06}' if fraction else ''}' SECOND"
 
 
 def _again(plan: Node, windowed: Windowed, query: Select) -> tuple[Node, Select]:
@@ -104,11 +148,18 @@ def _again(plan: Node, windowed: Windowed, query: Select) -> tuple[Node, Select]
 
 def _replaced(plan: Node, change: Callable[[Node], Node]) -> Node:
     """Put something in the place of the window, or of its rows, in a plan of FROM."""
-    if isinstance(plan, Windowed | WindowRows):
+    if isinstance(plan, Windowed | WindowRows) or (isinstance(plan, Rename) and _holds_rows(plan)):
         return change(plan)
     if isinstance(plan, Filter | TableJoin):
         return plan.map_inputs(lambda below: _replaced(below, change))
     return plan
+
+
+def _holds_rows(node: Node) -> bool:
+    """Return whether rows of windows stand below conditions and a new name."""
+    while isinstance(node, Rename | Project | Filter):
+        node = node.input
+    return isinstance(node, WindowRows)
 
 
 def _grouped(query: Select, bounds: Bounds) -> Select:

@@ -86,7 +86,8 @@ class WindowParser(CallParser):
             self.fail(f"a window is either {window.kind} or {token.key}, not both", token)
         window.set("kind", token.key)
         if token.key in ("RANGE", "ROWS", "TUMBLE"):
-            window.set("range", self.quantity(token.key))
+            varies = token.key == "RANGE" and self.at("CASE")
+            window.set("range", self.expression() if varies else self.quantity(token.key))
         elif token.key == "SESSION" and self.current.kind is Kind.NUMBER:
             unit = self.peek().text if self.peek().key in INTERVAL_UNITS else "MINUTES"
             self.fail_expecting("GAP behind SESSION", hint=f"write SESSION GAP {self.current.text} {unit}")

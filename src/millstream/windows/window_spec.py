@@ -63,15 +63,23 @@ class RangeWindow(Window):
     """True if reports have the timestamp of the last instant of their window."""
     emit_empty: bool = False
     """True if windows without tuples are reported, too."""
+    cases: tuple[tuple[object, Duration | Distance], ...] = ()
+    """Conditions on window_end, resolved by the layers above, with the ranges of windows for which they hold.
+
+    The first that holds counts, and the last is None; ``range`` is the longest."""
 
     def headline(self) -> str:
-        parts = [f"RANGE {self.range}"]
+        parts = [f"RANGE {self._varying() if self.cases else self.range}"]
         parts += [f"SLIDE {self.slide}"] if self.slide else []
         parts += [f"LAG {self.lag}"] if self.lag else []
         parts += [f"ORIGIN {self.origin}"] if self.origin else []
         parts += ["STAMP LAST"] if self.stamp_last else []
         parts += ["EMIT EMPTY"] if self.emit_empty else []
         return " ".join(parts)
+
+    def _varying(self) -> str:
+        *cases, (_, last) = self.cases
+        return f"CASE {' '.join(f'WHEN {when} THEN {size}' for when, size in cases)} ELSE {last} END"
 
 
 @dataclass(frozen=True)

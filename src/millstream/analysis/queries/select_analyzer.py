@@ -56,6 +56,7 @@ from millstream.quantity import Distance, Duration
 from millstream.syntax.spans import span_of
 from millstream.types import UNKNOWN, Field, Kind, Type
 from millstream.windows.window_properties import has_ends, slides
+from millstream.windows.window_spec import RangeWindow
 
 
 class SelectAnalyser:
@@ -169,7 +170,8 @@ class SelectAnalyser:
             return False
         asked = (*where, *(c for join in self.joins for c in join.conditions), *self.ranking.expressions())
         used = (column for expr in (*asked, *(o.expr for o in outputs)) for column in expr.columns())
-        is_named = not self.bounds.columns().isdisjoint(used)
+        varies = any(isinstance(window, RangeWindow) and window.cases for window in self.windows)
+        is_named = varies or not self.bounds.columns().isdisjoint(used)
         if is_named and self.ranking.is_asked and self.node.args.get("distinct") is not None:
             raise error_at(
                 self.node.args["distinct"],

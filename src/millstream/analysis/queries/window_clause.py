@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from millstream.analysis.error_collector import error_at
 from millstream.analysis.queries.name_resolver import Resolver
-from millstream.analysis.queries.scope import ScopeRelation
+from millstream.analysis.queries.scope import Scope, ScopeRelation
 from millstream.analysis.queries.window_constants import begins_month, check_time, comparable
 from millstream.analysis.types.quantities import (
     example,
@@ -21,9 +21,9 @@ from millstream.analysis.types.quantities import (
 )
 from millstream.catalog.entries import Timestamp, TimestampKind
 from millstream.errors import AnalysisError, did_you_mean
-from millstream.quantity import Distance, Duration, Quantity, Rows
+from millstream.quantity import Distance, Duration, Quantity, Rows, size
 from millstream.syntax import nodes, to_sql
-from millstream.types import BOOLEAN, TIMESTAMP, UNKNOWN, Field, Kind, Type
+from millstream.types import BOOLEAN, TIMESTAMP, UNKNOWN, Field, Kind, Type, bound_type
 from millstream.windows.window_spec import (
     LandmarkWindow,
     NowWindow,
@@ -86,7 +86,8 @@ class WindowAnalyser:
         self._check_clauses()
         match self.node.kind:
             case "RANGE":
-                return self._range()
+                varies = isinstance(self.node.args.get("range"), exp.Case)
+                return self._varying(resolver) if varies else self._range()
             case "ROWS":
                 return self._rows(positive_rows(self._arg("range"), "ROWS"))
             case "TUMBLE":
@@ -127,6 +128,40 @@ class WindowAnalyser:
             slide=self._extent("slide", "SLIDE", named, type_) if self._has("slide") else None,
             origin=self._instant("origin", "ORIGIN", type_),
             **self._reporting(named, type_),
+        )
+
+    def _varying(self, resolver: Resolver) -> Window:
+        """Return windows whose range depends on their end: the widest, with the cases of others."""
+        case = self._arg("range")
+        attribute, type_ = self._attribute(self.node.args.get("wattr"))
+        wrong = next((name for name in ("emit", "emit_empty", "rattr", "sattr") if self._has(name)), None)
+        if wrong is not None or not self._has("slide"):
+            raise self._error("a RANGE that varies goes with SLIDE, LAG, ORIGIN, STAMP LAST and PATTR", case)
+        if attribute is None or type_.kind in (Kind.FLOAT, Kind.DOUBLE):
+            raise self._error("a RANGE that varies needs a column that measures it, and not a double", case)
+        if case.this is not None or case.args.get("default") is None:
+            raise self._error(
+                "a RANGE that varies has conditions on window_end, and ELSE",
+                case,
+                hint="RANGE CASE WHEN hour(window_end) < 7 THEN INTERVAL 1 HOUR ELSE INTERVAL 5 MINUTES END",
+            )
+        if any(self.relation.find(name) for name in ("window_start", "window_end", "wid")):
+            raise self._error("a RANGE that varies does not go with columns that have names of bounds", case)
+        bound = ScopeRelation("", (Field("window_end", bound_type(type_)),))
+        conditions = resolver.with_aggregates(None, "in RANGE", Scope([bound]))
+        cases: list[tuple[object, Duration | Distance]] = []
+        for branch in case.args["ifs"]:
+            reach = positive_on(branch.args["true"], "RANGE", attribute, type_)
+            cases.append((conditions.condition(branch.this, "RANGE"), reach))
+        cases.append((None, positive_on(case.args["default"], "RANGE", attribute, type_)))
+        return RangeWindow(
+            attribute=attribute,
+            partition_by=self._partition(),
+            range=max((reach for _, reach in cases), key=size),
+            slide=self._extent("slide", "SLIDE", attribute, type_),
+            origin=self._instant("origin", "ORIGIN", type_),
+            cases=tuple(cases),
+            **self._reporting(attribute, type_),
         )
 
     def _check_reports(self) -> None:
