@@ -14,7 +14,13 @@ from millstream.analysis.patterns.pattern_names import ENDS, PatternNames, Varia
 from millstream.analysis.patterns.variable_references import ReferenceFinder, ReferenceKind, VariableReference
 from millstream.analysis.queries.from_clause import searched, tables_of
 from millstream.analysis.queries.resolved_expression import Expr
-from millstream.analysis.queries.resolved_query import Output, PatternClause, PatternElement, Select
+from millstream.analysis.queries.resolved_query import (
+    Output,
+    PatternClause,
+    PatternElement,
+    ReadLateral,
+    Select,
+)
 from millstream.analysis.queries.scope import Scope
 from millstream.analysis.queries.window_clause import StreamFacts
 from millstream.analysis.types.coercion import can_sort
@@ -75,6 +81,12 @@ def _check_from(
                 hint="make a stream of the matches of one: CREATE STREAM m AS SELECT ...",
             )
     for join in joins:
+        if isinstance(join.item, ReadLateral):
+            raise AnalysisError(
+                f"'{join.item.alias}' is computed for each row, and a pattern gives matches",
+                span=join.item.span,
+                hint="make a stream of the matches, CREATE STREAM m AS SELECT ..., and write it behind m",
+            )
         names = () if join.condition is None else join.condition.relations()
         if join.condition is not None and table.name and table.name.lower() in map(str.lower, names):
             raise AnalysisError(
