@@ -75,7 +75,9 @@ def _bounds(item: FromItem, window: RangeWindow) -> dict[ColumnRef, Fraction]:
     columns = {field.name.lower() for field in columns_of(item) or ()}
     end = Fraction(0) if window.lag is None else -amount(window.lag)
     end += _instant(timestamp.type) if window.stamp_last else 0
-    distances = {"window_start": end - amount(window.range), "window_end": end}
+    distances = {"window_end": end}
+    if not window.cases:  # the length of the window is fixed
+        distances["window_start"] = end - amount(window.range)
     if is_of_months(window):
         del distances["window_start"]
     # A bound has no relation where a column of the stream has its name.
