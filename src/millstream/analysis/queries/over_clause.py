@@ -177,7 +177,7 @@ def _rows_or_time(node: exp.Expr, what: str, facts: StreamFacts) -> Rows | Durat
         if type_.kind in (Kind.FLOAT, Kind.DOUBLE):
             raise error_at(
                 node,
-                f"{what} RANGE along '{facts.timestamp.column}', which is of type {type_}",
+                f"{what} RANGE along '{facts.timestamp.column or 'the timestamp'}', which is of type {type_}",
                 hint="slots need a timestamp of whole steps: an integer, a decimal or a time",
             )
         return distance
