@@ -170,6 +170,16 @@ def test_queries(query: str, windows: tuple[str, str]) -> None:
         compare(view_of(case.script), case.inputs, chance)
 
 
+@pytest.mark.parametrize("seed", [0, 44])
+def test_rows_that_are_shown_until_the_next_slide(seed: int) -> None:
+    """They were dropped from the state when they had left their window."""
+    chance = random.Random(seed)
+    query = "SELECT k, v FROM a [RANGE 2] UNION ALL SELECT k, v FROM b [ROWS 1 SLIDE 7]"
+    given = {"a": arrivals(chance, "kvt"), "b": arrivals(chance, "kvwt")}
+    case = Case(STREAMS, (), (query,), given)
+    compare(view_of(case.script), case.inputs, chance)
+
+
 def test_a_row_over_an_empty_stream() -> None:
     query = "SELECT count(*) AS n, sum(v) AS s, collect_list(v) AS l FROM a [RANGE 2]"
     case = Case(STREAMS[:1], (), (query,), {"a": Arrivals([[]])})

@@ -267,7 +267,7 @@ class IncrementalRelation(CompleteInstants):
             rows, moved = np.flatnonzero(alive), []
         added: dict[str, pa.Table] = {}
         if len(rows):
-            added |= kept.add(self._export(rows), (int(self._until.view[rows].max()), 0))
+            added |= kept.add(self._export(rows), (self._needed_until(self._until.view[rows]), 0))
         if moved:
             added |= moves.add(pa.concat_tables(moved), (0, 0))
         meta = {
@@ -279,6 +279,10 @@ class IncrementalRelation(CompleteInstants):
         }
         return Change(added, dropped, meta)
 
+    def _needed_until(self, until: Integers) -> int:
+        """Return the instant up to which rows with these last instants are needed."""
+        return int(until.max())
+
     def restore(self, meta: Mapping[str, Any], chunks: Mapping[str, pa.Table]) -> None:
         self._frontier = frontier_from_data(meta.get("frontier"))
         self._is_float = bool(meta.get("float"))
@@ -286,7 +290,7 @@ class IncrementalRelation(CompleteInstants):
         kept, moves = self._ledgers
         tables, moved = [], []
         for name, table in kept.restored(meta, chunks):
-            kept.marks[name] = (int(arrow_buffers.single(table[UNTIL]).to_numpy().max()), 0)
+            kept.marks[name] = (self._needed_until(arrow_buffers.single(table[UNTIL]).to_numpy()), 0)
             tables.append(table)
         for name, table in moves.restored(meta, chunks):
             moves.marks[name] = (0, 0)

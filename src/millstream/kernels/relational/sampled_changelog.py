@@ -49,6 +49,9 @@ class SampledChangelog(Changelog):
         until[leaving] = self._seen(until[leaving] + 1, ticks) - 1
         self._note_moved(np.union1d(entering, leaving))
 
+    def _needed_until(self, until: Integers) -> int:
+        return MOST  # a row that is shown stays until the next slide
+
     def _seen(self, points: Integers, ticks: Integers) -> Integers:
         """Return the first slide at or after each point, up to now; the next instant if there is none."""
         found = np.append(ticks, MOST)[np.searchsorted(ticks, points)]
