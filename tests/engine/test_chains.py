@@ -32,6 +32,7 @@ REFUSED = (
     "UNION of contents of windows takes no stream of tuples",
     "LAG does not go with",
     "SLIDE RANGE along",
+    "'rank' ranks by the timestamp",
 )
 """Messages for chains that make no sense."""
 

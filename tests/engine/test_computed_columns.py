@@ -58,7 +58,8 @@ def script(clause: str, query: str) -> str:
         CREATE STREAM s (
             k INT, word STRING, t INT AS (CAST(word AS INT)), far INT AS (t + 2000000000), even AS (t % 2 = 0)
         ) ORDER BY t {clause} LATE INTO l BAD INTO b;
-        CREATE TABLE n (word STRING, t INT AS (CAST(word AS INT)), twice INT AS (t * 20));
+        CREATE TABLE n (word STRING, t INT AS (CAST(word AS INT)), twice INT AS (t * 20))
+          USING csv OPTIONS (path 'n.csv');
         {query};
     """
 
@@ -94,7 +95,8 @@ def ordered(clause: str, query: str) -> str:
             SELECT k, CAST(word AS INT) AS at, CAST(long AS INT) AS odd, word FROM most
             WHERE CAST(word AS INT) + 2147483630 < 2147483647 AND far < 2000000019;
         CREATE STREAM other ORDER BY at AS SELECT k, t AS at FROM s WHERE k > 0;
-        CREATE TABLE n (word STRING, t INT AS (CAST(word AS INT)), twice INT AS (t * 20));
+        CREATE TABLE n (word STRING, t INT AS (CAST(word AS INT)), twice INT AS (t * 20))
+          USING csv OPTIONS (path 'n.csv');
         {query};
     """
 

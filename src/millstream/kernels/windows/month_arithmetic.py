@@ -20,6 +20,7 @@ class MonthArithmetic:
 
     Visit n is at the beginning of month origin + n * slide.
 
+    >>> from millstream.windows.months import first_instant
     >>> quarters = MonthArithmetic(range=3, slide=3)
     >>> enters, untils = quarters.place(np.array([0, first_instant(2), first_instant(3)]))
     >>> enters.tolist(), untils.tolist()
