@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from millstream.analysis.definitions.statement_analyzer import analyse
 from millstream.catalog import Catalog
-from millstream.catalog.entries import Stream, Table
+from millstream.catalog.entries import Registered, Stored, Stream, Table
 from millstream.runtime.connection import Mill
 from millstream.syntax import parse_script
 from oracle import Arrivals, Input, Row
@@ -77,7 +77,11 @@ def _schemas(script: str) -> dict[str, pa.Schema]:
         analyse(statement, catalog)
     found = {}
     for entry in catalog.entries(Stream, Table):
-        if isinstance(entry, Stream | Table) and entry.schema and str(entry.origin) == "a DataFrame":
+        if (
+            isinstance(entry, Stream | Table)
+            and entry.schema
+            and isinstance(entry.origin, Registered | Stored)
+        ):
             fields = [StructField(f.name, to_spark_type(f.type)) for f in entry.schema]
             found[entry.name] = to_arrow_schema(StructType(fields), timezone="UTC")
     return found
