@@ -58,7 +58,7 @@ def compare(
     rows: Counter[Any] = Counter()
     values: dict[Any, tuple[Any, ...]] = {}
     initial: Counter[Any] = Counter()
-    """What is there before the first instant."""
+    """Rows that are there before the first instant."""
     for row in asked.rows:
         op, *columns = row.values
         key = same_key(columns)

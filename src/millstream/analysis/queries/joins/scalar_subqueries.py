@@ -26,7 +26,7 @@ _STRICT = (
     exp.Literal,
     exp.DataType,
 )
-"""What gives NULL for NULL, so that the value over no rows is NULL, as that of the LEFT join is."""
+"""Operators with NULL for NULL, so that the value over no rows is NULL, as that of the LEFT join is."""
 
 
 @dataclass(frozen=True)
