@@ -104,3 +104,15 @@ def test_the_outermost_integers_are_no_timestamps(query: str) -> None:
     for seed in range(3):
         chance = random.Random(seed)
         same(simulated.run(plan, inputs, chance, course(chance)), expected)
+
+
+def test_slots_before_the_first_punctuation() -> None:
+    """The slot of the smallest instant begins before it, where no instant is."""
+    plan = planned(
+        "CREATE STREAM s (n INT, p BOOLEAN, t INT) ORDER BY t PUNCTUATED BY (p);"
+        "CREATE STREAM d AS SELECT sum(n) OVER (RANGE 3 PRECEDING SLIDE RANGE 3) AS n FROM s;"
+        "SELECT sum(n) AS n FROM d [TUMBLE 3];"
+    )
+    rows = [Row({"n": 1, "p": False, "t": t}) for t in (1, 2, 4)]
+    restarted = simulated.Course(3, 1, restarts=frozenset({1, 2}))
+    assert simulated.run(plan, {"s": Arrivals([rows])}, random.Random(0), restarted) == [(3, 2), (6, 3)]

@@ -53,7 +53,7 @@ class TimeSlots:
         """Return the beginning of the open slot: the last of its tuples may be its first."""
         if frontier.is_end or not np.isfinite(frontier.time):
             return frontier
-        return Frontier(int(frontier.time // self._every) * self._every, -1)
+        return Frontier(max(int(frontier.time // self._every) * self._every, LEAST), -1)
 
     def candidates(self, tuples: Tuples) -> Integers:
         """Return the tuples whose results may be due: the last of a key before some instant."""
